@@ -1,0 +1,68 @@
+"""Every error that the library raises on purpose.
+
+    InfinimemError                 one line for people: what happened and what to do
+    ├── UsageError                 the call itself is wrong (the CLI exits with 2)
+    │   └── SettingsError          infinimem.toml or an environment variable holds a bad value
+    ├── LibraryError               the folder cannot serve
+    │   ├── NotALibrary            a write into a folder that `init` has not prepared
+    │   ├── DocumentNotFound       no document has that id
+    │   ├── LockTimeout            another process is writing
+    │   └── FormatTooNew           the folder was written by a later version
+    ├── ImportFormatError          a file whose format is not known or that is damaged
+    └── ModelError                 the model cannot be used
+        ├── ModelUnavailable       no answer: dead endpoint, time-out, refused
+        └── ModelNotConfigured     a key or a model name is missing
+
+What a model answers wrongly is not an error: it comes back as a failure code (llm/base.py), and
+what a plan does wrongly as reasons (law.py).
+"""
+
+from __future__ import annotations
+
+
+class InfinimemError(Exception):
+    """Base of all; `str(error)` is one line that says what happened and what to do."""
+
+
+class UsageError(InfinimemError):
+    """The caller passed something that can never work."""
+
+
+class SettingsError(UsageError):
+    """A setting is unknown or out of range."""
+
+
+class LibraryError(InfinimemError):
+    """The folder cannot serve this call."""
+
+
+class NotALibrary(LibraryError):
+    """A write into a folder that has no infinimem.toml."""
+
+
+class DocumentNotFound(LibraryError):
+    """No document, or more than one, answers to that name."""
+
+
+class LockTimeout(LibraryError):
+    """Another process holds the library's lock."""
+
+
+class FormatTooNew(LibraryError):
+    """The folder's format number is higher than this version knows."""
+
+
+class ImportFormatError(InfinimemError):
+    """The file to import is in no known format, or damaged."""
+
+
+class ModelError(InfinimemError):
+    """The model cannot be used."""
+
+
+class ModelUnavailable(ModelError):
+    """The endpoint did not answer; what was said stays in the evidence and is retried."""
+
+
+class ModelNotConfigured(ModelError):
+    """A model was asked for, but its key or name is missing."""

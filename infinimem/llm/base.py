@@ -1,0 +1,72 @@
+"""The seam to language models: one protocol, typed tasks, replies that carry their failure as data.
+
+A client never raises for what a model answered, only where it cannot be reached or is not configured
+(errors.ModelError). It knows nothing of libraries, documents or plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from infinimem.model import Usage
+
+Failure = Literal["JSON_PARSE_FAIL", "SCHEMA_FAIL", "EMPTY", "TRUNCATED"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A language task: what is asked, of whom it is asked is the client's affair.
+
+    Args:
+        name: also the name of its template, prompts/<name>.md.
+        variables: the names that its template uses, no more and no less.
+        schema: JSON schema of the reply, an object.
+        max_tokens: limit of the reply.
+    """
+
+    name: str
+    variables: frozenset[str]
+    schema: Mapping[str, Any]
+    max_tokens: int = 2048
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back. `data` fits the task's schema, or is None and `failure` says why.
+
+    `text` is the raw reply, kept so that a rejected one can be looked at.
+    """
+
+    data: Mapping[str, Any] | None
+    failure: Failure | None = None
+    detail: str = ""
+    text: str = ""
+    usage: Usage = Usage()
+
+
+class LLM(Protocol):
+    """A client. `name` goes into receipts, `usage` adds up per task name."""
+
+    name: str
+    usage: dict[str, Usage]
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """Ask once.
+
+        Args:
+            task: the task; `variables` must hold exactly the names that it lists.
+            variables: strings, or JSON values (rendered as JSON into the prompt).
+
+        Raises:
+            ValueError: a variable is missing or unused.
+            ModelUnavailable: the endpoint does not answer.
+            ModelNotConfigured: a key or a model name is missing.
+        """
+        ...
+
+
+def total(usage: Mapping[str, Usage]) -> Usage:
+    """The sum over all tasks."""
+    return sum(usage.values(), Usage())

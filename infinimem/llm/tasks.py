@@ -1,0 +1,133 @@
+"""The language tasks: names, variables and reply schemas. Their wording stands in prompts/.
+
+Ids in variables and replies are short strings ("12" for seq 12): models copy them more faithfully than
+line text, and code moves what they name (STRATEGIES: reference rewriting).
+
+Shapes that several tasks share:
+    turn     {"id", "role", "speaker", "time", "text"}
+    fact     {"id", "time", "source", "text"}
+    topic    {"title", "facts": [fact, …]}
+    doc      {"id", "summary"}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infinimem.llm.base import Task
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+MAYBE: Schema = {"type": ["string", "null"]}
+IDS: Schema = {"type": "array", "items": TEXT}
+
+
+def _object(**properties: Schema) -> Schema:
+    """An object with exactly these properties, all required (what strict servers ask for)."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(**properties: Schema) -> Schema:
+    return {"type": "array", "items": _object(**properties)}
+
+
+def _task(name: str, variables: str, max_tokens: int, **properties: Schema) -> Task:
+    return Task(name, frozenset(variables.split()), _object(**properties), max_tokens)
+
+
+_DUPLICATES = _list(discarded=TEXT, kept=TEXT)
+_SUPERSEDED = _list(old=TEXT, new=TEXT)
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────
+
+EXTRACT = _task(
+    "extract",
+    "turns context problems",
+    4096,
+    entries=_list(text=TEXT, **{"from": IDS}, time=MAYBE, refers=MAYBE),
+    empty=IDS,
+)
+"""Turns into standing facts. `context`: the turns just before, for pronouns only. `problems`: what was
+wrong with the last reply ([] at first). `empty` names turns with nothing to keep."""
+
+REWRITE = _task(
+    "rewrite",
+    "facts problems",
+    4096,
+    topics=_list(title=TEXT, fact_ids=IDS),
+    duplicates=_DUPLICATES,
+    superseded=_SUPERSEDED,
+)
+"""The buffer's facts grouped by topic (prompt B as references)."""
+
+PLAN = _task(
+    "plan",
+    "topics docs planned_titles markdown_length problems",
+    4096,
+    assign=_list(doc_id=MAYBE, new_title=MAYBE, fact_ids=IDS),
+)
+"""Topics to documents (prompt C). `planned_titles`: titles that the first half of a bisected plan created."""
+
+LAYOUT = _task(
+    "layout",
+    "doc incoming summary_length problems",
+    4096,
+    layout=_list(heading=TEXT, fact_ids=IDS),
+    duplicates=_DUPLICATES,
+    superseded=_SUPERSEDED,
+    summary=TEXT,
+)
+"""One document with its incoming facts laid out under headings (prompts D and M2).
+`doc`: {"id", "title", "summary", "sections": [{"heading", "facts"}]}; `incoming`: [topic, …]."""
+
+LAYOUT_FREE = _task(
+    "layout_free",
+    "doc incoming summary_length problems",
+    8192,
+    layout=_list(heading=TEXT, entries=_list(text=TEXT, **{"from": IDS})),
+    summary=TEXT,
+)
+"""The same, but the model writes the lines itself and names their sources (the paper's free rewriting)."""
+
+MERGE = _task(
+    "merge",
+    "docs",
+    1024,
+    groups=_list(doc_ids=IDS, reason=TEXT),
+)
+"""Which small documents belong together (prompt M1). `docs`: [{"id", "summary", "tokens"}]."""
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+SELECT = _task("select", "question docs limit", 512, ids=IDS)
+"""Documents to read in full, by their summaries (prompt S)."""
+
+STEP = _task(
+    "step",
+    "question catalog doc_count now tools history rounds_left",
+    1024,
+    done={"type": "boolean"},
+    tool_calls=_list(name=TEXT, arguments={"type": "object"}),
+    relevant_snippets=_list(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
+    relevant_docs=IDS,
+)
+"""One round of the search agent (prompt E). `tools`: [{"name", "description", "parameters"}];
+`history`: [{"name", "arguments", "result"}], results as the tools return them (tools/)."""
+
+ANSWER = _task(
+    "answer",
+    "question evidence now",
+    512,
+    answer=TEXT,
+    cites=IDS,
+)
+"""Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [{"id", "time", "source", "text"}]}], best
+first; ids are seqs, or "doc:line" for lines that no one signed. `cites` names the lines relied upon."""
+
+ALL: tuple[Task, ...] = (EXTRACT, REWRITE, PLAN, LAYOUT, LAYOUT_FREE, MERGE, SELECT, STEP, ANSWER)

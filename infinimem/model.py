@@ -1,0 +1,289 @@
+"""The nouns of the library: frozen values, no I/O, no behaviour beyond what a value can say of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Source = Literal["tool", "AI", "user", "human"]
+SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
+"""From the least to the most trusted; an entry drawn from several origins has the least of theirs."""
+
+CURRENT = "CURRENT"
+"""Id of the buffer document."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of a conversation, before it is recorded.
+
+    Args:
+        text: what was said, any Unicode text.
+        role: "user", "assistant" or "tool" ("system" counts as "tool"); decides `source`.
+        speaker: name of who said it, where the source has names.
+        time: ISO 8601 date or date-time of when it was said; None if unknown.
+        session: name of the conversation; turns of a session share an evidence file.
+        turn: the source's own id of the message, for example LoCoMo's "D1:3".
+        key: idempotency key; a second turn with the same key is not recorded again.
+    """
+
+    text: str
+    role: str = "user"
+    speaker: str | None = None
+    time: str | None = None
+    session: str | None = None
+    turn: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A signed line: `- <seq=41,time=2023-06-02,source=user> text`.
+
+    `line` holds its bytes as text, without the line end: what the law compares and what moves.
+    For evidence it may span several physical lines, joined by newlines.
+    """
+
+    seq: int
+    text: str
+    line: str
+    time: str | None = None
+    source: Source = "user"
+    origin: tuple[int, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """All other fields of the signature: session, turn, speaker, by, key, label, pin, …"""
+
+    @property
+    def pinned(self) -> bool:
+        """Whether a person forbade to archive it without asking."""
+        return "pin" in self.fields
+
+
+@dataclass(frozen=True)
+class Located:
+    """An entry and where it stands; lines count from 1 and include the header, as in an editor."""
+
+    entry: Entry
+    doc_id: str
+    start_line: int
+    end_line: int
+    headings: tuple[str, ...] = ()
+
+
+# ── plans: what a strategy proposes ─────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class NewEntry:
+    """A line to be written; the store gives it its seq and derives its source from `origin`.
+
+    Args:
+        text: one line; newlines become spaces.
+        origin: seqs of the evidence (or entries) that it was drawn from; never empty.
+        to: id of the document that receives it.
+        heading: section of that document ("" for its end).
+        time: ISO 8601; None takes the time that all origins share.
+        by: "model" where a model phrased it, None where it is verbatim.
+        refers: what its pronouns stand for; searched, never shown as evidence.
+        replaces: entries that this line stands for (free rewriting); they go to the archive.
+    """
+
+    text: str
+    origin: tuple[int, ...]
+    to: str = CURRENT
+    heading: str = ""
+    time: str | None = None
+    by: Literal["model"] | None = None
+    refers: str | None = None
+    replaces: tuple[int, ...] = ()
+
+
+Why = Literal["moved", "split", "merged", "superseded", "duplicate"]
+
+
+@dataclass(frozen=True)
+class Move:
+    """One line to another place.
+
+    Args:
+        seq: the line.
+        to: id of the topic document that receives it. For "superseded" and "duplicate" it is the topic
+            whose archive receives the line.
+        heading: section of that document ("" for its end); created at the end when missing.
+        why: the reason that the receipt records.
+        by: for "superseded" and "duplicate" the seq of the surviving line.
+    """
+
+    seq: int
+    to: str
+    heading: str = ""
+    why: Why = "moved"
+    by: int | None = None
+
+    @property
+    def archives(self) -> bool:
+        return self.why in ("superseded", "duplicate")
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Text about entries, regenerated at will and never evidence: a document's summary."""
+
+    doc_id: str
+    summary: str
+    origin: tuple[int, ...]
+    """Seqs that the text describes."""
+
+
+@dataclass(frozen=True)
+class Put:
+    """A whole file in the strategy's own folder; None deletes it."""
+
+    doc_id: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a strategy wants done, as data. The store verifies it, applies it whole or not at all.
+
+    `op` names the receipt ("consolidate", "split", "merge"); a plan that only adds entries to the
+    buffer and marks turns as empty ("append") leaves no receipt: the evidence is its record.
+    """
+
+    op: str = "append"
+    adds: tuple[NewEntry, ...] = ()
+    moves: tuple[Move, ...] = ()
+    derived: tuple[Derived, ...] = ()
+    records: tuple[Put, ...] = ()
+    empty: tuple[int, ...] = ()
+    """Evidence seqs in which there was nothing to keep."""
+    notes: tuple[str, ...] = ()
+    """What went wrong on the way and how it was mended; lines of the receipt."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a plan, or a part of it, was refused: exactly one code each (law.py lists them)."""
+
+    code: str
+    seqs: tuple[int, ...] = ()
+    detail: str = ""
+
+    def __str__(self) -> str:
+        seqs = f" {', '.join(map(str, self.seqs))}" if self.seqs else ""
+        return f"{self.code}{seqs}{': ' + self.detail if self.detail else ''}"
+
+
+@dataclass(frozen=True)
+class Touched:
+    """A row of a receipt: where a line was, where it is, and why."""
+
+    seq: int
+    was: str
+    now: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Model calls and tokens, added up."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls, self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
+        )
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls - other.calls, self.tokens_in - other.tokens_in, self.tokens_out - other.tokens_out
+        )
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The record of one transaction, journal/0007-consolidate.md."""
+
+    number: int
+    op: str
+    time: str
+    strategy: str
+    model: str
+    usage: Usage
+    seconds: float
+    rows: tuple[Touched, ...]
+    files: tuple[tuple[str, str, str], ...]
+    """(document id, sha256 before, sha256 after); "-" for a file that was not there."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"journal/{self.number:04d}-{self.op}"
+
+
+# ── results: what reading gives ─────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """A piece of evidence: an entry, or a run of lines that holds several.
+
+    `origin` lists the evidence seqs that its entries cite (its own seq for an evidence line).
+    """
+
+    doc_id: str
+    start_line: int
+    end_line: int
+    text: str
+    score: float
+    seqs: tuple[int, ...] = ()
+    origin: tuple[int, ...] = ()
+    time: str | None = None
+    source: str | None = None
+    headings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What `retrieve` returns: ranked pieces within a token budget, and how they were found."""
+
+    items: tuple[Retrieved, ...]
+    trace: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Citation:
+    """Where a statement of an answer stands."""
+
+    doc_id: str
+    start_line: int
+    end_line: int
+    seqs: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `ask` returns."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    trace: tuple[Mapping[str, Any], ...]
+    usage: Usage
+
+
+Level = Literal["error", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One result of a check: what is wrong and where ("topics/food:12")."""
+
+    level: Level
+    what: str
+    where: str

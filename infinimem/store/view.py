@@ -1,0 +1,1 @@
+"""A read-only snapshot of a library: what strategies, tools and readers see. (Interface first.)"""

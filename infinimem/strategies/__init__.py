@@ -1,0 +1,1 @@
+"""Memory systems over the one folder, interchangeable behind `base.Strategy`."""

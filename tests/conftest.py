@@ -1,0 +1,17 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of public development data beside the checkout; tests that need it skip without it."""
+    folder = Path(os.environ.get("INFINIMEM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no development data at {folder} (set INFINIMEM_DATA)")
+    return folder
