@@ -1,0 +1,155 @@
+"""Settings: what infinimem.toml may say, with defaults. Owned by people, read by the program, never written back.
+
+Defaults of the `infini` group are the paper's (arXiv 2606.10677, section 4.1) where it gives a number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_type_hints
+
+from infinimem.errors import FormatTooNew, SettingsError
+
+FORMAT = 1
+"""The format of the folder that this version reads and writes (docs/FORMAT.md)."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """[llm]: which model answers. Keys come from the environment only."""
+
+    model: str | None = None
+    base_url: str | None = None
+    timeout: float = 60.0
+    """Seconds for one call."""
+    retries: int = 4
+    """Repeats of a call that failed in transport (429, 5xx, time-out)."""
+
+
+@dataclass(frozen=True)
+class InfiniSettings:
+    """[infini]: the writing of topic documents. Lengths are tokens."""
+
+    feed: Literal["chunk", "exchange", "turn"] = "chunk"
+    chunk_tokens: int = 4096
+    current_threshold: int = 5000
+    stale_seconds: float = 3600.0
+    markdown_length: int = 5000
+    plan_split_threshold: int = 5000
+    planner_docs: int = 50
+    plan_retries: int = 3
+    merge_max_tokens: int = 1000
+    merge_frequency: int = 10
+    merge_trigger_min_count: int = 50
+    merge_group_max: int = 4
+    summary_length: int = 100
+    rewrite: Literal["moves", "free"] = "moves"
+    maintenance: bool = True
+
+
+@dataclass(frozen=True)
+class ReaderSettings:
+    """[reader]: how evidence is collected. Budgets are tokens."""
+
+    name: Literal["agent", "hybrid", "bm25", "summary"] = "agent"
+    max_iterations: int = 7
+    search_limit: int = 10
+    fallback_empty: int = 5
+    fallback_small: int = 3
+    min_tokens: int = 500
+    evidence_budget: int = 4096
+    retrieve_budget: int = 1024
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All groups, and the format number of the folder."""
+
+    format: int = FORMAT
+    strategy: str = "infini"
+    llm: ModelSettings = field(default_factory=ModelSettings)
+    infini: InfiniSettings = field(default_factory=InfiniSettings)
+    reader: ReaderSettings = field(default_factory=ReaderSettings)
+
+
+def parse_settings(data: bytes, where: str = "infinimem.toml") -> Settings:
+    """Read infinimem.toml.
+
+    Args:
+        data: the file's bytes; empty gives the defaults.
+        where: name of the file, for messages.
+
+    Raises:
+        SettingsError: not TOML, an unknown name, or a value of the wrong type or range.
+        FormatTooNew: written by a later version.
+    """
+    try:
+        values = tomllib.loads(data.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{where} is not valid TOML ({error}); mend the line or restore the file") from error
+    found = values.get("format", FORMAT)
+    if isinstance(found, int) and found > FORMAT:
+        raise FormatTooNew(f"{where} says format {found}, this version knows {FORMAT}; upgrade infinimem")
+    settings = _build(Settings, values, where)
+    assert isinstance(settings, Settings)
+    return settings
+
+
+def _build(group: type, values: Mapping[str, Any], where: str) -> object:
+    hints = get_type_hints(group)
+    built: dict[str, object] = {}
+    for name, value in values.items():
+        if name not in hints:
+            known = ", ".join(sorted(hints))
+            raise SettingsError(f"{where}: unknown setting {name!r}; known here: {known}")
+        hint = hints[name]
+        if dataclasses.is_dataclass(hint):
+            if not isinstance(value, dict):
+                raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
+            built[name] = _build(hint, value, f"{where} [{name}]")  # type: ignore[arg-type]
+        else:
+            built[name] = _checked(name, value, hint, where)
+    return group(**built)
+
+
+def _checked(name: str, value: object, hint: Any, where: str) -> object:
+    """The value, if it fits its type; whole numbers pass for floats, and no number may be negative."""
+    choices = get_args(hint)
+    if choices and all(isinstance(choice, str) for choice in choices):
+        if value not in choices:
+            raise SettingsError(f"{where}: {name} = {value!r}; choose one of {', '.join(choices)}")
+        return value
+    kinds = choices or (hint,)
+    if float in kinds and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not any(type(value) is kind for kind in kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
+        raise SettingsError(f"{where}: {name} = {value!r}; a {wanted} is wanted")
+    if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
+        raise SettingsError(f"{where}: {name} = {value!r}; it cannot be negative")
+    return value
+
+
+def template() -> str:
+    """The infinimem.toml that `init` writes: every setting, commented out, with its default."""
+    lines = [
+        "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
+        f"format = {FORMAT}",
+    ]
+    defaults = Settings()
+    for group in ("llm", "infini", "reader"):
+        lines += ["", f"[{group}]"]
+        for item in dataclasses.fields(getattr(defaults, group)):
+            lines.append(f"# {item.name} = {_toml(item.default)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if value is None:
+        return '""'
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
