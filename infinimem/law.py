@@ -1,0 +1,262 @@
+"""The law: a fact's line is written once, after that it only moves. Pure checks over lines and plans.
+
+    conserved    lines after = lines before + added - removed, by seq and by bytes
+    verify       what a plan may do: reasons to refuse it, and archivings that are withheld
+    unsupported  what a model's sentence claims that its origin does not hold
+
+Reason codes of `verify`:
+    UNKNOWN_SEQ        a move or an origin names a line that is not in the library
+    MOVED_TWICE        a line is moved more than once
+    BAD_TARGET         a line would go to a document that is not the strategy's
+    NO_ORIGIN          a new entry names no origin
+    EMPTY_TEXT         a new entry says nothing
+    FOREIGN_RECORD     a record outside the strategy's folder
+and of archivings that are withheld (the line stays live):
+    UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
+    NOT_A_DUPLICATE    the two texts differ in more than wording
+    NOT_NEWER          what supersedes is older than what it supersedes
+    PROTECTED          a person's line, or a pinned one
+    TOO_MANY           more than a fifth of the lines of one run
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason
+
+ARCHIVE_SHARE = 0.2
+"""Of a run's lines, how many may be archived without a person's word (docs/FORMAT.md)."""
+ARCHIVE_FLOOR = 3
+"""So many always may: a share of a handful of lines means nothing."""
+NEAR_DUPLICATE = 0.85
+"""Share of words that two texts must have in common (Jaccard) to be one fact said twice."""
+
+Line = tuple[int, str]
+"""A seq and the bytes of its line."""
+
+
+def conserved(
+    before: Iterable[Line], after: Iterable[Line], added: Iterable[Line] = (), removed: Iterable[Line] = ()
+) -> list[Reason]:
+    """Check the one equation.
+
+    Returns:
+        One reason for each line that was lost (LOST) or that came from nowhere (INVENTED).
+    """
+    left = Counter(before)
+    left.update(added)
+    left.subtract(removed)
+    left.subtract(after)
+    return [
+        Reason("LOST" if count > 0 else "INVENTED", (seq,), line[:80])
+        for (seq, line), count in sorted(left.items())
+        if count
+    ]
+
+
+# ── plans ───────────────────────────────────────────────────────────────────────────────────────
+
+Lookup = Callable[[int], Located | None]
+"""Finds a line anywhere in the library by its seq."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A plan as it may be applied (`plan`), what was withheld from it, and why it is refused."""
+
+    plan: Plan
+    withheld: tuple[Reason, ...]
+    refused: tuple[Reason, ...]
+
+
+def verify(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> Verdict:
+    """Check a plan against the lines as they are.
+
+    Args:
+        plan: what a strategy wants.
+        lookup: finds an entry or an evidence line by its seq.
+        roots: the strategy's folders ("topics/"); nothing else may receive a line.
+    """
+    refused = [*_bad_moves(plan.moves, lookup, roots), *_bad_adds(plan, lookup, roots)]
+    refused += [Reason("FOREIGN_RECORD", (), put.doc_id) for put in plan.records if not _under(put.doc_id, roots)]
+    if refused:
+        return Verdict(plan, (), tuple(refused))
+    kept, withheld = _withhold(plan.moves, lookup)
+    return Verdict(replace(plan, moves=kept), withheld, ())
+
+
+def _under(doc_id: str, roots: Sequence[str]) -> bool:
+    parts = doc_id.split("/")
+    return any(doc_id.startswith(root) for root in roots) and all(part not in ("", ".", "..") for part in parts)
+
+
+def _bad_moves(moves: Sequence[Move], lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
+    reasons = []
+    times = Counter(move.seq for move in moves)
+    reasons += [Reason("MOVED_TWICE", (seq,)) for seq, count in sorted(times.items()) if count > 1]
+    for move in moves:
+        place = lookup(move.seq)
+        if place is None:
+            reasons.append(Reason("UNKNOWN_SEQ", (move.seq,)))
+        elif place.doc_id != CURRENT and not _under(place.doc_id, roots):
+            reasons.append(Reason("BAD_TARGET", (move.seq,), f"{place.doc_id} is not the strategy's"))
+        if not _under(move.to, roots):
+            reasons.append(Reason("BAD_TARGET", (move.seq,), move.to))
+    return reasons
+
+
+def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
+    reasons = []
+    moved = {move.seq for move in plan.moves}
+    for add in plan.adds:
+        if not add.text.strip():
+            reasons.append(Reason("EMPTY_TEXT", add.origin))
+        if not add.origin:
+            reasons.append(Reason("NO_ORIGIN", (), add.text[:80]))
+        missing = tuple(seq for seq in (*add.origin, *add.replaces) if lookup(seq) is None)
+        if missing:
+            reasons.append(Reason("UNKNOWN_SEQ", missing, add.text[:80]))
+        if add.to != CURRENT and not _under(add.to, roots):
+            reasons.append(Reason("BAD_TARGET", add.origin, add.to))
+        twice = tuple(seq for seq in add.replaces if seq in moved)
+        if twice:
+            reasons.append(Reason("MOVED_TWICE", twice))
+    return reasons
+
+
+def _withhold(moves: Sequence[Move], lookup: Lookup) -> tuple[tuple[Move, ...], tuple[Reason, ...]]:
+    """Turn archivings that may not happen unasked into plain moves, or into nothing where the line stays."""
+    headings = {move.seq: move.heading for move in moves if not move.archives}
+    archived = {move.seq for move in moves if move.archives}
+    allowed = max(ARCHIVE_FLOOR, int(ARCHIVE_SHARE * len(moves)))
+    kept: list[Move] = []
+    withheld: list[Reason] = []
+    for move in moves:
+        if not move.archives:
+            kept.append(move)
+            continue
+        old, new = lookup(move.seq), lookup(move.by) if move.by is not None else None
+        assert old is not None
+        reason = _why_not(move, old.entry, new, archived)
+        exact = new is not None and normalised(old.entry.text) == normalised(new.entry.text)
+        if reason is None and not exact:
+            reason = None if allowed else Reason("TOO_MANY", (move.seq,))
+            allowed -= reason is None
+        if reason is None:
+            kept.append(move)
+            continue
+        withheld.append(reason)
+        if old.doc_id != move.to:
+            heading = move.heading or headings.get(move.by or 0, "")
+            kept.append(replace(move, why="moved", by=None, heading=heading))
+    return tuple(kept), tuple(withheld)
+
+
+def _why_not(move: Move, old: Entry, survivor: Located | None, archived: set[int]) -> Reason | None:
+    seqs = (move.seq, *((move.by,) if move.by is not None else ()))
+    if survivor is None or move.by == move.seq or move.by in archived or is_archive(survivor.doc_id):
+        return Reason("UNKNOWN_SURVIVOR", seqs)
+    if old.pinned or old.source == "human":
+        return Reason("PROTECTED", seqs)
+    new = survivor.entry
+    if move.why == "duplicate" and not is_duplicate(old.text, new.text):
+        return Reason("NOT_A_DUPLICATE", seqs)
+    if move.why == "superseded" and not is_newer(new, old):
+        return Reason("NOT_NEWER", seqs)
+    return None
+
+
+def is_archive(doc_id: str) -> bool:
+    """Whether a line there is out of the readers' sight already."""
+    return doc_id.startswith(("archive/", "evidence/"))
+
+
+def is_newer(new: Entry, old: Entry) -> bool:
+    """The recency rule: later time; where one is missing or they are equal, higher seq."""
+    if new.time and old.time:
+        days = min(len(new.time), len(old.time), 19)
+        if new.time[:days] != old.time[:days]:
+            return new.time[:days] > old.time[:days]
+    return new.seq > old.seq
+
+
+# ── texts ───────────────────────────────────────────────────────────────────────────────────────
+
+_WORD = re.compile(r"\w+(?:['’]\w+)?")
+_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+_QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
+_NEGATIONS = frozenset(
+    "no not never none nobody nothing nor neither without cannot can't won't don't doesn't didn't isn't aren't "
+    "wasn't weren't hasn't haven't hadn't wouldn't shouldn't couldn't stopped quit".split()
+)
+_NOT_NAMES = frozenset(
+    "i i'm i've i'll i'd a an the this that these those it its he she they we you my his her their our your and but "
+    "or so if when while because as at by for from in of on to with after before since until during also user "
+    "assistant speaker there here what who where why how which some many most all both each every today yesterday "
+    "tomorrow is was are were has have had will would can could should may might must do does did be been being".split()
+)
+
+
+def normalised(text: str) -> str:
+    """Text for comparing: NFKC, case-folded, words only."""
+    return " ".join(_words(text))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold().replace("’", "'"))
+
+
+def is_duplicate(one: str, other: str) -> bool:
+    """Whether two lines say the same: equal, or nearly so with equal numbers, names and negations."""
+    if normalised(one) == normalised(other):
+        return True
+    a, b = set(_words(one)), set(_words(other))
+    if len(a & b) < NEAR_DUPLICATE * len(a | b):
+        return False
+    return claims(one) == claims(other)
+
+
+def claims(text: str) -> Mapping[str, frozenset[str]]:
+    """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
+    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    words = _WORD.findall(text)
+    names = frozenset(
+        word.removesuffix("'s").casefold()
+        for word in words
+        if word[0].isupper() and word.removesuffix("'s").casefold() not in _NOT_NAMES
+    )
+    return {
+        "number": frozenset(_NUMBER.findall(text)),
+        "name": names,
+        "quotation": frozenset(normalised(a or b) for a, b in _QUOTED.findall(text)),
+        "negation": frozenset({"not"} if any(word.casefold() in _NEGATIONS for word in words) else ()),
+    }
+
+
+def unsupported(text: str, origins: Iterable[str]) -> list[str]:
+    """What `text` claims that its origins do not hold (docs/FORMAT.md, One law).
+
+    Args:
+        text: a sentence that a model phrased.
+        origins: what was said, with the names of those who said it.
+
+    Returns:
+        Lines such as 'number 14'; empty when all is borne out.
+    """
+    joined = "\n".join(origins)
+    held, said, whole = claims(joined), set(_words(joined)), normalised(joined)
+    said |= {word.removesuffix("'s") for word in said}
+    missing = []
+    for kind, found in claims(text).items():
+        for item in sorted(found - held[kind]):
+            if kind == "name" and item in said:
+                continue
+            if kind == "quotation" and item in whole:
+                continue
+            missing.append(f"{kind} {item}")
+    return missing

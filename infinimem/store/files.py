@@ -1,0 +1,208 @@
+"""Files under one folder: read without following links, append durably, stage and replace.
+
+Everything that the store does to a disk goes through here. Paths are relative, with "/" between parts,
+and come from document ids, never from outside. It knows nothing of Markdown.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from infinimem.errors import LibraryError
+
+MAX_FILE = 8 * 1024 * 1024
+"""Bytes; larger notes are skipped, and `doctor` says so."""
+
+MAX_OWNED = 1024 * 1024 * 1024
+"""Bytes; the bound for files that the program itself writes, where skipping would hide what was said."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What tells one state of a file from another without reading it."""
+
+    mtime_ns: int
+    size: int
+    inode: int
+
+
+@contextmanager
+def explained(action: str, path: object) -> Iterator[None]:
+    """Turn an operating-system error into one line that says what could not be done."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise LibraryError(f"cannot {action} {path}: {why}; check the folder's permissions and space") from error
+
+
+def digest(data: bytes | None) -> str:
+    """sha256 in hex, "-" for a file that is not there."""
+    return "-" if data is None else hashlib.sha256(data).hexdigest()
+
+
+class Files:
+    """The files under `root`.
+
+    Args:
+        root: an existing folder.
+
+    Raises:
+        LibraryError: `root` is no folder or cannot be opened.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        if not root.is_dir():
+            what = "is a file" if root.exists() else "does not exist"
+            raise LibraryError(f"{root} {what}; name a folder of notes, or make one with: infinimem init {root}")
+
+    def scan(self) -> dict[str, Stamp]:
+        """Every Markdown file by path, hidden folders and links left out, sorted by path."""
+        found: dict[str, Stamp] = {}
+        pending = [""]
+        while pending:
+            folder = pending.pop()
+            with explained("list", self.root / folder), os.scandir(self.root / folder) as items:
+                for item in items:
+                    if item.name.startswith(".") or not item.name.isprintable():
+                        continue
+                    path = f"{folder}{item.name}"
+                    if item.is_dir(follow_symlinks=False):
+                        if os.access(item.path, os.R_OK | os.X_OK):
+                            pending.append(f"{path}/")
+                    elif item.name.endswith(".md") and item.is_file(follow_symlinks=False):
+                        info = item.stat(follow_symlinks=False)
+                        found[path] = Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+        return dict(sorted(found.items()))
+
+    def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
+        """The bytes of a regular file; None where there is none, or a link, or more than `limit` bytes.
+
+        Raises:
+            LibraryError: it is there but cannot be read.
+        """
+        with explained("read", path):
+            descriptor = self._open(path)
+            if descriptor is None:
+                return None
+            with os.fdopen(descriptor, "rb") as file:
+                info = os.fstat(file.fileno())
+                if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
+                    return None
+                return file.read(limit + 1)[:limit]
+
+    def _open(self, path: str) -> int | None:
+        """A descriptor reached folder by folder, no part of the way a link."""
+        *folders, name = path.split("/")
+        here = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for folder in folders:
+                below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+                os.close(here)
+                here = below
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            if error.errno == errno.ELOOP:  # a link where a file or folder should be
+                return None
+            raise
+        finally:
+            os.close(here)
+
+    def append(self, path: str, data: bytes) -> None:
+        """Add `data` at the end, on a line of its own, durably; on failure the file is as before.
+
+        Raises:
+            LibraryError: the disk refused; nothing of `data` stays.
+        """
+        full = self.root / path
+        with explained("write", path):
+            self.make_folder(full.parent)
+            created = not full.exists()
+            descriptor = os.open(full, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                    data = b"\n" + data
+                try:
+                    _write_all(descriptor, data)
+                    os.fsync(descriptor)
+                except OSError:
+                    with suppress(OSError):
+                        os.ftruncate(descriptor, size)
+                    raise
+            finally:
+                os.close(descriptor)
+            if created:
+                sync_folder(full.parent)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Give the file new contents at once: readers see the old bytes or the new ones."""
+        self.stage(f"{path}.new", data, mode_of=path)
+        self.install(f"{path}.new", path)
+
+    def install(self, staged: str, path: str) -> None:
+        """Put a staged file in its place."""
+        full = self.root / path
+        with explained("write", path):
+            self.make_folder(full.parent)
+            (self.root / staged).replace(full)
+            sync_folder(full.parent)
+
+    def stage(self, path: str, data: bytes, mode_of: str | None = None) -> None:
+        """Write a new file and make it durable; its folder is made if missing.
+
+        Args:
+            path: where it is written.
+            data: its contents.
+            mode_of: the file whose place it will take; its permissions are kept.
+        """
+        full = self.root / path
+        with explained("write", path):
+            self.make_folder(full.parent)
+            descriptor = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+            try:
+                if mode_of is not None and (self.root / mode_of).exists():
+                    os.fchmod(descriptor, stat.S_IMODE((self.root / mode_of).stat().st_mode))
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def remove(self, path: str) -> None:
+        """Delete the file if it is there, and its folder's entry durably."""
+        with explained("remove", path):
+            (self.root / path).unlink(missing_ok=True)
+            sync_folder((self.root / path).parent)
+
+    def make_folder(self, folder: Path) -> None:
+        """Make a folder below the root, and make its name durable."""
+        if folder.is_dir():
+            return
+        self.make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
