@@ -1,0 +1,102 @@
+"""From a model's text to data that fits a schema, or to a failure code. Never raises for what it reads.
+
+Looks at the whole text, then at a fenced block, then from the first { to the last }.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from infinimem.llm.base import Failure, Reply
+
+_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+Fault = tuple[Failure, str]
+
+
+def read(text: str, schema: Mapping[str, Any]) -> Reply:
+    """Read a reply.
+
+    Args:
+        text: what the model wrote.
+        schema: JSON schema of an object.
+
+    Returns:
+        A reply with `data`, or with `failure` (EMPTY, JSON_PARSE_FAIL, SCHEMA_FAIL) and `detail`.
+    """
+    if not text.strip():
+        return Reply(None, "EMPTY", "the reply is empty", text)
+    fault: Fault = ("JSON_PARSE_FAIL", "the reply holds no JSON object")
+    for candidate in _candidates(_THINKING.sub("", text)):
+        data, problem = _parse(candidate, schema)
+        if problem is None:
+            return Reply(data, text=text)
+        if problem[0] == "SCHEMA_FAIL" or fault[0] != "SCHEMA_FAIL":
+            fault = problem
+    return Reply(None, *fault, text)
+
+
+def _candidates(text: str) -> Iterator[str]:
+    yield text
+    yield from _FENCE.findall(text)
+    start, end = text.find("{"), text.rfind("}")
+    if 0 <= start < end:
+        yield text[start : end + 1]
+
+
+def _parse(text: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, Fault | None]:
+    import fastjsonschema
+
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        return None, ("JSON_PARSE_FAIL", f"not JSON: {error}")
+    value = _fit(value, schema)
+    try:
+        _validator(json.dumps(schema, sort_keys=True))(value)
+    except fastjsonschema.JsonSchemaValueException as error:
+        return None, ("SCHEMA_FAIL", str(error).replace("data", "the reply", 1))
+    return value, None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _fit(value: Any, schema: Mapping[str, Any]) -> Any:
+    """What servers without schemas get wrong harmlessly: numbers for ids, keys that nobody asked for.
+
+    Lone surrogates, which JSON can spell but no file can hold, become U+FFFD.
+    """
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if isinstance(value, dict):
+        known = schema.get("properties")
+        return {
+            _clean(key): _fit(item, known.get(key, {}) if known else {})
+            for key, item in value.items()
+            if known is None or key in known
+        }
+    if isinstance(value, list):
+        return [_fit(item, schema.get("items", {})) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and "string" in kinds:
+        return str(value)
+    return _clean(value) if isinstance(value, str) else value
+
+
+def _clean(text: str) -> str:
+    return _SURROGATE.sub("\ufffd", text)
+
+
+@cache
+def _validator(schema: str) -> Callable[[Any], Any]:
+    import fastjsonschema
+
+    compiled: Callable[[Any], Any] = fastjsonschema.compile(json.loads(schema))
+    return compiled

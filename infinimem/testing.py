@@ -1,0 +1,7 @@
+"""Test doubles for code that uses infinimem."""
+
+from __future__ import annotations
+
+from infinimem.llm.scripted import Call, GarbageLLM, ScriptedLLM
+
+__all__ = ["Call", "GarbageLLM", "ScriptedLLM"]

@@ -1,0 +1,86 @@
+"""Reading JSON out of what models write."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infinimem.llm.reading import read
+from infinimem.llm.tasks import ALL, ANSWER, PLAN, REWRITE, STEP
+
+GOOD: dict[str, Any] = {"answer": "Lisbon", "cites": ["41"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(GOOD),
+        f"  \n{json.dumps(GOOD, indent=2)}\n",
+        f"```json\n{json.dumps(GOOD)}\n```",
+        f"Sure, here it is:\n```\n{json.dumps(GOOD)}\n```\nAnything else?",
+        f"The answer is {json.dumps(GOOD)} as asked.",
+        f"<think>Maybe {{this}} or {{that}}?</think>\n{json.dumps(GOOD)}",
+    ],
+    ids=["whole", "indented", "fence", "fence in talk", "in a sentence", "after thinking"],
+)
+def test_finds_the_object(text: str) -> None:
+    reply = read(text, ANSWER.schema)
+    assert reply.data == GOOD and reply.failure is None and reply.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        ("", "EMPTY"),
+        ("  \n", "EMPTY"),
+        ("I cannot help with that.", "JSON_PARSE_FAIL"),
+        ('{"answer": "Lis', "JSON_PARSE_FAIL"),
+        ('{"answer": "Lisbon", "cites": ["41"}', "JSON_PARSE_FAIL"),
+        ('{"answer": NaN, "cites": []}', "JSON_PARSE_FAIL"),
+        ('{"answer": ' + "[" * 100_000, "JSON_PARSE_FAIL"),
+        ('{"answer": ' + "9" * 10_000 + "}", "JSON_PARSE_FAIL"),
+        ('{"answer": "Lisbon"}', "SCHEMA_FAIL"),
+        ('{"answer": null, "cites": []}', "SCHEMA_FAIL"),
+        ('["answer"]', "SCHEMA_FAIL"),
+        ("null", "SCHEMA_FAIL"),
+        ('```json\n{"cites": []}\n```', "SCHEMA_FAIL"),
+    ],
+)
+def test_every_failure_has_its_code(text: str, failure: str) -> None:
+    reply = read(text, ANSWER.schema)
+    assert (reply.data, reply.failure) == (None, failure)
+    assert reply.detail and "\n" not in reply.detail
+
+
+def test_a_schema_failure_says_where() -> None:
+    reply = read('{"assign": [{"doc_id": null, "fact_ids": []}]}', PLAN.schema)
+    assert "assign[0]" in reply.detail and "new_title" in reply.detail
+
+
+def test_numbers_pass_for_ids_and_extra_keys_are_dropped() -> None:
+    empty = {"duplicates": [], "superseded": []}
+    text = json.dumps({"topics": [{"title": "Tea", "fact_ids": [4, "5"], "why": 1}], "x": 1, **empty})
+    assert read(text, REWRITE.schema).data == {"topics": [{"title": "Tea", "fact_ids": ["4", "5"]}], **empty}
+
+
+def test_arguments_of_tools_keep_their_types() -> None:
+    call = {"name": "read_lines", "arguments": {"start": 3, "id": "a"}}
+    text = json.dumps({"done": False, "tool_calls": [call], "relevant_snippets": [], "relevant_docs": []})
+    data = read(text, STEP.schema).data
+    assert data is not None and data["tool_calls"] == [call]
+
+
+def test_lone_surrogates_become_a_character_that_files_can_hold() -> None:
+    data = read('{"answer": "\\ud83d", "cites": []}', ANSWER.schema).data
+    assert data == {"answer": "\ufffd", "cites": []}
+
+
+@given(st.text() | st.text(alphabet='{}[]":,`\\ \nabc01'))
+def test_never_raises(text: str) -> None:
+    for task in ALL:
+        reply = read(text, task.schema)
+        assert (reply.data is None) == (reply.failure is not None)
