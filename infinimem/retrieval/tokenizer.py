@@ -25,6 +25,23 @@ within without would yes yet you your yours yourself yourselves
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Dropped from queries (never from the index): function words, before stemming."""
 
+_IRREGULAR_FORMS = """
+become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught,
+choose chose chosen, come came, draw drew drawn, drink drank drunk, drive drove driven, eat ate eaten, fall
+fell fallen, feel felt, fight fought, find found, fly flew flown, forget forgot forgotten, freeze froze
+frozen, give gave given, go went gone, grow grew grown, hang hung, hear heard, hide hid hidden, hold held,
+keep kept, know knew known, lead led, leave left, lend lent, lose lost, make made, mean meant, meet met, pay
+paid, ride rode ridden, ring rang rung, run ran, say said, see saw seen, seek sought, sell sold, send sent,
+shake shook shaken, shoot shot, show shown, sing sang sung, sit sat, sleep slept, speak spoke spoken, spend
+spent, stand stood, steal stole stolen, strike struck, swear swore sworn, swim swam swum, take took taken,
+teach taught, tear tore torn, tell told, think thought, throw threw thrown, understand understood, wake woke
+woken, wear wore worn, win won, write wrote written, child children, foot feet, goose geese, knife knives,
+life lives, man men, mouse mice, person people, shelf shelves, tooth teeth, wife wives, wolf wolves, woman
+women
+"""
+_IRREGULAR = {form: forms[0] for forms in map(str.split, _IRREGULAR_FORMS.split(",")) for form in forms[1:]}
+"""What no suffix rule finds: went, children."""
+
 # Scripts without spaces between words, and Hangul, whose particles cling to the word.
 _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -113,7 +130,7 @@ def _stem(word: str) -> str:
     if len(plain) > 64:  # encoded data; stemming it is slow and means nothing
         return plain
     with _stemming:
-        return str(_stemmer().stemWord(plain))
+        return str(_stemmer().stemWord(_IRREGULAR.get(plain, plain)))
 
 
 _stemming = threading.Lock()  # a stemmer keeps the word that it works on
