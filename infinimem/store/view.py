@@ -1,1 +1,239 @@
-"""A read-only snapshot of a library: what strategies, tools and readers see. (Interface first.)"""
+"""A read-only snapshot of a library: what strategies, tools and readers see.
+
+Documents are read on first use and parsed once; a new View shares what did not change. It opens files
+through the store's own loader and never writes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from infinimem import tokens
+from infinimem.errors import DocumentNotFound
+from infinimem.markdown.document import Document
+from infinimem.model import CURRENT, Located
+from infinimem.settings import Settings
+
+Scope = Literal["default", "archive", "evidence", "all"]
+SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
+
+TOPICS, ARCHIVE, EVIDENCE, JOURNAL = "topics/", "archive/", "evidence/", "journal/"
+OWNED = (TOPICS, ARCHIVE, EVIDENCE, JOURNAL)
+"""Folders that the program writes in an initialised library; all else but CURRENT is a person's."""
+
+
+@dataclass(frozen=True)
+class CatalogRow:
+    """What a reader is told of a document before opening it. `tokens` counts the body."""
+
+    id: str
+    summary: str
+    tokens: int
+    entries: int
+    archived: int
+    """Lines that left this topic for the archive: a question about the past may find them there."""
+
+
+def fold(name: str) -> str:
+    """Ids are compared after case-folding and NFC, as file systems do."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+class View:
+    """The library at one moment.
+
+    Args:
+        ids: ids of all documents, sorted.
+        load: gives a document by id.
+        settings: the settings in force.
+        initialised: whether the folder has an infinimem.toml; without it every document is a note.
+        empty: evidence seqs in which nothing was to keep.
+        buffer_age: seconds since CURRENT last changed.
+    """
+
+    def __init__(
+        self,
+        ids: tuple[str, ...],
+        load: Callable[[str], Document],
+        settings: Settings,
+        *,
+        initialised: bool = True,
+        empty: frozenset[int] = frozenset(),
+        buffer_age: float = 0.0,
+    ) -> None:
+        self.settings = settings
+        self.initialised = initialised
+        self.buffer_age = buffer_age
+        self.empty = empty
+        self._ids = ids
+        self._load = load
+
+    # ── documents ───────────────────────────────────────────────────────────────────────────────
+
+    def ids(self, scope: Scope = "default") -> tuple[str, ...]:
+        """Ids of the documents in a scope, sorted. Receipts are in "all" only."""
+        if scope == "all":
+            return self._ids
+        if not self.initialised:
+            return self._ids if scope == "default" else ()
+        if scope == "default":
+            hidden = (ARCHIVE, EVIDENCE, JOURNAL)
+            return tuple(doc_id for doc_id in self._ids if not doc_id.startswith(hidden))
+        return tuple(doc_id for doc_id in self._ids if doc_id.startswith(f"{scope}/"))
+
+    def is_note(self, doc_id: str) -> bool:
+        """Whether a person owns the whole document: the program never writes it."""
+        return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(OWNED))
+
+    def resolve(self, name: str) -> str:
+        """The full id that a full id, a path, a bare stem or an alias stands for.
+
+        Raises:
+            DocumentNotFound: none, or several; the message lists what is near.
+        """
+        wanted = fold(name.strip().removesuffix(".md").strip("/"))
+        full = self._by_fold.get(wanted)
+        if full is not None:
+            return full
+        found = self._by_stem.get(wanted.rsplit("/", 1)[-1], ()) if "/" not in wanted else ()
+        visible = [doc_id for doc_id in found if doc_id in self._default] or list(found)
+        if len(visible) == 1:
+            return visible[0]
+        if visible:
+            raise DocumentNotFound(f"{name!r} names several documents: {', '.join(visible[:5])}; give the full id")
+        alias = self._by_alias.get(wanted.rsplit("/", 1)[-1])
+        if alias is not None:
+            return alias
+        raise DocumentNotFound(f"no document is called {name!r}{self._near(wanted)}")
+
+    def _near(self, wanted: str) -> str:
+        import difflib
+
+        stems = sorted(self._by_stem)
+        near = difflib.get_close_matches(wanted.rsplit("/", 1)[-1], stems, n=3, cutoff=0.6)
+        ids = [self._by_stem[stem][0] for stem in near]
+        return f"; near it: {', '.join(ids)}" if ids else "; list_docs (ls) shows what there is"
+
+    @cached_property
+    def _default(self) -> frozenset[str]:
+        return frozenset(self.ids())
+
+    @cached_property
+    def _by_fold(self) -> Mapping[str, str]:
+        return {fold(doc_id): doc_id for doc_id in reversed(self._ids)}
+
+    @cached_property
+    def _by_stem(self) -> Mapping[str, list[str]]:
+        stems: dict[str, list[str]] = {}
+        for doc_id in self._ids:
+            stems.setdefault(fold(doc_id.rsplit("/", 1)[-1]), []).append(doc_id)
+        return stems
+
+    @cached_property
+    def _by_alias(self) -> Mapping[str, str]:
+        aliases: dict[str, str] = {}
+        for doc_id in self._owned(TOPICS):
+            named = self.document(doc_id).header.values.get("aliases", ())
+            for alias in named if isinstance(named, list) else ():
+                aliases.setdefault(fold(str(alias)), doc_id)
+        return aliases
+
+    def document(self, doc_id: str) -> Document:
+        """The parsed document.
+
+        Raises:
+            DocumentNotFound: no document has this very id (see `resolve`).
+        """
+        if doc_id not in self._known:
+            raise DocumentNotFound(f"no document is called {doc_id!r}; list_docs (ls) shows what there is")
+        return self._load(doc_id)
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self._ids)
+
+    def __contains__(self, doc_id: str) -> bool:
+        return doc_id in self._known
+
+    def catalog(self, scope: Scope = "default") -> tuple[CatalogRow, ...]:
+        """A row a document, sorted by id."""
+        return tuple(self.row(doc_id) for doc_id in self.ids(scope))
+
+    def row(self, doc_id: str) -> CatalogRow:
+        """One row of the catalog; counting the tokens of a large note takes its time."""
+        document = self.document(doc_id)
+        stems = [doc_id.rsplit("/", 1)[-1]]
+        named = document.header.values.get("aliases", ())
+        stems += [str(alias) for alias in named] if isinstance(named, list) else []
+        archived = 0
+        if self.initialised and doc_id.startswith(TOPICS):
+            archives = (f"{ARCHIVE}{stem}" for stem in stems)
+            archived = sum(len(self.document(found).entries) for found in archives if found in self)
+        size = document.header.values.get("token_count")
+        count = int(size) if isinstance(size, str) and size.isdigit() else tokens.count(document.body)
+        return CatalogRow(doc_id, document.summary, count, len(document.entries), archived)
+
+    # ── entries ─────────────────────────────────────────────────────────────────────────────────
+
+    def entries(self, scope: Scope = "default") -> Iterator[Located]:
+        """Signed lines of a scope, by document and line."""
+        for doc_id in self.ids(scope):
+            yield from self.document(doc_id).entries
+
+    def entry(self, seq: int) -> Located | None:
+        """The line with this seq, wherever it stands; of a doubled one the live copy."""
+        return self._by_seq.get(seq)
+
+    def _owned(self, *folders: str) -> tuple[str, ...]:
+        """Ids of the program's own documents under these folders."""
+        if not self.initialised:
+            return ()
+        return tuple(doc_id for doc_id in self._ids if doc_id.startswith(folders))
+
+    @cached_property
+    def _by_seq(self) -> Mapping[int, Located]:
+        found: dict[int, Located] = {}
+        buffer = (CURRENT,) if CURRENT in self and self.initialised else ()
+        for doc_id in (*self._owned(EVIDENCE), *self._owned(ARCHIVE), *buffer, *self._owned(TOPICS)):
+            found.update((place.entry.seq, place) for place in self.document(doc_id).entries)
+        return found
+
+    @cached_property
+    def max_seq(self) -> int:
+        """The highest seq on disk; 0 in an empty library."""
+        return max(self._by_seq, default=0)
+
+    @cached_property
+    def cited(self) -> frozenset[int]:
+        """Seqs that some entry names as its origin."""
+        return frozenset(
+            seq
+            for place in self._by_seq.values()
+            if not place.doc_id.startswith(EVIDENCE)
+            for seq in place.entry.origin
+        )
+
+    def uncited(self) -> tuple[Located, ...]:
+        """Evidence that no entry cites and that was not found empty: still to be extracted, by seq."""
+        return tuple(
+            place
+            for seq, place in sorted(self._by_seq.items())
+            if place.doc_id.startswith(EVIDENCE) and seq not in self.cited and seq not in self.empty
+        )
+
+    @cached_property
+    def buffer(self) -> Document:
+        """CURRENT; an empty document where there is none."""
+        if CURRENT in self and self.initialised:
+            return self.document(CURRENT)
+        return Document.empty(CURRENT)
+
+    @property
+    def epoch(self) -> int:
+        """How many consolidations emptied the buffer so far."""
+        value = self.buffer.header.values.get("current_epoch")
+        return int(value) if isinstance(value, str) and value.isdigit() else 0

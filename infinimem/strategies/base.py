@@ -7,34 +7,18 @@ It reads snapshots (`View`), asks models, and touches no file.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from infinimem.model import Finding, Located, Plan, Reason, Receipt, Retrieved
+from infinimem.model import Finding, Located, Plan, Retrieved
+from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.view import View
+
+__all__ = ["Applied", "Event", "Outcome", "Plans", "Rejected", "Strategy"]
 
 Event = Literal["append", "due", "consolidate"]
 """Why `tick` is called: new entries are about to be appended, were appended, or someone asked for it."""
 
 
-@dataclass(frozen=True)
-class Applied:
-    """The plan was applied; `view` is the library as it is now, `added` the lines that `adds` became."""
-
-    view: View
-    receipt: Receipt | None = None
-    added: tuple[Located, ...] = ()
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """The plan was refused whole; nothing changed. `view` is the library as it is now."""
-
-    view: View
-    reasons: tuple[Reason, ...]
-
-
-Outcome = Applied | Rejected
 Plans = Generator[Plan, Outcome, None]
 
 

@@ -1,0 +1,160 @@
+"""Turns to evidence lines: which file each goes to and how it is written. Pure; the library appends.
+
+One file a session, one a day where there is no session. A file that has grown large is followed by a
+second part, so that no file of ours outgrows what tools read.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from infinimem.errors import UsageError
+from infinimem.markdown.header import quote
+from infinimem.markdown.signature import clean_text, format_entry, one_line
+from infinimem.model import Source, Turn
+from infinimem.store.view import EVIDENCE, View
+
+PART_BYTES = 2 * 1024 * 1024
+"""Beyond this size a session goes on in a new file."""
+
+_ROLES: Mapping[str, Source] = {"user": "user", "human": "user", "assistant": "AI", "ai": "AI", "model": "AI"}
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\Z")
+
+
+@dataclass
+class Part:
+    """What is to be appended to one evidence file; `header` only where the file is new."""
+
+    doc_id: str
+    header: str = ""
+    lines: list[str] = field(default_factory=list)
+    size: int = 0
+
+
+def check_turn(turn: Turn) -> None:
+    """Refuse a turn that cannot be recorded.
+
+    Raises:
+        UsageError: no text, or a time that is not ISO 8601.
+    """
+    if not turn.text.strip():
+        raise UsageError("the text is empty; say what is to be remembered")
+    if turn.time is not None and not _TIME.match(turn.time):
+        raise UsageError(f"time {turn.time[:40]!r} is not ISO 8601; write 2025-03-03 or 2025-03-03T14:05:00")
+
+
+def seen(view: View) -> dict[tuple[str, ...], int]:
+    """Seqs of evidence that has an idempotency key, or a session and the source's own turn id."""
+    known: dict[tuple[str, ...], int] = {}
+    for doc_id in view.ids("evidence"):
+        document = view.document(doc_id)
+        session = str(document.header.values.get("session", ""))
+        for place in document.entries:
+            fields = place.entry.fields
+            for mark in _marks(fields.get("key"), fields.get("session", session), fields.get("turn")):
+                known.setdefault(mark, place.entry.seq)
+    return known
+
+
+def marks(turn: Turn) -> list[tuple[str, ...]]:
+    """By what a turn is recognised when it comes again; its text is no mark, people repeat themselves."""
+    return _marks(turn.key, turn.session, turn.turn)
+
+
+def _marks(key: str | None, session: str | None, turn: str | None) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = [("key", _plain(key))] if key else []
+    if session and turn:
+        found.append(("turn", _plain(session), _plain(turn)))
+    return found
+
+
+def _plain(value: str) -> str:
+    return one_line(clean_text(value))
+
+
+def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[Part]:
+    """Lay out turns as lines of evidence files.
+
+    Args:
+        turns: checked turns, in the order of speaking.
+        view: the library under the lock.
+        first_seq: seq of the first turn; the others follow.
+        now: ISO 8601, UTC; written as `observed` only where a turn has no time of its own.
+    """
+    sessions = {
+        str(view.document(doc_id).header.values.get("session")): doc_id
+        for doc_id in view.ids("evidence")
+        if "session" in view.document(doc_id).header.values
+    }
+    open_parts: dict[str, Part] = {}
+    for seq, turn in enumerate(turns, first_seq):
+        source = _ROLES.get(turn.role.casefold(), "tool")
+        marked: dict[str, Any] = {
+            "speaker": turn.speaker,
+            "turn": turn.turn,
+            "key": turn.key,
+            "role": None if source != "tool" or turn.role == "tool" else turn.role,
+            "observed": None if turn.time else now,
+        }
+        fields = {name: _plain(value) for name, value in marked.items() if value}
+        time = turn.time.replace(" ", "T") if turn.time else None
+        line = format_entry(seq, clean_text(turn.text), time=time, source=source, fields=fields)
+        home = _home(turn, sessions, view, now)
+        part = _with_room(home, len(line.encode("utf-8", "replace")), open_parts, view)
+        if turn.session:
+            sessions[_plain(turn.session)] = part.doc_id
+        if not part.lines and part.doc_id not in view:
+            part.header = _header(part.doc_id, turn, time or now, turns)
+        part.lines.append(line)
+    return list(open_parts.values())
+
+
+def _home(turn: Turn, sessions: Mapping[str, str], view: View, now: str) -> str:
+    day = (turn.time or now)[:10]
+    if not turn.session:
+        return f"{EVIDENCE}{day}"
+    session = _plain(turn.session)
+    if session in sessions:
+        return sessions[session]
+    stem = f"{EVIDENCE}{day}-{_slug(session)}"
+    taken, number = {*view.ids("all"), *sessions.values()}, 2
+    home = stem
+    while home in taken:
+        home, number = f"{stem}-{number}", number + 1
+    return home
+
+
+def _with_room(home: str, size: int, open_parts: dict[str, Part], view: View) -> Part:
+    """The file, or the part after it that still has room for `size` bytes."""
+    number, doc_id = 1, home
+    while True:
+        part = open_parts.get(doc_id)
+        if part is None:
+            there = len(view.document(doc_id).to_bytes()) if doc_id in view else 0
+            part = Part(doc_id, size=there)
+        if part.size == 0 or part.size + size <= PART_BYTES:
+            part.size += size + 1
+            return open_parts.setdefault(doc_id, part)
+        number += 1
+        doc_id = f"{home}-part{number}"
+
+
+def _header(doc_id: str, turn: Turn, date: str, turns: Sequence[Turn]) -> str:
+    lines = ["---", f"id: {quote(doc_id)}", "kind: evidence"]
+    if turn.session:
+        lines.append(f"session: {quote(_plain(turn.session))}")
+    lines.append(f"date: {date}")
+    same = [other for other in turns if other.session == turn.session]
+    speakers = dict.fromkeys(_plain(other.speaker) for other in same if other.speaker)
+    if speakers:
+        lines.append(f"participants: [{', '.join(map(quote, speakers))}]")
+    return "\n".join([*lines, "---", ""])
+
+
+def _slug(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "session"

@@ -1,0 +1,327 @@
+"""A library: the only door to its files. Opens, snapshots, records what was said, applies plans.
+
+Writers take turns under one lock, each sees the files as they are, and verifies there; nothing is locked
+while a strategy thinks.
+"""
+
+from __future__ import annotations
+
+import time as wall
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from infinimem import law
+from infinimem.errors import LibraryError, NotALibrary
+from infinimem.markdown.document import Document
+from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
+from infinimem.settings import Settings, parse_settings, template
+from infinimem.store import evidence
+from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp, digest
+from infinimem.store.lock import PATH as LOCK
+from infinimem.store.lock import exclusive
+from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.receipts import format_receipt, parse_receipt
+from infinimem.store.render import Rendered, count_unsigned, render, stamp
+from infinimem.store.transaction import Change, Conflict, Transaction, recover
+from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, OWNED, TOPICS, View
+
+SETTINGS = "infinimem.toml"
+HIGH_WATER = ".infinimem/seq"
+EMPTY = ".infinimem/empty"
+IGNORE = ".infinimem/\n"
+
+Clock = Callable[[], datetime]
+
+
+def system_clock() -> datetime:
+    """Now, in UTC."""
+    return datetime.now(UTC)
+
+
+def init(root: Path) -> Library:
+    """Make a folder a library: settings, folders, .gitignore. What is there already is left alone.
+
+    Raises:
+        LibraryError: the folder cannot be made or written.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LibraryError(f"cannot make {root}: {error.strerror}; choose another folder") from error
+    files = Files(root)
+    if files.read(SETTINGS) is None:
+        files.replace(SETTINGS, template().encode())
+    for folder in (TOPICS, ARCHIVE, EVIDENCE, JOURNAL, ".infinimem/"):
+        files.make_folder(root / folder.rstrip("/"))
+    if files.read(f"{CURRENT}.md") is None:
+        files.replace(f"{CURRENT}.md", b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n")
+    files.replace(".infinimem/.gitignore", b"*\n")
+    if files.read(".gitignore") is None:
+        files.replace(".gitignore", IGNORE.encode())
+    return Library(root)
+
+
+class Library:
+    """A memory folder, or a plain folder of notes (then every write is refused).
+
+    Args:
+        root: the folder.
+        clock: gives the time for headers and receipts; injected so that runs can be repeated.
+
+    Raises:
+        LibraryError: no such folder.
+        SettingsError, FormatTooNew: infinimem.toml cannot be used.
+    """
+
+    def __init__(self, root: Path, clock: Clock = system_clock) -> None:
+        self.root = root
+        self.clock = clock
+        self._files = Files(root)
+        found = self._files.read(SETTINGS)
+        self.initialised = found is not None
+        self.settings: Settings = parse_settings(found or b"", str(root / SETTINGS))
+        self._documents: dict[str, tuple[Stamp, Document]] = {}
+        self._view: tuple[object, View] | None = None
+        if self.initialised and any((root / ".infinimem/tx").glob("*")):
+            with exclusive(self._files):
+                recover(self._files)
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    def view(self) -> View:
+        """The library as it is now; the same object as long as no file changes."""
+        stamps = self._files.scan()
+        empty = self._files.read(EMPTY) or b"" if self.initialised else b""
+        state = (stamps, empty)
+        if self._view is not None and self._view[0] == state:
+            return self._view[1]
+        buffer = stamps.get(f"{CURRENT}.md")
+        view = View(
+            tuple(sorted(path.removesuffix(".md") for path in stamps if self._fits(path, stamps[path]))),
+            lambda doc_id: self._load(doc_id, stamps[f"{doc_id}.md"]),
+            self.settings,
+            initialised=self.initialised,
+            empty=frozenset(int(line) for line in empty.split() if line.isdigit()),
+            buffer_age=self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0,
+        )
+        self._view = (state, view)
+        return view
+
+    def too_large(self) -> tuple[str, ...]:
+        """Notes over the size that tools read; they are skipped."""
+        return tuple(path for path, found in self._files.scan().items() if not self._fits(path, found))
+
+    def _fits(self, path: str, found: Stamp) -> bool:
+        return found.size <= self._limit(path)
+
+    def _limit(self, path: str) -> int:
+        owned = self.initialised and path.startswith((*OWNED, f"{CURRENT}.md"))
+        return MAX_OWNED if owned else MAX_FILE
+
+    def _load(self, doc_id: str, found: Stamp) -> Document:
+        known = self._documents.get(doc_id)
+        if known is None or known[0] != found:
+            path = f"{doc_id}.md"
+            data = self._files.read(path, self._limit(path)) or b""
+            known = (found, Document.parse(doc_id, data))
+            self._documents[doc_id] = known
+        return known[1]
+
+    def receipts(self) -> tuple[Receipt, ...]:
+        """All receipts, oldest first."""
+        view = self.view()
+        found = [parse_receipt(view.document(doc_id)) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)]
+        return tuple(sorted(found, key=lambda receipt: (receipt.number, receipt.op))) if self.initialised else ()
+
+    # ── writing ─────────────────────────────────────────────────────────────────────────────────
+
+    def record(self, turns: Sequence[Turn]) -> tuple[Located, ...]:
+        """Write what was said to the evidence log, durably, before anything else is done with it.
+
+        A turn whose key, or whose session and turn id, is there already is not written again.
+
+        Returns:
+            The lines that are new, in the order of `turns`.
+
+        Raises:
+            UsageError: a turn is empty or its time is no time; nothing is written.
+            NotALibrary: the folder has no infinimem.toml.
+        """
+        for turn in turns:
+            evidence.check_turn(turn)
+        with self._locked() as view:
+            known = evidence.seen(view) if any(evidence.marks(turn) for turn in turns) else {}
+            fresh = []
+            for turn in turns:
+                own = evidence.marks(turn)
+                if not any(mark in known for mark in own):
+                    known.update(dict.fromkeys(own, 0))
+                    fresh.append(turn)
+            if not fresh:
+                return ()
+            first = self._allocate(len(fresh), view)
+            for part in evidence.parts(fresh, view, first, self._now()):
+                text = part.header + "".join(f"{line}\n" for line in part.lines)
+                data = text.encode("utf-8", "surrogateescape")
+                if part.header:
+                    self._files.replace(f"{part.doc_id}.md", data)
+                else:
+                    self._files.append(f"{part.doc_id}.md", data)
+            now = self.view()
+            return tuple(place for seq in range(first, first + len(fresh)) if (place := now.entry(seq)))
+
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        roots: Sequence[str] = (TOPICS,),
+        strategy: str = "",
+        model: str = "",
+        usage: Usage | None = None,
+        began: datetime | None = None,
+    ) -> Outcome:
+        """Verify a plan against the files as they are, and carry it out whole or not at all.
+
+        Args:
+            plan: what a strategy wants.
+            roots: the strategy's folders.
+            strategy, model, usage, began: for the receipt.
+        """
+        for attempt in range(3):
+            try:
+                with self._locked() as view:
+                    return self._apply(plan, view, roots, strategy, model, usage or Usage(), began)
+            except Conflict:
+                if attempt == 2:
+                    raise
+        raise AssertionError("unreachable")
+
+    def preview(self, plan: Plan, roots: Sequence[str] = (TOPICS,)) -> dict[str, tuple[bytes, bytes]]:
+        """What `apply` would write: bytes before and after of every document that would change."""
+        view = self.view()
+        verdict = law.verify(plan, view.entry, roots)
+        if verdict.refused:
+            return {}
+        done = render(verdict.plan, view, view.max_seq + 1, self._next_receipt(view), self._now())
+        return {
+            doc_id: (_bytes(_old(view, doc_id)) or b"", _bytes(new) or b"")
+            for doc_id, new in sorted(done.documents.items())
+        }
+
+    def stamp(self) -> Receipt | None:
+        """Sign the list items that people typed into CURRENT and topic documents; None if there are none."""
+        if not count_unsigned(self.view()):
+            return None
+        with self._locked() as view:
+            first = self._allocate(count_unsigned(view), view)
+            return self._commit(stamp(view, first), view, "stamp", (), self._head("people", "", Usage(), None))
+
+    # ── under the lock ──────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def _locked(self) -> Iterator[View]:
+        if not self.initialised:
+            raise NotALibrary(f"{self.root} has no {SETTINGS}; to write here, run: infinimem init {self.root}")
+        with exclusive(self._files):
+            recover(self._files)
+            yield self.view()
+
+    def _apply(
+        self,
+        plan: Plan,
+        view: View,
+        roots: Sequence[str],
+        strategy: str,
+        model: str,
+        usage: Usage,
+        began: datetime | None,
+    ) -> Outcome:
+        verdict = law.verify(plan, view.entry, roots)
+        if verdict.refused:
+            return Rejected(view, verdict.refused)
+        plan = verdict.plan
+        first = self._allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
+        done = render(plan, view, first, self._next_receipt(view), self._now())
+        broken = _check(view, done)
+        if broken:
+            return Rejected(view, tuple(broken))
+        if plan.empty:
+            self._files.append(EMPTY, "".join(f"{seq}\n" for seq in plan.empty).encode())
+        receipt = None
+        if plan.op == "append" and not plan.moves and set(done.documents) <= {CURRENT} and CURRENT in view:
+            if done.added:
+                lines = "".join(f"{line}\n" for _, line in done.added)
+                self._files.append(f"{CURRENT}.md", lines.encode("utf-8", "surrogateescape"))
+        else:
+            notes = (*plan.notes, *(f"withheld: {reason}" for reason in verdict.withheld))
+            receipt = self._commit(done, view, plan.op, notes, self._head(strategy, model, usage, began))
+        now = self.view()
+        return Applied(now, receipt, tuple(p for seq, _ in done.added if (p := now.entry(seq))))
+
+    def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
+        """A receipt with what the caller knows; `_commit` fills in what happened."""
+        seconds = (self.clock() - began).total_seconds() if began else 0.0
+        return Receipt(0, "", self._now(), strategy, model, usage, seconds, (), ())
+
+    def _commit(self, done: Rendered, view: View, op: str, notes: tuple[str, ...], head: Receipt) -> Receipt:
+        from dataclasses import replace
+
+        number = self._next_receipt(view)
+        old = {doc_id: _old(view, doc_id) for doc_id in done.documents}
+        changes = [
+            Change(f"{doc_id}.md", _bytes(old[doc_id]), _bytes(new)) for doc_id, new in done.documents.items()
+        ]
+        receipt = replace(
+            head,
+            number=number,
+            op=op,
+            rows=tuple(done.rows),
+            files=tuple(
+                (change.path.removesuffix(".md"), digest(change.old)[:16], digest(change.new)[:16])
+                for change in changes
+            ),
+            notes=notes,
+        )
+        transaction = Transaction(self._files, number)
+        for change in changes:
+            transaction.put(change)
+        transaction.put(Change(f"{receipt.id}.md", None, format_receipt(receipt, old, done.documents)))
+        transaction.commit()
+        return receipt
+
+    def _allocate(self, count: int, view: View) -> int:
+        """Reserve seqs, durably; returns the first. Never one that was given before, even if its line is gone."""
+        written = (self._files.read(HIGH_WATER) or b"").strip()
+        highest = max(int(written) if written.isdigit() else 0, view.max_seq)
+        if not written.isdigit():
+            highest = max([highest, *(row.seq for receipt in self.receipts() for row in receipt.rows)])
+        self._files.replace(HIGH_WATER, f"{highest + count}\n".encode())
+        return highest + 1
+
+    def _next_receipt(self, view: View) -> int:
+        names = (doc_id.removeprefix(JOURNAL) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
+        return 1 + max((int(name.split("-")[0]) for name in names if name.split("-")[0].isdigit()), default=0)
+
+    def _now(self) -> str:
+        return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _old(view: View, doc_id: str) -> Document | None:
+    return view.document(doc_id) if doc_id in view else None
+
+
+def _bytes(document: Document | None) -> bytes | None:
+    return None if document is None else document.to_bytes()
+
+
+def _check(view: View, done: Rendered) -> list[law.Reason]:
+    """The law over the documents that change."""
+    before = [_line(place) for doc in done.documents if doc in view for place in view.document(doc).entries]
+    after = [_line(place) for doc in done.documents.values() if doc for place in doc.entries]
+    return law.conserved(before, after, done.added)
+
+
+def _line(place: Located) -> law.Line:
+    return place.entry.seq, place.entry.line

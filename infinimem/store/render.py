@@ -1,0 +1,272 @@
+"""A verified plan turned into documents: which lines stand where afterwards. Pure; no file is touched.
+
+Lines are taken out and put in whole. What is written new is the lines of `adds`, stamps on what a person
+typed, headings, and the program's own header keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from infinimem import law, tokens
+from infinimem.markdown.document import Document
+from infinimem.markdown.header import quote
+from infinimem.markdown.signature import clean_text, format_entry, format_seqs, one_line
+from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Source, Touched
+from infinimem.store.view import ARCHIVE, TOPICS, View
+
+LOG_LENGTH = 20
+"""Entries of a document's update_log; the journal has all."""
+
+
+@dataclass
+class Rendered:
+    """The documents that change (None: deleted), the rows of the receipt, and what the law is told."""
+
+    documents: dict[str, Document | None] = field(default_factory=dict)
+    rows: list[Touched] = field(default_factory=list)
+    added: list[law.Line] = field(default_factory=list)
+
+
+def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:
+    """Apply a plan that `law.verify` passed.
+
+    Args:
+        plan: the plan.
+        view: the library as it is under the lock.
+        first_seq: seq of the first new entry; the others follow.
+        receipt: number of the receipt that headings and update logs name.
+        now: ISO 8601, UTC, for created_time and update logs.
+    """
+    return _Desk(view, receipt, now).work(plan, first_seq)
+
+
+def stamp(view: View, first_seq: int) -> Rendered:
+    """Sign every list item that a person typed into CURRENT or a topic document; its text is unchanged."""
+    done = Rendered()
+    seq = first_seq
+    for doc_id in view.ids():
+        if view.is_note(doc_id):
+            continue
+        document = view.document(doc_id)
+        for item in document.unsigned:
+            line = format_entry(seq, item.text, source="human")
+            document = document.sign(item.line, line)
+            done.documents[doc_id] = document
+            done.added.append((seq, line))
+            done.rows.append(Touched(seq, doc_id, doc_id, "stamped"))
+            seq += 1
+    return done
+
+
+def count_unsigned(view: View) -> int:
+    """How many lines `stamp` would sign."""
+    return sum(len(view.document(doc_id).unsigned) for doc_id in view.ids() if not view.is_note(doc_id))
+
+
+class _Desk:
+    """Documents being edited, and what has happened to each."""
+
+    def __init__(self, view: View, receipt: int, now: str) -> None:
+        self._view = view
+        self._receipt = receipt
+        self._now = now
+        self._result = Rendered()
+        self._gained: Counter[str] = Counter()
+        self._archived: Counter[str] = Counter()
+
+    def work(self, plan: Plan, first_seq: int) -> Rendered:
+        arrivals: dict[tuple[str, str], list[str]] = {}
+        leaving: dict[str, set[int]] = {}
+        heirs: dict[str, Counter[str]] = {}
+
+        for seq, add in enumerate(plan.adds, first_seq):
+            line = self._line(seq, add)
+            arrivals.setdefault((add.to, add.heading), []).append(line)
+            self._gained[add.to] += 1
+            self._result.added.append((seq, line))
+            self._result.rows.append(Touched(seq, "-", add.to, "added"))
+        for way in [*map(_way, plan.moves), *_replaced(plan, first_seq)]:
+            place = self._view.entry(way.seq)
+            assert place is not None
+            target, heading = way.to, way.heading
+            if way.archives:
+                target, heading = archive_of(way.to), f"{way.why[0].upper()}{way.why[1:]} (receipt {self._receipt})"
+                self._archived[way.to] += 1
+            elif place.doc_id != way.to:
+                self._gained[way.to] += 1
+            leaving.setdefault(place.doc_id, set()).add(way.seq)
+            heirs.setdefault(place.doc_id, Counter())[way.to] += 1
+            arrivals.setdefault((target, heading), []).append(place.entry.line)
+            self._result.rows.append(Touched(way.seq, place.doc_id, target, way.why))
+
+        for doc_id, seqs in leaving.items():
+            self._set(doc_id, self._get(doc_id).without(seqs))
+        for (doc_id, heading), lines in arrivals.items():
+            self._put(doc_id, heading, lines)
+        self._drop_emptied(heirs)
+        self._write_headers(plan)
+        for record in plan.records:
+            data = None if record.text is None else record.text.encode("utf-8", "surrogatepass")
+            self._result.documents[record.doc_id] = None if data is None else Document.parse(record.doc_id, data)
+        return self._result
+
+    # ── lines ───────────────────────────────────────────────────────────────────────────────────
+
+    def _line(self, seq: int, add: NewEntry) -> str:
+        origins = [place.entry for place in map(self._view.entry, add.origin) if place is not None]
+        fields = {}
+        speakers = {entry.fields.get("speaker") for entry in origins}
+        if len(speakers) == 1 and (speaker := speakers.pop()):
+            fields["speaker"] = speaker
+        if add.by:
+            fields["by"] = add.by
+        if add.refers:
+            fields["refers"] = one_line(clean_text(add.refers))
+        return format_entry(
+            seq,
+            one_line(clean_text(add.text)),
+            time=add.time or common_time(entry.time for entry in origins),
+            source=least_trusted(origins),
+            origin=tuple(sorted(add.origin)),
+            fields=fields,
+        )
+
+    # ── documents ───────────────────────────────────────────────────────────────────────────────
+
+    def _get(self, doc_id: str) -> Document:
+        edited = self._result.documents.get(doc_id)
+        if edited is not None:
+            return edited
+        return self._view.document(doc_id) if doc_id in self._view else Document.empty(doc_id)
+
+    def _set(self, doc_id: str, document: Document) -> None:
+        self._result.documents[doc_id] = document
+
+    def _put(self, doc_id: str, heading: str, lines: Sequence[str]) -> None:
+        document = self._get(doc_id)
+        if doc_id.startswith(ARCHIVE):
+            if not document.header.end:
+                document = document.with_header({"id": quote(doc_id), "kind": "archive"})
+            self._set(doc_id, document.insert(["", f"## {heading}", *lines]))
+        else:
+            self._set(doc_id, document.insert(lines, heading))
+
+    def _drop_emptied(self, heirs: Mapping[str, Counter[str]]) -> None:
+        """Delete topic documents that hold nothing any more; the one that took most lines keeps their name."""
+        for doc_id, takers in heirs.items():
+            document = self._result.documents[doc_id]
+            if document is None or not doc_id.startswith(TOPICS):
+                continue
+            if document.entries or document.unsigned or document.has_prose:
+                continue
+            self._result.documents[doc_id] = None
+            del takers[doc_id]
+            if takers:
+                heir = min(takers, key=lambda taker: (-takers[taker], taker))
+                aliases = [*_names(self._get(heir)), doc_id.rsplit("/", 1)[-1], *_names(document)]
+                kept = ", ".join(quote(alias) for alias in dict.fromkeys(aliases))
+                self._set(heir, self._get(heir).with_header({"aliases": f"[{kept}]"}))
+
+    def _write_headers(self, plan: Plan) -> None:
+        derived = {item.doc_id: item for item in plan.derived}
+        there = {doc_id for doc_id in derived if doc_id in self._view} | self._result.documents.keys()
+        for doc_id in sorted(there):
+            if self._result.documents.get(doc_id, ...) is None:
+                continue
+            document = self._get(doc_id)
+            if doc_id == CURRENT:
+                epoch = self._view.epoch + (plan.op == "consolidate")
+                self._set(doc_id, document.with_header({"id": CURRENT, "current_epoch": str(epoch)}))
+            elif doc_id.startswith(TOPICS):
+                item = derived.get(doc_id)
+                summary = (item.summary if item else "") or document.summary or _title(doc_id)
+                self._set(doc_id, self._topic(document, summary, plan.op))
+
+    def _topic(self, document: Document, summary: str, op: str) -> Document:
+        new = document.id not in self._view
+        log = document.header.values.get("update_log", ())
+        rows = [row for row in log if isinstance(row, dict)] if isinstance(log, list) else []
+        rows.append(
+            {
+                "time": self._now,
+                "op": "create" if new else "update" if op == "consolidate" else op,
+                "receipt": str(self._receipt),
+                "added": str(self._gained[document.id]),
+                "archived": str(self._archived[document.id]),
+            }
+        )
+        facts = [place.entry for place in document.entries]
+        said = [f"{entry.fields.get('speaker', '')} {entry.time or ''} {entry.text}" for entry in facts]
+        aux = f"from: {format_seqs(entry.seq for entry in facts)}"
+        if law.unsupported(summary, said):
+            aux += ", unverified: true"
+        header = {
+            "id": quote(document.id),
+            "summary": quote(one_line(clean_text(summary))),
+            "token_count": str(tokens.count(document.body)),
+        }
+        if "created_time" not in document.header.values:
+            header["created_time"] = self._now
+        header["update_log"] = "".join(f"\n  - {_flow(row)}" for row in rows[-LOG_LENGTH:])
+        header["aux"] = f"{{{aux}}}"
+        return document.with_header(header)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A line's way: to a section of a topic, or with `archives` to that topic's archive."""
+
+    seq: int
+    to: str
+    heading: str
+    why: str
+    archives: bool
+
+
+def _way(move: Move) -> _Way:
+    words = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
+    return _Way(move.seq, move.to, move.heading, words.get(move.why, move.why), move.archives)
+
+
+def _replaced(plan: Plan, first_seq: int) -> list[_Way]:
+    """The sources of rewritten lines, on their way to the archive; each goes once."""
+    heirs: dict[int, tuple[int, str]] = {}
+    for seq, add in enumerate(plan.adds, first_seq):
+        for old in add.replaces:
+            heirs.setdefault(old, (seq, add.to))
+    return [_Way(old, to, "", f"rewritten as {seq}", True) for old, (seq, to) in heirs.items()]
+
+
+def _flow(row: Mapping[str, object]) -> str:
+    return "{" + ", ".join(f"{key}: {quote(str(value))}" for key, value in row.items()) + "}"
+
+
+def _names(document: Document) -> list[str]:
+    aliases = document.header.values.get("aliases", ())
+    return [str(alias) for alias in aliases] if isinstance(aliases, list) else []
+
+
+def _title(doc_id: str) -> str:
+    return doc_id.rsplit("/", 1)[-1].replace("-", " ")
+
+
+def archive_of(topic: str) -> str:
+    """Id of the archive of a topic document."""
+    return ARCHIVE + topic.split("/", 1)[-1]
+
+
+def least_trusted(origins: Sequence[Entry]) -> Source:
+    """The least trusted source among origins; "tool" for none."""
+    return min((entry.source for entry in origins), key=SOURCES.index, default="tool")
+
+
+def common_time(times: Iterable[str | None]) -> str | None:
+    """The time that all share, or else the date that all share."""
+    found = set(times)
+    if None in found or not found:
+        return None
+    dates = {time[:10] for time in found if time}
+    return found.pop() if len(found) == 1 else dates.pop() if len(dates) == 1 else None
