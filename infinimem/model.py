@@ -246,6 +246,7 @@ class Retrieved:
     time: str | None = None
     source: str | None = None
     headings: tuple[str, ...] = ()
+    speaker: str | None = None
 
 
 @dataclass(frozen=True)
