@@ -1,0 +1,78 @@
+"""ChatGPT's data export: conversations.json, a list of conversations, each a tree of messages.
+
+Only the branch that the person last saw is read; edited and regenerated branches are counted, not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from infinimem.importers.fields import Json, Skipped, as_name, first, iso, role_of, rows, text_of
+from infinimem.model import Turn
+
+_SPOKEN = ("text", "multimodal_text")
+
+
+def matches(record: Json) -> bool:
+    mapping = record.get("mapping")
+    return isinstance(mapping, dict) and all(isinstance(node, dict) for node in mapping.values())
+
+
+def names(record: Json, stem: str) -> tuple[str, ...]:
+    found = (as_name(first(record, "conversation_id", "id")), as_name(record.get("title")))
+    return tuple(name for name in found if name) or (stem,)
+
+
+def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
+    ident, *title = names(record, stem)
+    session = f"{title[0]} {ident[:8]}" if title else ident
+    time = iso(record.get("create_time"))
+    branch = _branch(record)
+    skipped["messages of branches that were edited away"] += len(record["mapping"]) - len(branch)
+    for node in branch:
+        message = node.get("message")
+        if not isinstance(message, dict):
+            continue
+        author = message.get("author")
+        role, speaker = role_of(author.get("role") if isinstance(author, dict) else None)
+        parts = _spoken(message)
+        if parts is None:
+            skipped["hidden messages and tool traffic"] += 1
+            continue
+        yield Turn(
+            text=text_of(parts, skipped),
+            role=role,
+            speaker=speaker,
+            time=iso(message.get("create_time")) or time,
+            session=session,
+            turn=as_name(message.get("id")),
+            key=as_name(message.get("id")),
+        )
+
+
+def _spoken(message: Json) -> list[Any] | None:
+    """What the message says; None for what the person never saw."""
+    metadata, content = message.get("metadata"), message.get("content")
+    if isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation"):
+        return None
+    if message.get("recipient") not in (None, "all") or not isinstance(content, dict):
+        return None
+    return rows(content.get("parts")) if content.get("content_type", "text") in _SPOKEN else None
+
+
+def _branch(record: Json) -> list[Json]:
+    """Nodes from the root to the current one (without that mark: to the last child, again and again)."""
+    nodes: dict[str, Json] = record["mapping"]
+    ident = record.get("current_node")
+    seen: dict[str, Json] = {}
+    if isinstance(ident, str) and ident in nodes:
+        while isinstance(ident, str) and ident in nodes and ident not in seen:
+            seen[ident] = nodes[ident]
+            ident = nodes[ident].get("parent")
+        return list(reversed(seen.values()))
+    ident = next((name for name, node in nodes.items() if node.get("parent") not in nodes), None)
+    while isinstance(ident, str) and ident in nodes and ident not in seen:
+        seen[ident] = nodes[ident]
+        ident = next(iter(reversed(rows(nodes[ident].get("children")))), None)
+    return list(seen.values())

@@ -1,0 +1,40 @@
+"""Claude's data export: conversations.json, a list of conversations with `chat_messages`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from infinimem.importers.fields import Json, Skipped, as_name, first, iso, role_of, rows, text_of
+from infinimem.model import Turn
+
+
+def matches(record: Json) -> bool:
+    return isinstance(record.get("chat_messages"), list)
+
+
+def names(record: Json, stem: str) -> tuple[str, ...]:
+    found = (as_name(record.get("uuid")), as_name(record.get("name")))
+    return tuple(name for name in found if name) or (stem,)
+
+
+def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
+    ident, *title = names(record, stem)
+    session = f"{title[0]} {ident[:8]}" if title else ident
+    time = iso(record.get("created_at"))
+    for message in rows(record.get("chat_messages")):
+        if not isinstance(message, dict):
+            skipped["messages without text"] += 1
+            continue
+        skipped["attached files"] += len(rows(message.get("attachments"))) + len(rows(message.get("files")))
+        role, speaker = role_of(message.get("sender"))
+        # `content` is the later and fuller form; older exports have `text` alone.
+        spoken = text_of(message.get("content"), skipped)
+        yield Turn(
+            text=spoken or text_of(message.get("text"), skipped),
+            role=role,
+            speaker=speaker,
+            time=iso(first(message, "created_at", "updated_at")) or time,
+            session=session,
+            turn=as_name(message.get("uuid")),
+            key=as_name(message.get("uuid")),
+        )

@@ -1,0 +1,93 @@
+"""What the JSON formats share: a time, a role, the text of a message. No format is known here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+Skipped = Counter[str]
+"""What was left out: reason -> how many times."""
+
+Json = Mapping[str, Any]
+
+ROLES: Mapping[str, str] = {
+    **dict.fromkeys(("user", "human", "prompter"), "user"),
+    **dict.fromkeys(("assistant", "ai", "bot", "model", "gpt", "chatgpt", "claude"), "assistant"),
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("tool", "function", "ipython"), "tool"),
+}
+
+_TEXT_PARTS = ("text", "input_text", "output_text")
+_MILLISECONDS = 1e11  # seconds reach this in the year 5138
+
+
+def role_of(value: Any) -> tuple[str, str | None]:
+    """Role and speaker: a role by its usual names; any other name is a person who speaks as user."""
+    if not isinstance(value, str) or not value.strip():
+        return "user", None
+    known = ROLES.get(value.strip().lower())
+    return (known, None) if known else ("user", value.strip())
+
+
+def iso(value: Any) -> str | None:
+    """ISO 8601 of a date, a date-time, or seconds or milliseconds since 1970; None for anything else.
+
+    Zoned where the source is, naive where it is not, to the second.
+    """
+    try:
+        if isinstance(value, str):
+            text = value.strip()
+            if not text.isdigit() or len(text) == 8:
+                return _canonical(text)
+            value = int(text)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            return None
+        seconds = value / 1000 if value > _MILLISECONDS else value
+        return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _canonical(text: str) -> str:
+    moment = datetime.fromisoformat(text)
+    if "T" not in text and ":" not in text:
+        return moment.date().isoformat()
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def text_of(content: Any, skipped: Skipped) -> str:
+    """The text of a message: a string, or the text parts of a list joined by blank lines."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Mapping):
+        content = [content]
+    if not isinstance(content, Iterable):
+        return ""
+    texts = []
+    for part in content:
+        if isinstance(part, Mapping) and part.get("type", "text") in _TEXT_PARTS:
+            part = part.get("text")
+        if isinstance(part, str):
+            texts.append(part)
+        elif part:
+            skipped["parts that are not text"] += 1
+    return "\n\n".join(text for text in texts if text.strip())
+
+
+def first(record: Json, *names: str) -> Any:
+    """The value of the first of these fields that is there and not null."""
+    return next((record[name] for name in names if record.get(name) is not None), None)
+
+
+def as_name(value: Any) -> str | None:
+    """An id or a title as text: strings and whole numbers; None for what is no name."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    return " ".join(str(value).split()) or None
+
+
+def rows(value: Any) -> list[Any]:
+    """A list, or nothing where something else stands."""
+    return value if isinstance(value, list) else []

@@ -1,0 +1,58 @@
+"""LongMemEval: a question with the chat sessions of its history ("haystack").
+
+Sessions come in the order of their dates, whatever order the file has: a memory is written as time passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from infinimem.importers.fields import Json, Skipped, as_name, iso, role_of, rows, text_of
+from infinimem.model import Turn
+
+_DATE = re.compile(r"\s*(\d{4})/(\d\d)/(\d\d)(?:\s*\([A-Za-z]+\))?(?:\s+(\d\d:\d\d))?\s*")
+
+
+def matches(record: Json) -> bool:
+    return isinstance(record.get("haystack_sessions"), list)
+
+
+def names(record: Json, stem: str) -> tuple[str, ...]:
+    return (as_name(record.get("question_id")) or stem,)
+
+
+def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
+    """Turn ids are those of the benchmark's own scorer: session id, "_", position from 1."""
+    sessions = zip_longest(
+        rows(record.get("haystack_sessions")),
+        rows(record.get("haystack_session_ids")),
+        rows(record.get("haystack_dates")),
+    )
+    dated = [
+        (session_time(date) or "", number, as_name(name) or f"{stem}-{number + 1}", rows(session))
+        for number, (session, name, date) in enumerate(sessions)
+    ]
+    for time, _, name, session in sorted(dated, key=lambda row: row[:2]):
+        for position, message in enumerate(session, 1):
+            if not isinstance(message, dict):
+                skipped["messages without text"] += 1
+                continue
+            role, speaker = role_of(message.get("role"))
+            yield Turn(
+                text=text_of(message.get("content"), skipped),
+                role=role,
+                speaker=speaker,
+                time=time or None,
+                session=name,
+                turn=f"{name}_{position}",
+            )
+
+
+def session_time(text: object) -> str | None:
+    """ISO 8601 of "2023/05/21 (Sun) 00:41", or of what is ISO already; None for anything else."""
+    match = _DATE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return iso(text)
+    return iso(f"{match[1]}-{match[2]}-{match[3]}" + (f"T{match[4]}:00" if match[4] else ""))

@@ -1,0 +1,57 @@
+"""Chat messages with a role and a text: OpenAI's shape, and the usual variations on it.
+
+A record is one message (a list or JSONL of them) or an object that holds a list of messages. Fields of
+infinimem's own `Turn` (speaker, time, session, turn, key) are read too, so that anything can be brought in
+by writing one JSON object a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from infinimem.importers.fields import Json, Skipped, as_name, first, iso, role_of, text_of
+from infinimem.model import Turn
+
+_LISTS = ("messages", "turns", "conversations", "conversation")
+_ROLE = ("role", "from", "sender", "author")
+_TEXT = ("content", "text", "value", "message")
+_TIME = ("time", "timestamp", "created_at", "create_time", "date", "created")
+_SESSION = ("session", "session_id", "conversation_id", "thread_id")
+_TITLE = (*_SESSION, "id", "title", "name")
+
+
+def matches(record: Json) -> bool:
+    inner = _messages(record)
+    if inner is not None:
+        return any(isinstance(message, dict) and matches(message) for message in inner)
+    has_text = isinstance(first(record, *_TEXT), str | list) or "tool_calls" in record
+    return has_text and (first(record, *_ROLE) is not None or "speaker" in record)
+
+
+def names(record: Json, stem: str) -> tuple[str, ...]:
+    fields = _SESSION if _messages(record) is None else _TITLE
+    return tuple(name for field in fields if (name := as_name(record.get(field)))) or (stem,)
+
+
+def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
+    session, *_ = names(record, stem)
+    time = iso(first(record, *_TIME))
+    inner = _messages(record)
+    for message in [record] if inner is None else inner:
+        if not isinstance(message, dict) or not matches(message):
+            skipped["records that are no message"] += 1
+            continue
+        role, speaker = role_of(first(message, *_ROLE))
+        yield Turn(
+            text=text_of(first(message, *_TEXT), skipped),
+            role=role,
+            speaker=as_name(first(message, "speaker", "name")) or speaker,
+            time=iso(first(message, *_TIME)) or time,
+            session=as_name(first(message, *_SESSION)) or session,
+            turn=as_name(first(message, "turn", "id", "message_id")),
+            key=as_name(message.get("key")),
+        )
+
+
+def _messages(record: Json) -> list[object] | None:
+    return next((value for field in _LISTS if isinstance(value := record.get(field), list)), None)

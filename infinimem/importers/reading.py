@@ -1,0 +1,204 @@
+"""A file's text and JSON records, read in bounded memory. Knows nothing of conversations.
+
+Plain, zipped (a chat export as it was downloaded), gzip and xz files are told apart by their first bytes.
+JSON is decoded one record at a time: an element of a top-level list, a line of JSONL, or the one object.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+from zipfile import BadZipFile, ZipFile
+
+from infinimem.errors import ImportFormatError
+
+MAX_RECORD = 128 * 2**20
+"""Characters of one JSON record (a message, a conversation, a question with its history)."""
+MAX_TEXT = 64 * 2**20
+"""Characters of a Markdown or text file."""
+MAX_FILE = 4 * 2**30
+"""Characters of a file after unpacking."""
+
+_STEP = 2**20
+_HEAD = 4096
+_SPACE = re.compile(r"[ \t\r\n]*")
+_EXPORT = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
+_PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz"}
+
+
+class Source:
+    """A stream of text whose first characters were looked at: `head` holds them, `read` gives them too."""
+
+    def __init__(self, stream: IO[str], name: str) -> None:
+        self._stream, self._name, self._left = stream, name, MAX_FILE
+        self.head = self._back = stream.read(_HEAD)
+
+    def read(self, size: int) -> str:
+        """At most `size` characters; "" at the end.
+
+        Raises:
+            ImportFormatError: a packed file unpacks to more than `MAX_FILE`.
+        """
+        given, self._back = self._back[:size], self._back[size:]
+        text = given + self._stream.read(size - len(given)) if size > len(given) else given
+        self._left -= len(text)
+        if self._left < 0:
+            raise ImportFormatError(f"{self._name} holds more than {MAX_FILE >> 30} GiB: split it")
+        return text
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[list[Source]]:
+    """The file's text: one source, or one for each part of a zipped chat export.
+
+    Raises:
+        ImportFormatError: the file cannot be read, is binary, damaged or too large; also for what comes to
+            light only while it is read inside the `with` block.
+    """
+    try:
+        with ExitStack() as stack:
+            raw = stack.enter_context(path.open("rb"))
+            head = raw.read(_HEAD)
+            raw.seek(0)
+            packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+            if packed is None and b"\0" in head:
+                raise ImportFormatError(
+                    f"{path.name} is not UTF-8 text: give a chat export, JSON, JSONL, Markdown or .txt file"
+                )
+            parts = _unzipped(path, raw, stack) if packed == "zip" else [_unpacked(raw, packed)]
+            texts = [io.TextIOWrapper(part, encoding="utf-8-sig", newline="") for part in parts]
+            yield [Source(stack.enter_context(text), path.name) for text in texts]
+    except UnicodeDecodeError as error:
+        raise ImportFormatError(
+            f"{path.name} is not UTF-8 text: convert it, for example with iconv -t UTF-8"
+        ) from error
+    except IsADirectoryError as error:
+        raise ImportFormatError(f"{path} is a folder: name one file in it") from error
+    except (EOFError, BadZipFile, NotImplementedError, zlib.error, lzma.LZMAError) as error:
+        raise ImportFormatError(
+            f"{path.name} cannot be unpacked ({error}): fetch or pack it again"
+        ) from error
+    except OSError as error:
+        raise ImportFormatError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _unzipped(path: Path, raw: IO[bytes], stack: ExitStack) -> list[IO[bytes]]:
+    archive = stack.enter_context(ZipFile(raw))
+    members = [archive.NameToInfo[name] for name in sorted(archive.NameToInfo) if _EXPORT.fullmatch(name)]
+    if not members:
+        raise ImportFormatError(f"{path.name} holds no conversations.json: unpack it and name a file")
+    if any(member.flag_bits & 1 for member in members):
+        raise ImportFormatError(f"{path.name} is locked with a password: unpack it and name a file")
+    return [archive.open(member) for member in members]
+
+
+def _unpacked(raw: IO[bytes], packed: str | None) -> IO[bytes]:
+    if packed == "gzip":
+        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+    return cast(IO[bytes], lzma.LZMAFile(raw)) if packed == "xz" else raw
+
+
+def whole_text(source: Source, name: str) -> str:
+    """All text of a Markdown or text file.
+
+    Raises:
+        ImportFormatError: it is longer than `MAX_TEXT` or holds NUL (it is no text).
+    """
+    text = source.read(MAX_TEXT + 1)
+    if len(text) > MAX_TEXT:
+        raise ImportFormatError(f"{name} holds more than {MAX_TEXT >> 20} MB of text: split it")
+    if "\0" in text:
+        raise ImportFormatError(f"{name} holds NUL characters and is no text: import the text of it")
+    return text
+
+
+def records(source: Source, name: str) -> Iterator[Any]:
+    """The JSON values of a source: elements of its top-level list, or its values one after the other.
+
+    Args:
+        source: read in steps, never whole.
+        name: of the file, for messages.
+
+    Raises:
+        ImportFormatError: the JSON is damaged or cut off, or a record is longer than `MAX_RECORD`.
+    """
+    window = _Window(source, name)
+    in_list = window.peek() == "["
+    if in_list:
+        window.step()
+    while char := window.peek():
+        if in_list and char == "]":
+            window.step()
+            if window.peek():
+                raise window.damaged("text after the end of the list")
+            return
+        if in_list and window.number:
+            if char != ",":
+                raise window.damaged("no comma after it")
+            window.step()
+            window.peek()
+        yield window.value()
+    if in_list:
+        raise window.damaged("the file ends inside the list")
+
+
+class _Window:
+    """The part of a source that is being decoded."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self.number = 0
+        self._source, self._name = source, name
+        self._text, self._at, self._ended = "", 0, False
+        self._decode = json.JSONDecoder().raw_decode
+
+    def damaged(self, why: str) -> ImportFormatError:
+        return ImportFormatError(f"{self._name} is damaged JSON at record {self.number}: {why}")
+
+    def peek(self) -> str:
+        """The next character that is not white space; "" at the end."""
+        while True:
+            match = _SPACE.match(self._text, self._at)
+            self._at = match.end() if match else self._at
+            if self._at < len(self._text) or not self._grow():
+                return self._text[self._at : self._at + 1]
+
+    def step(self) -> None:
+        self._at += 1
+
+    def value(self) -> Any:
+        self.number += 1
+        while True:
+            try:
+                value, end = self._decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                if not self._grow():
+                    raise self.damaged(error.msg) from error
+            except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
+                raise self.damaged(str(error)) from error
+            else:
+                # At the very end of what was read a number may go on.
+                if end < len(self._text) or not self._grow():
+                    self._at = end
+                    return value
+
+    def _grow(self) -> bool:
+        """Read on, as much again as is held (so that a long record costs linear time)."""
+        if self._ended:
+            return False
+        self._text, self._at = self._text[self._at :], 0
+        if len(self._text) > MAX_RECORD:
+            raise ImportFormatError(
+                f"record {self.number} of {self._name} is damaged or over {MAX_RECORD >> 20} MB: split it"
+            )
+        more = self._source.read(max(_STEP, len(self._text)))
+        self._ended = not more
+        self._text += more
+        return bool(more)

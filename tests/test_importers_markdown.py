@@ -1,0 +1,114 @@
+"""Markdown and text: what makes a turn, and what its role and date are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infinimem.importers import read_turns
+from infinimem.importers.markdown import turns
+
+NOTES = """\
+---
+tags: [x]
+---
+# Allergies
+
+- peanuts
+  since 2019
+  - and walnuts
+- [ ] ask about cashews
+
+A paragraph
+over two lines.
+
+## 2025-03-03
+
+1. ran 5 km
+2) slept
+
+```
+- not an item
+
+# not a heading
+```
+***
+Last words
+"""
+
+
+def texts(text: str, stem: str = "notes") -> list[str]:
+    return [turn.text for turn in turns(text, stem, Counter())]
+
+
+def test_items_paragraphs_headings_and_code_are_turns() -> None:
+    skipped: Counter[str] = Counter()
+    found = list(turns(NOTES, "notes", skipped))
+    assert [turn.text for turn in found] == [
+        "Allergies",
+        "peanuts\n  since 2019\n  - and walnuts",
+        "[ ] ask about cashews",
+        "A paragraph\nover two lines.",
+        "2025-03-03",
+        "ran 5 km",
+        "slept",
+        "```\n- not an item\n\n# not a heading\n```",
+        "Last words",
+    ]
+    assert [turn.time for turn in found] == [None] * 4 + ["2025-03-03"] * 5
+    assert [turn.turn for turn in found if turn.turn] == ["1", "2"]
+    assert skipped == {"headers": 1}
+
+
+def test_windows_line_ends_make_no_difference() -> None:
+    assert texts(NOTES.replace("\n", "\r\n")) == texts(NOTES)
+
+
+def test_a_date_holds_for_its_section_only() -> None:
+    found = turns("# Log\n## 2025-03-03\na\n### Evening\nb\n## Ideas\nc\n", "notes", Counter())
+    assert {turn.text: turn.time for turn in found} == {
+        "Log": None, "2025-03-03": "2025-03-03", "a": "2025-03-03",
+        "Evening": "2025-03-03", "b": "2025-03-03", "Ideas": None, "c": None,
+    }  # fmt: skip
+
+
+def test_a_daily_note_is_dated_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "2025-03-04.md"
+    path.write_text("- bought a bike")
+    (turn,) = read_turns(path).turns
+    assert (turn.time, turn.session) == ("2025-03-04", "2025-03-04")
+
+
+def test_numbers_that_begin_again_do_not_make_equal_ids() -> None:
+    found = list(turns("1. milk\n\n# Other\n1. milk\n", "list", Counter()))
+    assert [(turn.text, turn.turn) for turn in found] == [("milk", "1"), ("Other", None), ("milk", None)]
+
+
+def test_an_open_fence_hides_nothing() -> None:
+    assert texts("```\n- a\n- b\n") == ["```", "a", "b"]
+    assert texts("````\n- a\n```\n- b\n```\n") == ["````", "a", "```\n- b\n```"]
+
+
+def test_a_transcript_has_roles() -> None:
+    text = "**User:** I moved to Lisbon.\n\nIn March.\n\n**Assistant:** Noted.\n\n## User\n\nThanks"
+    found = [(turn.role, turn.text) for turn in turns(text, "chat", Counter())]
+    assert found == [
+        ("user", "I moved to Lisbon."), ("user", "In March."), ("assistant", "Noted."), ("user", "Thanks"),
+    ]  # fmt: skip
+
+
+def test_a_note_that_only_begins_with_such_a_word_is_no_transcript() -> None:
+    found = [(turn.role, turn.text) for turn in turns("AI: how it works\n\nTool: hammer", "n", Counter())]
+    assert found == [("user", "AI: how it works"), ("user", "Tool: hammer")]
+
+
+@given(st.text(alphabet="ab1.-*#>`~ \t\n\r:|=[]User", max_size=200))
+def test_no_letter_is_lost(text: str) -> None:
+    """Whatever the text, its letters come out in order (markers, rules and headers are no letters)."""
+    skipped: Counter[str] = Counter()
+    found = "".join(turn.text for turn in turns(text, "n", skipped))
+    if not skipped:
+        assert [c for c in found if c.isalpha()] == [c for c in text if c.isalpha()]
