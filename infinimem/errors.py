@@ -11,6 +11,7 @@
     ├── ImportFormatError          a file whose format is not known or that is damaged
     └── ModelError                 the model cannot be used
         ├── ModelUnavailable       no answer: dead endpoint, time-out, refused
+        │   └── SpendingCapReached the caller's cap on tokens is spent
         └── ModelNotConfigured     a key or a model name is missing
 
 What a model answers wrongly is not an error: it comes back as a failure code (llm/base.py), and
@@ -62,6 +63,10 @@ class ModelError(InfinimemError):
 
 class ModelUnavailable(ModelError):
     """The endpoint did not answer; what was said stays in the evidence and is retried."""
+
+
+class SpendingCapReached(ModelUnavailable):
+    """No further call is made in this operation; what was applied stays."""
 
 
 class ModelNotConfigured(ModelError):

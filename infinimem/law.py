@@ -83,7 +83,9 @@ def verify(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> Verdict:
         roots: the strategy's folders ("topics/"); nothing else may receive a line.
     """
     refused = [*_bad_moves(plan.moves, lookup, roots), *_bad_adds(plan, lookup, roots)]
-    refused += [Reason("FOREIGN_RECORD", (), put.doc_id) for put in plan.records if not _under(put.doc_id, roots)]
+    refused += [
+        Reason("FOREIGN_RECORD", (), put.doc_id) for put in plan.records if not _under(put.doc_id, roots)
+    ]
     if refused:
         return Verdict(plan, (), tuple(refused))
     kept, withheld = _withhold(plan.moves, lookup)
@@ -92,7 +94,9 @@ def verify(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> Verdict:
 
 def _under(doc_id: str, roots: Sequence[str]) -> bool:
     parts = doc_id.split("/")
-    return any(doc_id.startswith(root) for root in roots) and all(part not in ("", ".", "..") for part in parts)
+    return any(doc_id.startswith(root) for root in roots) and all(
+        part not in ("", ".", "..") for part in parts
+    )
 
 
 def _bad_moves(moves: Sequence[Move], lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
@@ -191,14 +195,130 @@ _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
 _NEGATIONS = frozenset(
-    "no not never none nobody nothing nor neither without cannot can't won't don't doesn't didn't isn't aren't "
-    "wasn't weren't hasn't haven't hadn't wouldn't shouldn't couldn't stopped quit".split()
+    [
+        "no",
+        "not",
+        "never",
+        "none",
+        "nobody",
+        "nothing",
+        "nor",
+        "neither",
+        "without",
+        "cannot",
+        "can't",
+        "won't",
+        "don't",
+        "doesn't",
+        "didn't",
+        "isn't",
+        "aren't",
+        "wasn't",
+        "weren't",
+        "hasn't",
+        "haven't",
+        "hadn't",
+        "wouldn't",
+        "shouldn't",
+        "couldn't",
+        "stopped",
+        "quit",
+    ]
 )
 _NOT_NAMES = frozenset(
-    "i i'm i've i'll i'd a an the this that these those it its he she they we you my his her their our your and but "
-    "or so if when while because as at by for from in of on to with after before since until during also user "
-    "assistant speaker there here what who where why how which some many most all both each every today yesterday "
-    "tomorrow is was are were has have had will would can could should may might must do does did be been being".split()
+    [
+        "i",
+        "i'm",
+        "i've",
+        "i'll",
+        "i'd",
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "these",
+        "those",
+        "it",
+        "its",
+        "he",
+        "she",
+        "they",
+        "we",
+        "you",
+        "my",
+        "his",
+        "her",
+        "their",
+        "our",
+        "your",
+        "and",
+        "but",
+        "or",
+        "so",
+        "if",
+        "when",
+        "while",
+        "because",
+        "as",
+        "at",
+        "by",
+        "for",
+        "from",
+        "in",
+        "of",
+        "on",
+        "to",
+        "with",
+        "after",
+        "before",
+        "since",
+        "until",
+        "during",
+        "also",
+        "user",
+        "assistant",
+        "speaker",
+        "there",
+        "here",
+        "what",
+        "who",
+        "where",
+        "why",
+        "how",
+        "which",
+        "some",
+        "many",
+        "most",
+        "all",
+        "both",
+        "each",
+        "every",
+        "today",
+        "yesterday",
+        "tomorrow",
+        "is",
+        "was",
+        "are",
+        "were",
+        "has",
+        "have",
+        "had",
+        "will",
+        "would",
+        "can",
+        "could",
+        "should",
+        "may",
+        "might",
+        "must",
+        "do",
+        "does",
+        "did",
+        "be",
+        "been",
+        "being",
+    ]
 )
 
 

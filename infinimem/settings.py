@@ -89,7 +89,9 @@ def parse_settings(data: bytes, where: str = "infinimem.toml") -> Settings:
     try:
         values = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{where} is not valid TOML ({error}); mend the line or restore the file") from error
+        raise SettingsError(
+            f"{where} is not valid TOML ({error}); mend the line or restore the file"
+        ) from error
     found = values.get("format", FORMAT)
     if isinstance(found, int) and found > FORMAT:
         raise FormatTooNew(f"{where} says format {found}, this version knows {FORMAT}; upgrade infinimem")

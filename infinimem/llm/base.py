@@ -7,7 +7,7 @@ A client never raises for what a model answered, only where it cannot be reached
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from infinimem.model import Usage
@@ -43,7 +43,7 @@ class Reply:
     failure: Failure | None = None
     detail: str = ""
     text: str = ""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 class LLM(Protocol):

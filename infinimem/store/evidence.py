@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from infinimem.errors import UsageError
-from infinimem.markdown.header import quote
-from infinimem.markdown.signature import clean_text, format_entry, one_line
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.header import flow, quote
+from infinimem.markdown.signature import format_entry
 from infinimem.model import Source, Turn
 from infinimem.store.view import EVIDENCE, View
 
@@ -151,7 +152,7 @@ def _header(doc_id: str, turn: Turn, date: str, turns: Sequence[Turn]) -> str:
     same = [other for other in turns if other.session == turn.session]
     speakers = dict.fromkeys(_plain(other.speaker) for other in same if other.speaker)
     if speakers:
-        lines.append(f"participants: [{', '.join(map(quote, speakers))}]")
+        lines.append(f"participants: {flow(list(speakers))}")
     return "\n".join([*lines, "---", ""])
 
 

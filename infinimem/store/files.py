@@ -40,7 +40,9 @@ def explained(action: str, path: object) -> Iterator[None]:
         yield
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise LibraryError(f"cannot {action} {path}: {why}; check the folder's permissions and space") from error
+        raise LibraryError(
+            f"cannot {action} {path}: {why}; check the folder's permissions and space"
+        ) from error
 
 
 def digest(data: bytes | None) -> str:
@@ -62,7 +64,9 @@ class Files:
         self.root = root
         if not root.is_dir():
             what = "is a file" if root.exists() else "does not exist"
-            raise LibraryError(f"{root} {what}; name a folder of notes, or make one with: infinimem init {root}")
+            raise LibraryError(
+                f"{root} {what}; name a folder of notes, or make one with: infinimem init {root}"
+            )
 
     def scan(self) -> dict[str, Stamp]:
         """Every Markdown file by path, hidden folders and links left out, sorted by path."""

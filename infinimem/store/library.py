@@ -6,9 +6,9 @@ while a strategy thinks.
 
 from __future__ import annotations
 
-import time as wall
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.settings import Settings, parse_settings, template
 from infinimem.store import evidence
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp, digest
-from infinimem.store.lock import PATH as LOCK
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.receipts import format_receipt, parse_receipt
@@ -129,11 +128,20 @@ class Library:
             self._documents[doc_id] = known
         return known[1]
 
+    def high_water(self) -> int | None:
+        """The highest seq ever given; None where the machine state is lost."""
+        written = (self._files.read(HIGH_WATER) or b"").strip()
+        return int(written) if written.isdigit() else None
+
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
         view = self.view()
-        found = [parse_receipt(view.document(doc_id)) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)]
-        return tuple(sorted(found, key=lambda receipt: (receipt.number, receipt.op))) if self.initialised else ()
+        found = [
+            parse_receipt(view.document(doc_id)) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)
+        ]
+        return (
+            tuple(sorted(found, key=lambda receipt: (receipt.number, receipt.op))) if self.initialised else ()
+        )
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -216,14 +224,18 @@ class Library:
             return None
         with self._locked() as view:
             first = self._allocate(count_unsigned(view), view)
-            return self._commit(stamp(view, first), view, "stamp", (), self._head("people", "", Usage(), None))
+            return self._commit(
+                stamp(view, first), view, "stamp", (), self._head("people", "", Usage(), None)
+            )
 
     # ── under the lock ──────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def _locked(self) -> Iterator[View]:
         if not self.initialised:
-            raise NotALibrary(f"{self.root} has no {SETTINGS}; to write here, run: infinimem init {self.root}")
+            raise NotALibrary(
+                f"{self.root} has no {SETTINGS}; to write here, run: infinimem init {self.root}"
+            )
         with exclusive(self._files):
             recover(self._files)
             yield self.view()
@@ -266,8 +278,6 @@ class Library:
         return Receipt(0, "", self._now(), strategy, model, usage, seconds, (), ())
 
     def _commit(self, done: Rendered, view: View, op: str, notes: tuple[str, ...], head: Receipt) -> Receipt:
-        from dataclasses import replace
-
         number = self._next_receipt(view)
         old = {doc_id: _old(view, doc_id) for doc_id in done.documents}
         changes = [
@@ -279,7 +289,7 @@ class Library:
             op=op,
             rows=tuple(done.rows),
             files=tuple(
-                (change.path.removesuffix(".md"), digest(change.old)[:16], digest(change.new)[:16])
+                (change.path.removesuffix(".md"), digest(change.old), digest(change.new))
                 for change in changes
             ),
             notes=notes,
@@ -293,9 +303,9 @@ class Library:
 
     def _allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; returns the first. Never one that was given before, even if its line is gone."""
-        written = (self._files.read(HIGH_WATER) or b"").strip()
-        highest = max(int(written) if written.isdigit() else 0, view.max_seq)
-        if not written.isdigit():
+        mark = self.high_water()
+        highest = max(mark or 0, view.max_seq)
+        if mark is None:
             highest = max([highest, *(row.seq for receipt in self.receipts() for row in receipt.rows)])
         self._files.replace(HIGH_WATER, f"{highest + count}\n".encode())
         return highest + 1

@@ -2,7 +2,8 @@
 
 The table has a row for every seq touched. `## Before` holds, for every file touched, a reverse diff of its
 skeleton: the file's lines with each entry written as `@seq` and every other line behind a `>`. Putting the
-lines back by seq along it restores the bytes, and no entry is quoted twice.
+lines back by seq along it restores the bytes, and no entry is quoted. Of a file that was not there before
+it says just that.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def skeleton(document: Document | None) -> list[str]:
 
 
 def _reverse(doc_id: str, old: Document | None, new: Document | None) -> list[str]:
-    names = [f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)" if old else "nothing"]
+    if old is None:
+        return [f"--- {doc_id} (after)", "+++ nothing"]
+    names = [f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)"]
     return list(difflib.unified_diff(skeleton(new), skeleton(old), *names, n=0, lineterm=""))
 
 

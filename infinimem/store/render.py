@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from infinimem import law, tokens
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
-from infinimem.markdown.header import quote
-from infinimem.markdown.signature import clean_text, format_entry, format_seqs, one_line
+from infinimem.markdown.header import flow, quote
+from infinimem.markdown.signature import format_entry, format_seqs
 from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Source, Touched
 from infinimem.store.view import ARCHIVE, TOPICS, View
 
@@ -93,7 +94,10 @@ class _Desk:
             assert place is not None
             target, heading = way.to, way.heading
             if way.archives:
-                target, heading = archive_of(way.to), f"{way.why[0].upper()}{way.why[1:]} (receipt {self._receipt})"
+                target, heading = (
+                    archive_of(way.to),
+                    f"{way.why[0].upper()}{way.why[1:]} (receipt {self._receipt})",
+                )
                 self._archived[way.to] += 1
             elif place.doc_id != way.to:
                 self._gained[way.to] += 1
@@ -110,7 +114,9 @@ class _Desk:
         self._write_headers(plan)
         for record in plan.records:
             data = None if record.text is None else record.text.encode("utf-8", "surrogatepass")
-            self._result.documents[record.doc_id] = None if data is None else Document.parse(record.doc_id, data)
+            self._result.documents[record.doc_id] = (
+                None if data is None else Document.parse(record.doc_id, data)
+            )
         return self._result
 
     # ── lines ───────────────────────────────────────────────────────────────────────────────────
@@ -149,7 +155,7 @@ class _Desk:
         document = self._get(doc_id)
         if doc_id.startswith(ARCHIVE):
             if not document.header.end:
-                document = document.with_header({"id": quote(doc_id), "kind": "archive"})
+                document = _headed(document, {"id": quote(doc_id), "kind": "archive"})
             self._set(doc_id, document.insert(["", f"## {heading}", *lines]))
         else:
             self._set(doc_id, document.insert(lines, heading))
@@ -167,8 +173,8 @@ class _Desk:
             if takers:
                 heir = min(takers, key=lambda taker: (-takers[taker], taker))
                 aliases = [*_names(self._get(heir)), doc_id.rsplit("/", 1)[-1], *_names(document)]
-                kept = ", ".join(quote(alias) for alias in dict.fromkeys(aliases))
-                self._set(heir, self._get(heir).with_header({"aliases": f"[{kept}]"}))
+                kept = list(dict.fromkeys(aliases))
+                self._set(heir, _headed(self._get(heir), {"aliases": flow(kept)}))
 
     def _write_headers(self, plan: Plan) -> None:
         derived = {item.doc_id: item for item in plan.derived}
@@ -179,7 +185,7 @@ class _Desk:
             document = self._get(doc_id)
             if doc_id == CURRENT:
                 epoch = self._view.epoch + (plan.op == "consolidate")
-                self._set(doc_id, document.with_header({"id": CURRENT, "current_epoch": str(epoch)}))
+                self._set(doc_id, _headed(document, {"id": CURRENT, "current_epoch": str(epoch)}))
             elif doc_id.startswith(TOPICS):
                 item = derived.get(doc_id)
                 summary = (item.summary if item else "") or document.summary or _title(doc_id)
@@ -203,16 +209,16 @@ class _Desk:
         aux = f"from: {format_seqs(entry.seq for entry in facts)}"
         if law.unsupported(summary, said):
             aux += ", unverified: true"
-        header = {
+        header: dict[str, str | None] = {
             "id": quote(document.id),
             "summary": quote(one_line(clean_text(summary))),
             "token_count": str(tokens.count(document.body)),
         }
         if "created_time" not in document.header.values:
             header["created_time"] = self._now
-        header["update_log"] = "".join(f"\n  - {_flow(row)}" for row in rows[-LOG_LENGTH:])
+        header["update_log"] = "".join(f"\n  - {flow(_counted(row))}" for row in rows[-LOG_LENGTH:])
         header["aux"] = f"{{{aux}}}"
-        return document.with_header(header)
+        return _headed(document, header)
 
 
 @dataclass(frozen=True)
@@ -240,8 +246,17 @@ def _replaced(plan: Plan, first_seq: int) -> list[_Way]:
     return [_Way(old, to, "", f"rewritten as {seq}", True) for old, (seq, to) in heirs.items()]
 
 
-def _flow(row: Mapping[str, object]) -> str:
-    return "{" + ", ".join(f"{key}: {quote(str(value))}" for key, value in row.items()) + "}"
+def _counted(row: Mapping[str, str]) -> dict[str, str | int]:
+    """A row of an update log, its counts as numbers again."""
+    return {key: int(value) if value.isdecimal() else value for key, value in row.items()}
+
+
+def _headed(document: Document, changes: Mapping[str, str | None]) -> Document:
+    """The document with header keys set; as it was where its header has no room or cannot be read."""
+    try:
+        return document.with_header(changes)
+    except ValueError:
+        return document
 
 
 def _names(document: Document) -> list[str]:

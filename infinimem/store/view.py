@@ -104,7 +104,9 @@ class View:
         if len(visible) == 1:
             return visible[0]
         if visible:
-            raise DocumentNotFound(f"{name!r} names several documents: {', '.join(visible[:5])}; give the full id")
+            raise DocumentNotFound(
+                f"{name!r} names several documents: {', '.join(visible[:5])}; give the full id"
+            )
         alias = self._by_alias.get(wanted.rsplit("/", 1)[-1])
         if alias is not None:
             return alias
