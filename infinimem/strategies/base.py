@@ -6,7 +6,7 @@ It reads snapshots (`View`), asks models, and touches no file.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Literal, Protocol
 
 from infinimem.model import Finding, Located, Plan, Retrieved
@@ -39,12 +39,21 @@ class Strategy(Protocol):
         """Consolidate if due ("append", "due"), or because someone asked ("consolidate")."""
         ...
 
-    def retrieve(self, view: View, query: str, budget: int) -> list[Retrieved]:
-        """Ranked evidence within `budget` tokens. Calls no model."""
+    def retrieve(
+        self, view: View, query: str, budget: int, sources: Collection[str] | None = None
+    ) -> Evidence:
+        """Ranked evidence within `budget` tokens; with `sources`, of these only. Calls no model."""
         ...
 
-    def read(self, view: View, question: str, reader: str, budget: int) -> list[Retrieved]:
-        """Evidence for an answer, by a reader of that name; may call a model."""
+    def read(
+        self, view: View, question: str, reader: str, budget: int, sources: Collection[str] | None = None
+    ) -> Evidence:
+        """Evidence for an answer, by a reader of that name, with a trace of its steps; may call a model.
+
+        Raises:
+            UsageError: there is no such reader.
+            ModelUnavailable: the model does not answer.
+        """
         ...
 
     def check(self, view: View) -> list[Finding]:
