@@ -1,0 +1,95 @@
+"""Lexical search over one snapshot: entries, heading blocks, nearest documents. Calls no model."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+
+from infinimem.model import Retrieved
+from infinimem.retrieval.pieces import Piece, Pieces
+from infinimem.retrieval.scoring import OWN_B, Field, Ranking
+from infinimem.retrieval.tokenizer import query_terms
+from infinimem.store.view import Scope, View
+
+
+class Searcher:
+    """Ranks what a snapshot holds. Indexes are built on first use and kept for the snapshot's life."""
+
+    def __init__(self, view: View) -> None:
+        self._view: View = weakref.proxy(view)  # the cache below must not keep its own key alive
+        self._pieces = Pieces(self._view)
+        self._entries: dict[Scope, _Index] = {}
+        self._blocks: dict[Scope, _Index] = {}
+
+    def entries(
+        self, query: str, limit: int = 50, scope: Scope = "default", sources: Collection[str] | None = None
+    ) -> list[Retrieved]:
+        """The entries that answer a query best; ties by document and line.
+
+        Args:
+            query: a question or keywords, any text.
+            limit: at most so many.
+            scope: which documents; the default one holds evidence that no entry cites yet.
+            sources: if given, only entries of these sources.
+        """
+        if scope not in self._entries:
+            self._entries[scope] = _Index(self._pieces, self._pieces.entries(scope))
+        return self._entries[scope].best(query, limit, sources)
+
+    def blocks(self, query: str, limit: int = 10, scope: Scope = "default") -> list[Retrieved]:
+        """The heading blocks that answer a query best; ties by document and line."""
+        if scope not in self._blocks:
+            self._blocks[scope] = _Index(self._pieces, self._pieces.blocks(scope))
+        return self._blocks[scope].best(query, limit)
+
+    def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:
+        """Ids of the documents lexically nearest to a text, those without a common word last.
+
+        Args:
+            text: of any length.
+            limit: at most so many.
+            ids: if given, only these are compared; else the default scope.
+        """
+        chosen = sorted(set(self._view.ids() if ids is None else ids))
+        wanted = query_terms(text)
+        field = Field([self._document(doc_id) for doc_id in chosen], OWN_B)
+        scores = {doc_id: round(field.score(wanted, number), 4) for number, doc_id in enumerate(chosen)}
+        return sorted(chosen, key=lambda doc_id: (-scores[doc_id], doc_id))[:limit]
+
+    def _document(self, doc_id: str) -> tuple[str, ...]:
+        if doc_id not in self._documents:
+            self._documents[doc_id] = self._pieces.document_terms(doc_id)
+        return self._documents[doc_id]
+
+    @cached_property
+    def _documents(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+
+class _Index:
+    """Pieces with their ranking."""
+
+    def __init__(self, reader: Pieces, pieces: list[Piece]) -> None:
+        self._items = [piece.item for piece in pieces]
+        self._ranking = Ranking([piece.bags for piece in pieces], reader.wholes(pieces))
+
+    def best(self, query: str, limit: int, sources: Collection[str] | None = None) -> list[Retrieved]:
+        ranked = (
+            (self._items[position], score) for position, score in self._ranking.best(query_terms(query))
+        )
+        allowed = (pair for pair in ranked if sources is None or pair[0].source in sources)
+        return [replace(item, score=score) for item, score in islice(allowed, max(limit, 0))]
+
+
+_searchers: weakref.WeakKeyDictionary[View, Searcher] = weakref.WeakKeyDictionary()
+
+
+def searcher(view: View) -> Searcher:
+    """The searcher of a snapshot, made once."""
+    found = _searchers.get(view)
+    if found is None:
+        found = _searchers[view] = Searcher(view)
+    return found

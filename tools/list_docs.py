@@ -1,0 +1,61 @@
+"""list_docs: the catalog, a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from infinimem.store.view import Scope, View
+
+from .fence import shown
+from .tool import SCOPE, Result, Tool
+
+DESCRIPTION = (
+    "List the documents with their summaries and sizes in tokens, 20 a page, sorted by id. "
+    "`archived` counts lines that left a topic for the archive: look there for the past."
+)
+PAGE = 20
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "offset": {
+            "type": "integer",
+            "minimum": 0,
+            "default": 0,
+            "description": "how many documents to pass over",
+        },
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": PAGE,
+            "default": PAGE,
+            "description": "at most so many documents",
+        },
+        "scope": SCOPE,
+    },
+    "required": [],
+    "additionalProperties": False,
+}
+
+
+def list_docs(view: View, offset: int = 0, limit: int = PAGE, scope: Scope = "default") -> Result:
+    """One page of the catalog."""
+    ids = view.ids(scope)
+    page = [view.row(doc_id) for doc_id in ids[offset : offset + limit]]
+    docs = [
+        {"id": row.id, "summary": shown(row.summary), "tokens": row.tokens, "archived": row.archived}
+        for row in page
+    ]
+    return {"docs": docs, "total": len(ids), "has_more": offset + len(docs) < len(ids)}
+
+
+def rows(result: Result) -> Iterator[str]:
+    """One line a document."""
+    for doc in result["docs"]:
+        archived = f", {doc['archived']} archived lines" if doc["archived"] else ""
+        yield f"{doc['id']} ({doc['tokens']} tokens{archived}) {doc['summary']}".rstrip()
+    yield f"{len(result['docs'])} of {result['total']} documents"
+
+
+def tool(view: Callable[[], View]) -> Tool:
+    """The tool, bound to a library."""
+    return Tool("list_docs", DESCRIPTION, PARAMETERS, list_docs, rows, view)

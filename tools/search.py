@@ -1,0 +1,90 @@
+"""search: the heading blocks that answer a query best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from infinimem import tokens
+from infinimem.markdown.document import Document
+from infinimem.model import Retrieved
+from infinimem.retrieval.searcher import searcher
+from infinimem.retrieval.tokenizer import query_terms
+from infinimem.retrieval.tokenizer import tokens as terms_of
+from infinimem.store.view import Scope, View
+
+from .fence import shown
+from .tool import SCOPE, Result, Tool
+
+DESCRIPTION = (
+    "Rank the sections of all documents by how well they answer a query (BM25, stemmed words in any order). "
+    "Gives document id, heading, line numbers, entry numbers, score and the best 200 tokens of each."
+)
+SNIPPET = 200
+"""Tokens of a snippet, about."""
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "a question or keywords"},
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 50,
+            "default": 10,
+            "description": "at most so many sections",
+        },
+        "scope": SCOPE,
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+def search(view: View, query: str, limit: int = 10, scope: Scope = "default") -> Result:
+    """Blocks by score, each with the lines around its best one."""
+    terms = frozenset(query_terms(query))
+    blocks = searcher(view).blocks(query, limit, scope)
+    return {"hits": [_hit(view.document(block.doc_id), block, terms) for block in blocks]}
+
+
+def _hit(document: Document, block: Retrieved, terms: Collection[str]) -> dict[str, Any]:
+    start, end = snippet(document, block.start_line, block.end_line, terms)
+    return {
+        "doc_id": block.doc_id,
+        "heading": shown(" > ".join(block.headings)),
+        "start_line": start,
+        "end_line": end,
+        "seqs": [place.entry.seq for place in document.entries if start <= place.start_line <= end],
+        "score": block.score,
+        "snippet": "\n".join(shown(document.text_line(line)) for line in range(start, end + 1)),
+    }
+
+
+def snippet(document: Document, start: int, end: int, terms: Collection[str]) -> tuple[int, int]:
+    """The lines of a block to show: the one with most of the terms, then its neighbours while they fit."""
+    lines = {line: shown(document.text_line(line)) for line in range(start, end + 1)}
+    best = max(lines, key=lambda line: (len(terms & frozenset(terms_of(lines[line]))), -line))
+    first = last = best
+    left = SNIPPET - tokens.count(lines[best])
+    while first > start or last < end:
+        # Below before above, so that a heading's own text comes first; in turn while both sides are left.
+        line = last + 1 if last < end and (last - best <= best - first or first == start) else first - 1
+        left -= tokens.count(lines[line])
+        if left < 0:
+            break
+        first, last = min(first, line), max(last, line)
+    return first, last
+
+
+def rows(result: Result) -> Iterator[str]:
+    """Place and heading of each hit, then its lines with their numbers."""
+    for hit in result["hits"]:
+        yield f"{hit['doc_id']}:{hit['start_line']}-{hit['end_line']} {hit['heading']}".rstrip()
+        for line, text in enumerate(hit["snippet"].split("\n"), start=hit["start_line"]):
+            yield f"  {line} {text}".rstrip()
+    yield f"{len(result['hits'])} sections"
+
+
+def tool(view: Callable[[], View]) -> Tool:
+    """The tool, bound to a library."""
+    return Tool("search", DESCRIPTION, PARAMETERS, search, rows, view)
