@@ -1,0 +1,69 @@
+"""Which characters may be stored and shown. Knows nothing of entries or documents.
+
+What was said is never refused. What would make a line lie to its reader, or break the file, is written
+as a visible escape instead: NUL, lone surrogates, and bidi or tag controls outside the sequences that
+have a lawful use.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SUSPECT = re.compile(r"[\x00\r\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_PAIR = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
+_HIDDEN = re.compile(r"[\x00\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_BIDI = re.compile(r"[\n\u202a-\u202e\u2066-\u2069]")
+_FOLD = re.compile(r"[ \t]*+\n[ \t\n]*+")
+
+# The flags of England, Scotland, Wales and their like: the only tag sequences in use.
+_FLAG = re.compile(r"\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
+
+_CLOSES = {"\u202c": "\u202a\u202b", "\u2069": "\u2066\u2067\u2068"}
+"""What ends an embedding and what ends an isolate, with what begins them. Overrides (U+202D, U+202E) are
+absent: they show text in another order than it stands, so they never pass."""
+
+
+def clean_text(text: str) -> str:
+    """`text` as it may be stored: any text in, no text refused, and cleaning twice changes nothing more.
+
+    CRLF and a lone CR become LF. NUL, lone surrogates, bidi overrides, bidi controls that are not closed
+    on their line and tag characters outside a flag become visible escapes such as `\\u202e`. All else,
+    white space included, stays as it is.
+    """
+    if _SUSPECT.search(text) is None:
+        return text
+    text = _PAIR.sub(lambda m: m[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lawful = _lawful(text)
+    return _HIDDEN.sub(lambda m: m[0] if m.start() in lawful else _escape(m[0]), text)
+
+
+def one_line(text: str) -> str:
+    """`text` on one line: a line break and the blanks around it become one space; blanks at the ends go."""
+    return _FOLD.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n")).strip(" \t")
+
+
+def sound(text: str) -> str:
+    """`text` with every undecodable byte (a lone surrogate) as U+FFFD: for showing, never for writing."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def _lawful(text: str) -> set[int]:
+    """Positions of the bidi and tag characters that stand in a lawful sequence."""
+    lawful = {at for flag in _FLAG.finditer(text) for at in range(flag.start(), flag.end())}
+    open_: list[tuple[str, int]] = []
+    for match in _BIDI.finditer(text):
+        char, at = match[0], match.start()
+        if char == "\n":
+            open_.clear()
+        elif char not in _CLOSES:
+            open_.append((char, at))
+        elif open_ and open_[-1][0] in _CLOSES[char]:
+            lawful |= {open_.pop()[1], at}
+    return lawful
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,244 @@
+"""A document: bytes to lines to what stands in them, and edits that touch only their own lines.
+
+Any bytes are a document, and `to_bytes` gives them back. Parts are read when first asked for. Does no I/O
+and knows nothing of the library around it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from infinimem.markdown.characters import clean_text, one_line, sound
+from infinimem.markdown.header import Header, edit_header, header_end, read_header
+from infinimem.markdown.scan import Heading, Item, Scan, heading_title, item_start, scan
+from infinimem.markdown.signature import parse_entry, text_start
+from infinimem.model import Located
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A Markdown file. Lines count from 1 and include the header, as in an editor."""
+
+    id: str
+    lines: tuple[str, ...] = field(repr=False)
+    """Physical lines without "\\n"; a CRLF line keeps its "\\r", undecodable bytes are lone surrogates."""
+    bom: bool = False
+    final_newline: bool = True
+
+    @classmethod
+    def parse(cls, doc_id: str, data: bytes) -> Document:
+        """Any bytes, UTF-8 or not."""
+        bom = data.startswith(_BOM)
+        text = data[len(_BOM) * bom :].decode("utf-8", "surrogateescape")
+        final = text.endswith("\n")
+        lines = text.split("\n")
+        if final or not text:
+            lines.pop()
+        return cls(doc_id, tuple(lines), bom, final)
+
+    @classmethod
+    def empty(cls, doc_id: str) -> Document:
+        return cls(doc_id, (), final_newline=False)
+
+    def to_bytes(self) -> bytes:
+        """The bytes it was parsed from, where it was not edited."""
+        text = "\n".join(self.lines) + "\n" * self.final_newline
+        return _BOM * self.bom + text.encode("utf-8", "surrogateescape")
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def header(self) -> Header:
+        return read_header(self.lines)
+
+    @property
+    def summary(self) -> str:
+        """The header's summary on one line; "" where there is none."""
+        summary = self.header.values.get("summary", "")
+        return one_line(summary) if isinstance(summary, str) else ""
+
+    @property
+    def body(self) -> str:
+        """Text after the header, for showing: LF line ends, undecodable bytes as U+FFFD."""
+        return sound("\n".join(self._bare[self._start :]))
+
+    @property
+    def entries(self) -> tuple[Located, ...]:
+        return self._scan.entries
+
+    @property
+    def unsigned(self) -> tuple[Item, ...]:
+        """List items without signature at column 0: a person's."""
+        return self._scan.unsigned
+
+    @property
+    def malformed(self) -> tuple[int, ...]:
+        """Numbers of the lines that begin like a signature but are no entry."""
+        return self._scan.malformed
+
+    @property
+    def headings(self) -> tuple[Heading, ...]:
+        """ATX headings outside closed fences."""
+        return self._scan.headings
+
+    @property
+    def has_prose(self) -> bool:
+        """Whether the body holds anything but headings, entries, list items at column 0 and blank lines."""
+        return bool(self._scan.prose or self._scan.malformed)
+
+    def text_line(self, number: int) -> str:
+        """Line `number` (from 1) for showing: no line end, undecodable bytes as U+FFFD.
+
+        Raises:
+            IndexError: there is no such line.
+        """
+        if number < 1:
+            raise IndexError(number)
+        return sound(self.lines[number - 1].removesuffix("\r"))
+
+    def path_at(self, number: int) -> tuple[str, ...]:
+        """Titles of the headings above line `number`, from the highest; a heading is under itself."""
+        lines, paths = self._paths
+        at = bisect_right(lines, number)
+        return paths[at - 1] if at else ()
+
+    @cached_property
+    def _paths(self) -> tuple[list[int], list[tuple[str, ...]]]:
+        """The line of each heading, and the path that holds from there on."""
+        open_: list[Heading] = []
+        paths: list[tuple[str, ...]] = []
+        for heading in self.headings:
+            while open_ and open_[-1].level >= heading.level:
+                open_.pop()
+            open_.append(heading)
+            paths.append(tuple(above.title for above in open_))
+        return [heading.line for heading in self.headings], paths
+
+    @cached_property
+    def _bare(self) -> tuple[str, ...]:
+        """Lines without their "\\r"; the very tuple of `lines` where none has one."""
+        if any(line.endswith("\r") for line in self.lines):
+            return tuple(line.removesuffix("\r") for line in self.lines)
+        return self.lines
+
+    @cached_property
+    def _start(self) -> int:
+        return header_end(self.lines)
+
+    @cached_property
+    def _scan(self) -> Scan:
+        return scan(self.id, self._bare, self._start)
+
+    # ── editing ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def newline(self) -> str:
+        """The line end that most lines have."""
+        crlf = sum(line.endswith("\r") for line in self.lines)
+        return "\r\n" if crlf * 2 > len(self.lines) else "\n"
+
+    def without(self, seqs: Collection[int]) -> Document:
+        """Without these entries, and without a heading that this left with nothing under it."""
+        gone = {
+            number
+            for located in self.entries
+            if located.entry.seq in seqs
+            for number in range(located.start_line, located.end_line + 1)
+        }
+        if not gone:
+            return self
+        gone |= self._emptied(gone)
+        kept = [line for number, line in enumerate(self.lines, 1) if number not in gone]
+        return self._with(kept, self.final_newline or len(self.lines) in gone)
+
+    def insert(self, lines: Sequence[str], heading: str = "") -> Document:
+        """With these lines (`Entry.line`, which may span several) at the end of a section.
+
+        Args:
+            heading: title of the section; its text ends where the next heading begins. Without such a
+                section `# heading` is created at the end. "" appends at the end of the file, whose bytes
+                stay a prefix of the new ones.
+        """
+        eol = self.newline[:-1]
+        new = [part + eol for line in lines for part in line.split("\n")]
+        title = (heading_title("# " + one_line(clean_text(heading))) or (1, ""))[1]
+        at = len(self.lines)
+        if title:
+            sections = [h for h in self.headings if h.title.casefold() == title.casefold()]
+            if sections:
+                at = next((h.line - 1 for h in self.headings if h.line > sections[0].line), at)
+                while not self._bare[at - 1].strip():
+                    at -= 1
+                if at in self._scan.prose:
+                    new.insert(0, eol)
+            else:
+                new.insert(0, f"# {title}{eol}")
+                if at > self._start and self._bare[-1].strip():
+                    new.insert(0, eol)
+        head = list(self.lines[:at])
+        if at == len(self.lines) and head and not self.final_newline:
+            head[-1] += eol
+        return self._with([*head, *new, *self.lines[at:]], self.final_newline or at == len(self.lines))
+
+    def with_header(self, changes: Mapping[str, str | None]) -> Document:
+        """With header keys set to YAML text (`quote`, `flow`) or, with None, removed.
+
+        A header that does not parse is left as it is: nothing unread is overwritten.
+
+        Raises:
+            ValueError: a value is not the YAML of one key, or the header would pass its bounds.
+        """
+        if self.header.problem is not None:
+            return self
+        lines = edit_header(self.lines, self.header.end, changes, self.newline)
+        return self._with(lines, self.final_newline or not self.lines)
+
+    def sign(self, number: int, entry_line: str) -> Document:
+        """With the signature of `entry_line` on the list item, or entry, at line `number`; its text stays.
+
+        Raises:
+            ValueError: there is no list item there, or `entry_line` is no entry.
+        """
+        line = self._bare[number - 1]
+        start = text_start(line) or item_start(line)
+        if not start or parse_entry(entry_line) is None:
+            raise ValueError(f"{self.id}:{number} cannot be signed")
+        lines = list(self.lines)
+        lines[number - 1] = entry_line[: text_start(entry_line)].rstrip(" ") + " " + lines[number - 1][start:]
+        return self._with(lines, self.final_newline)
+
+    def _emptied(self, gone: Set[int]) -> set[int]:
+        """Lines of the sections that `gone` leaves with blank lines alone, emptied subsections included."""
+        empty: set[int] = set()
+        below: list[
+            tuple[int, int, bool, bool]
+        ] = []  # level, line, whether it holds text, whether it lost any
+        end = tail = len(self.lines) + 1
+        for heading in reversed(self.headings):
+            block = range(heading.line + 1, end)
+            lost = any(number in gone for number in block)
+            holds = any(number not in gone and self._bare[number - 1].strip() for number in block)
+            while below and below[-1][0] > heading.level:
+                _, _, holds_more, lost_more = below.pop()
+                holds, lost = holds or holds_more, lost or lost_more
+            if lost and not holds:
+                last = below[-1][1] if below else len(self.lines) + 1
+                empty.update(range(heading.line, last))
+                if last >= tail:  # nothing stands after it, so the blank lines before it go too
+                    tail = heading.line
+                    while tail - 1 > self._start and not self._bare[tail - 2].strip():
+                        tail -= 1
+                    empty.update(range(tail, heading.line))
+            else:
+                holds = True
+            below.append((heading.level, heading.line, holds, lost))
+            end = heading.line
+        return empty
+
+    def _with(self, lines: Sequence[str], final_newline: bool) -> Document:
+        return replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines))

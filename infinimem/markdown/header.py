@@ -1,0 +1,165 @@
+"""The header of a document: the lines between two `---`, read as strings, edited line by line.
+
+Read through python-frontmatter with a handler of our own: a few kilobytes, no aliases, no tags, no
+duplicate keys, bounded depth. A header that does not pass is a `problem`, and its bytes are never
+rewritten. Editing touches the lines of the keys it changes; nothing is ever dumped anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from infinimem.markdown.characters import clean_text
+
+MAX_BYTES = 16 * 1024
+
+Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
+
+_PLAIN = re.compile(r"[^\W_](?:[\w ./()+;%&'-]|:(?=\w))*+\Z")
+_PLAIN_BLOCK = re.compile(r"[^\W_](?:[\w ./()+;%&',-]|:(?=\w))*+\Z")
+_TYPED = re.compile(r"(?:true|false|yes|no|on|off|null|y|n|0[xo][\da-f_]+|[\d_.+-]+(?:e[\d+-]+)?)\Z", re.I)
+"""Words that other YAML readers take for something else than a string."""
+_ESCAPE = re.compile(
+    r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
+)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a header says.
+
+    `end` is the number of physical lines that it takes, delimiters included; 0 where there is none. With a
+    `problem` there are no values.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+    end: int = 0
+
+
+def header_end(lines: Sequence[str]) -> int:
+    """Number of lines that the header takes, 0 if there is none; looks at no YAML.
+
+    A signed line cannot stand in a header: a stray `---` at the top of a document hides no entry.
+    """
+    if lines and lines[0].rstrip() == "---":
+        for at in range(1, len(lines)):
+            if lines[at].startswith("- <seq="):
+                break
+            if lines[at].startswith("---") and lines[at].rstrip() == "---":
+                return at + 1
+    return 0
+
+
+def read_header(lines: Sequence[str]) -> Header:
+    """The header at the top of these physical lines; never raises."""
+    end = header_end(lines)
+    if end == 0:
+        unclosed = bool(lines) and lines[0].rstrip() == "---" and _reads_as_key(lines)
+        return Header(problem="the header has no closing ---" if unclosed else None)
+    try:
+        return Header(_load(lines, end)[0], None, end)
+    except ValueError as refused:
+        return Header({}, f"the header is not read: {refused}", end)
+
+
+def edit_header(
+    lines: Sequence[str], end: int, changes: Mapping[str, str | None], newline: str = "\n"
+) -> list[str]:
+    """The physical lines with some top-level keys set or removed, and every other line as it was.
+
+    Args:
+        lines: all physical lines of the document, without "\\n" (a CRLF line keeps its "\\r").
+        end: number of lines of the header as it stands, 0 to create one.
+        changes: key to YAML text (from `quote` or `flow`; further lines must be indented), or to None to
+            remove the key. New keys come last, in this order.
+        newline: "\\n" or "\\r\\n", the document's.
+
+    Raises:
+        ValueError: the header has a problem, or would have one afterwards, or another key would change.
+    """
+    eol = newline[:-1]
+    spans: dict[str, tuple[int, int]] = {}
+    before: dict[str, Any] = {}
+    indent = ""
+    if end:
+        before, spans, indent = _load(lines, end)
+    elif all(value is None for value in changes.values()):
+        return list(lines)
+    head = list(lines[:end]) or ["---" + eol, "---" + eol]
+    written = {
+        key: [indent + line.rstrip(" ") + eol for line in f"{quote(key, flow=True)}: {value}".split("\n")]
+        for key, value in changes.items()
+        if value is not None
+    }
+    new = [line for key, more in written.items() if key not in spans for line in more]
+    head[-1:-1] = new
+    for key in sorted(changes.keys() & spans.keys(), key=lambda key: spans[key], reverse=True):
+        first, last = spans[key]
+        head[first:last] = written.get(key, [])
+    after = _load(head, len(head))[0]
+    if header_end(head) != len(head) or any(
+        (key in after) != (changes[key] is not None) if key in changes else after.get(key) != before.get(key)
+        for key in {*before, *after, *changes}
+    ):
+        raise ValueError(f"these header values are not YAML of one key each: {sorted(changes)}")
+    return [*head, *lines[end:]]
+
+
+def quote(text: str, *, flow: bool = False) -> str:
+    """`text`, cleaned, as a scalar that any YAML reader takes for that string; `flow`: inside […] or {…}."""
+    text = clean_text(text)
+    plain = _PLAIN if flow else _PLAIN_BLOCK
+    if plain.match(text) and text[-1] != " " and _TYPED.match(text) is None:
+        return text
+    return '"' + _ESCAPE.sub(_escape, text) + '"'
+
+
+def flow(value: Value) -> str:
+    """Strings, whole numbers, lists and mappings as YAML flow text on one line."""
+    if isinstance(value, str):
+        return quote(value, flow=True)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{quote(key, flow=True)}: {flow(one)}" for key, one in value.items()) + "}"
+    return "[" + ", ".join(map(flow, value)) + "]"
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if match[0] in '"\\':
+        return "\\" + match[0]
+    if match[0] in "\n\t":
+        return "\\n" if match[0] == "\n" else "\\t"
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _reads_as_key(lines: Sequence[str]) -> bool:
+    """Whether the second line looks like `key: …`, so that an opening --- was meant as a header."""
+    return len(lines) > 1 and re.match(r"[\w-]++:(?:\s|\Z)", lines[1]) is not None
+
+
+def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], dict[str, tuple[int, int]], str]:
+    """Values of a header, the lines of each top-level key (from, to), and the keys' indentation.
+
+    Raises:
+        ValueError: it is too large, or holds what a header may not.
+    """
+    if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines[:end]) > MAX_BYTES:
+        raise ValueError(f"it is longer than {MAX_BYTES // 1024} KiB")  # before YAML sees it
+    from infinimem.markdown.handler import load
+
+    text = "\n".join(line.removesuffix("\r") for line in lines[:end])
+    values, keys = load(text)
+    spans: dict[str, tuple[int, int]] = {}
+    for at, (key, line, _) in enumerate(keys):
+        last = keys[at + 1][1] if at + 1 < len(keys) else end - 1
+        # Blank and comment lines before the next key are not this key's.
+        while last > line + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
+            last -= 1
+        spans[key] = (line, last)
+    return values, spans, " " * (keys[0][2] if keys else 0)

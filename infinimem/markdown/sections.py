@@ -1,0 +1,141 @@
+"""Partitions: the heading blocks that a document is searched and shown in.
+
+Derived from a `Document`; knows nothing of ranking. Tokens are counted by whatever function it is given.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from infinimem.markdown.document import Document
+from infinimem.markdown.scan import Heading
+
+PARTITION_TOKENS = 400
+
+Count = Callable[[str], int]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A run of lines under one path of headings; lines count from 1, both ends included."""
+
+    headings: tuple[str, ...]
+    start_line: int
+    end_line: int
+    text: str
+
+
+def partitions(
+    document: Document, limit: int = PARTITION_TOKENS, count: Count | None = None
+) -> tuple[Partition, ...]:
+    """The heading blocks of a document, in order; every line of its body that is not blank is in one.
+
+    The H1 sections, or the H2 sections where there is one H1 (the shallowest there are where there is none);
+    what stands before the first is a block too. A block over `limit` tokens is cut where a paragraph, an
+    entry or a list item begins; one that is longer by itself stays whole. A title with nothing under it
+    opens the block that follows. A document whose header does not parse is a plain note, read from line 1.
+
+    Args:
+        document: any document.
+        limit: tokens, as `count` counts them.
+        count: tokens of a text; by default `tokens.count`.
+    """
+    if count is None:
+        from infinimem import tokens
+
+        count = tokens.count
+    found: list[Partition] = []
+    starts: list[int] | None = None
+    for path, first, last in _blocks(document):
+        text = _text(document, first, last)
+        # No token is shorter than a byte, and no character longer than four.
+        if len(text) * 4 <= limit or count(text) <= limit:
+            found.append(Partition(path, first, last, text))
+            continue
+        if starts is None:
+            starts = _starts(document)
+        for start, end in _cut(document, first, last, starts, limit, count):
+            here = path if start == first else document.path_at(start)
+            found.append(Partition(here, start, end, _text(document, start, end)))
+    return tuple(found)
+
+
+def block_around(
+    document: Document, start: int, end: int, limit: int = PARTITION_TOKENS, count: Count | None = None
+) -> tuple[Partition, ...]:
+    """The partitions that hold any of the lines `start` to `end`."""
+    return tuple(p for p in partitions(document, limit, count) if p.start_line <= end and p.end_line >= start)
+
+
+def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
+    """(heading path, first line, last line) of each heading block, without the blank lines around it."""
+    headings = document.headings
+    levels = [heading.level for heading in headings]
+    level = 2 if levels.count(1) == 1 else min(levels, default=1)
+    bounds = [heading for heading in headings if heading.level <= level]
+    first = 1 if document.header.problem else document.header.end + 1
+    here: Heading | None = None
+    for bound in (*bounds, None):
+        last = bound.line - 1 if bound else len(document.lines)
+        while last >= first and _blank(document, last):
+            last -= 1
+        title_only = here is not None and last == here.line and bound is not None and bound.level > here.level
+        if not title_only:
+            while first < last and _blank(document, first):
+                first += 1
+            if first <= last:
+                yield document.path_at(here.line) if here else (), first, last
+            first = bound.line if bound else 0
+        here = bound
+
+
+def _starts(document: Document) -> list[int]:
+    """Lines at which a cut may fall: paragraphs, entries and list items, with the headings above them."""
+    entries = {located.start_line: located.end_line for located in document.entries}
+    alone = {item.line for item in document.unsigned} | set(document.malformed)
+    headings = {heading.line for heading in document.headings}
+    starts: list[int] = []
+    line, fresh = 1, True
+    held = False  # whether a heading waits for what stands under it
+    while line <= len(document.lines):
+        end = entries.get(line, line)
+        if _blank(document, line) and end == line:
+            fresh = True
+        else:
+            if (fresh or line in entries or line in alone or line in headings) and not held:
+                starts.append(line)
+            held = line in headings
+            fresh = line in entries or held
+        line = end + 1
+    return starts
+
+
+def _cut(
+    document: Document, first: int, last: int, starts: list[int], limit: int, count: Count
+) -> Iterator[tuple[int, int]]:
+    """The lines `first` to `last` in runs of at most `limit` tokens, as far as the starts allow."""
+    inside = starts[bisect_right(starts, first) : bisect_right(starts, last)]
+    begin, size = first, 0
+    for start, after in zip([first, *inside], [*inside, last + 1], strict=True):
+        tokens = count(_text(document, start, after - 1)) + 1
+        if size and size + tokens > limit:
+            yield begin, _trimmed(document, begin, start - 1)
+            begin, size = start, 0
+        size += tokens
+    yield begin, last
+
+
+def _trimmed(document: Document, first: int, last: int) -> int:
+    while last > first and _blank(document, last):
+        last -= 1
+    return last
+
+
+def _text(document: Document, first: int, last: int) -> str:
+    return "\n".join(document.text_line(number) for number in range(first, last + 1))
+
+
+def _blank(document: Document, number: int) -> bool:
+    return not document.lines[number - 1].strip()

@@ -1,0 +1,154 @@
+"""One entry, one line: `- <seq=41,time=2023-06-02,source=user,origin=40> text` to an `Entry` and back.
+
+Knows the grammar of a signature (FORMAT.md, "Entry") and nothing of the document around it. Text stays
+exact: what `format_entry` is given comes back from `parse_entry`, white space at its ends included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from infinimem.markdown.characters import clean_text, one_line, sound
+from infinimem.model import SOURCES, Entry, Source
+
+__all__ = [
+    "clean_text",
+    "format_entry",
+    "format_seqs",
+    "looks_signed",
+    "one_line",
+    "parse_entry",
+    "parse_seqs",
+    "text_start",
+]
+
+MAX_SEQS = 100_000
+"""Most seqs that one list may name: `1-999999999` is 11 bytes and would be gigabytes."""
+
+# Possessive throughout, so that no input makes them backtrack.
+_KEY = r"[a-z][a-z0-9_]*+"
+_BARE = r'[^\s,>"=]++'
+_QUOTED = r'"(?:[^"\\\n]++|\\["\\])*+"'
+_FIELD = re.compile(rf"({_KEY})=({_BARE}|{_QUOTED})")
+_PAIR = rf"{_KEY}=(?:{_BARE}|{_QUOTED})"
+_SIGNATURE = re.compile(rf"- <({_PAIR}(?:,{_PAIR})*+)>(?: |(?=\n|\Z))")
+_LOOKS_SIGNED = re.compile(rf"- <(?:{_KEY}=|seq\b)|[-*+][ \t]++<seq=")
+_IS_KEY = re.compile(rf"{_KEY}\Z")
+_IS_BARE = re.compile(rf"{_BARE}\Z")
+_ESCAPED = re.compile(r"\\(.)")
+_SEQ = re.compile(r"[1-9][0-9]{0,17}\Z")
+_SPAN = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
+_OWN = frozenset({"seq", "time", "source", "origin"})
+
+
+def parse_entry(line: str) -> Entry | None:
+    """The entry that `line` is, or None.
+
+    Args:
+        line: a physical line without its end; or several joined by newlines, where those after the first
+            are continuations, indented by two spaces or blank. Keys may stand in any order.
+    """
+    shown = sound(line)
+    match = _SIGNATURE.match(shown)
+    if match is None:
+        return None
+    text = shown[match.end() :]
+    if "\n" in text:
+        first, *rest = text.split("\n")
+        if any(more and not more.isspace() and not more.startswith("  ") for more in rest):
+            return None
+        text = "\n".join([first, *(more[2:] for more in rest)])
+    fields: dict[str, str] = {}
+    for key, value in _FIELD.findall(match[1]):
+        if key in fields:
+            return None
+        fields[key] = _ESCAPED.sub(r"\1", value[1:-1]) if value[0] == '"' else value
+    seq, source = fields.pop("seq", ""), fields.pop("source", "user")
+    if _SEQ.match(seq) is None or source not in SOURCES:
+        return None
+    time = fields.pop("time", None) or None
+    try:
+        origin = parse_seqs(fields.pop("origin", ""))
+    except ValueError:
+        return None
+    return Entry(int(seq), text, line, time, source, origin, fields)
+
+
+def text_start(line: str) -> int:
+    """Where the text of an entry begins in `line`, after the signature; 0 if it has none."""
+    match = _SIGNATURE.match(line)
+    return match.end() if match else 0
+
+
+def looks_signed(line: str) -> bool:
+    """Whether `line` begins like a signature: if it is no entry, someone damaged it."""
+    return _LOOKS_SIGNED.match(line) is not None
+
+
+def format_entry(
+    seq: int,
+    text: str,
+    *,
+    time: str | None = None,
+    source: Source = "user",
+    origin: Iterable[int] = (),
+    fields: Mapping[str, str] | None = None,
+) -> str:
+    """The line (for multi-line text the lines, joined by newlines) of a new entry, in canonical order.
+
+    `text` and values are cleaned; a line break in a value becomes a space. No text can forge an entry: what
+    follows its first line is indented. Where an entry must be one line, pass `one_line(text)`.
+
+    Raises:
+        ValueError: `seq` is not positive, `source` unknown, a key of `fields` no key or an argument's name.
+    """
+    if seq < 1 or source not in SOURCES:
+        raise ValueError(f"seq {seq}, source {source!r}: a seq is positive, a source is one of {SOURCES}")
+    rest = dict(fields or {})
+    if wrong := [key for key in rest if key in _OWN or _IS_KEY.match(key) is None]:
+        raise ValueError(f"{wrong[0]!r} is not a key of `fields`")
+    if origins := format_seqs(origin):
+        rest["origin"] = origins
+    head = [("seq", str(seq)), *([("time", time)] if time else []), ("source", source), *sorted(rest.items())]
+    signature = ",".join(f"{key}={_value(value)}" for key, value in head)
+    first, *more = clean_text(text).split("\n")
+    # A last line that is empty is written as two spaces: a blank one would not count.
+    last = ["  " + more.pop()] if more else []
+    return "\n".join([f"- <{signature}> {first}", *("  " + line if line else "" for line in more), *last])
+
+
+def format_seqs(seqs: Iterable[int]) -> str:
+    """`(12, 13, 14, 15, 19)` as `12-15+19`; order and repetitions are kept."""
+    spans: list[tuple[int, int]] = []
+    for seq in seqs:
+        if spans and seq == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], seq)
+        else:
+            spans.append((seq, seq))
+    return "+".join(f"{first}-{last}" if last > first else str(first) for first, last in spans)
+
+
+def parse_seqs(text: str) -> tuple[int, ...]:
+    """`12-15+19` as `(12, 13, 14, 15, 19)`; the inverse of `format_seqs`.
+
+    Raises:
+        ValueError: not a list of seqs, or more than MAX_SEQS of them.
+    """
+    seqs: list[int] = []
+    for part in text.split("+") if text else ():
+        span = _SPAN.match(part)
+        if span is None:
+            raise ValueError(f"{part[:40]!r} is not a seq or a span of seqs")
+        first, last = int(span[1]), int(span[2] or span[1])
+        if last < first or last - first + len(seqs) >= MAX_SEQS:
+            raise ValueError(f"{part!r} is not an ascending span, or names more than {MAX_SEQS} seqs")
+        seqs.extend(range(first, last + 1))
+    return tuple(seqs)
+
+
+def _value(value: str) -> str:
+    value = one_line(clean_text(value))
+    if _IS_BARE.match(value):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
