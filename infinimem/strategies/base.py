@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Sequence
 from typing import Literal, Protocol
 
-from infinimem.model import Finding, Located, Plan, Retrieved
+from infinimem.model import Evidence, Finding, Located, Plan
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.view import View
 
