@@ -1,4 +1,4 @@
-"""Settings: what infinimem.toml may say, with defaults. Owned by people, read by the program, never written back.
+"""Settings: what infinimem.toml may say, with defaults. Owned by people, never written back.
 
 Defaults of the `infini` group are the paper's (arXiv 2606.10677, section 4.1) where it gives a number.
 """

@@ -15,7 +15,7 @@ from pathlib import Path
 from infinimem import law
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
+from infinimem.model import CURRENT, Located, Plan, Reason, Receipt, Turn, Usage
 from infinimem.settings import Settings, parse_settings, template
 from infinimem.store import evidence
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp, digest
@@ -136,12 +136,9 @@ class Library:
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
         view = self.view()
-        found = [
-            parse_receipt(view.document(doc_id)) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)
-        ]
-        return (
-            tuple(sorted(found, key=lambda receipt: (receipt.number, receipt.op))) if self.initialised else ()
-        )
+        ids = [doc_id for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)] if self.initialised else []
+        found = [parse_receipt(view.document(doc_id)) for doc_id in ids]
+        return tuple(sorted(found, key=lambda receipt: (receipt.number, receipt.op)))
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -326,7 +323,7 @@ def _bytes(document: Document | None) -> bytes | None:
     return None if document is None else document.to_bytes()
 
 
-def _check(view: View, done: Rendered) -> list[law.Reason]:
+def _check(view: View, done: Rendered) -> list[Reason]:
     """The law over the documents that change."""
     before = [_line(place) for doc in done.documents if doc in view for place in view.document(doc).entries]
     after = [_line(place) for doc in done.documents.values() if doc for place in doc.entries]

@@ -67,8 +67,8 @@ def skeleton(document: Document | None) -> list[str]:
 def _reverse(doc_id: str, old: Document | None, new: Document | None) -> list[str]:
     if old is None:
         return [f"--- {doc_id} (after)", "+++ nothing"]
-    names = [f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)"]
-    return list(difflib.unified_diff(skeleton(new), skeleton(old), *names, n=0, lineterm=""))
+    now, then = f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)"
+    return list(difflib.unified_diff(skeleton(new), skeleton(old), now, then, n=0, lineterm=""))
 
 
 def parse_receipt(document: Document) -> Receipt:
@@ -80,10 +80,7 @@ def parse_receipt(document: Document) -> Receipt:
     counts = usage if isinstance(usage, dict) else {}
     files = header.get("files")
     notes = header.get("notes")
-    rows = []
-    for line in document.lines:
-        if found := _ROW.match(line):
-            rows.append(Touched(int(found[1]), found[2], found[3], found[4]))
+    rows = [Touched(int(row[1]), row[2], row[3], row[4]) for row in map(_ROW.match, document.lines) if row]
     return Receipt(
         number=int(number) if number.isdigit() else 0,
         op=op,

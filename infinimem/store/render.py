@@ -94,10 +94,8 @@ class _Desk:
             assert place is not None
             target, heading = way.to, way.heading
             if way.archives:
-                target, heading = (
-                    archive_of(way.to),
-                    f"{way.why[0].upper()}{way.why[1:]} (receipt {self._receipt})",
-                )
+                target = archive_of(way.to)
+                heading = f"{way.why.capitalize()} (receipt {self._receipt})"
                 self._archived[way.to] += 1
             elif place.doc_id != way.to:
                 self._gained[way.to] += 1
