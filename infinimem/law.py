@@ -194,6 +194,9 @@ def is_newer(new: Entry, old: Entry) -> bool:
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
+_OPENING = re.compile(r"(?:^|[.!?:;]\s+)([A-Z]\w*(?:s|ed|ing))\b(?!')")
+"""A capitalised verb at the head of a sentence: "Lives in …", "Moved to …", and, alas, Paris."""
+_AROUND = ".,;:!?\"'()[]…“”"
 _NEGATIONS = frozenset(
     """
     no not never none nobody nothing nor neither without cannot can't won't don't doesn't didn't
@@ -207,13 +210,17 @@ _NOT_NAMES = frozenset(
     since until during also user assistant speaker there here what who where why how which some many
     most all both each every today yesterday tomorrow is was are were has have had will would can
     could should may might must do does did be been being
+    ate bought got found gave knew left lost made met new now old paid plan said sold spent still
+    told took very went won wrote
     """.split()
 )
 
 
 def normalised(text: str) -> str:
-    """Text for comparing: NFKC, case-folded, words only."""
-    return " ".join(_words(text))
+    """Text for comparing: NFKC, case-folded, without the punctuation around words ("C++" keeps its own)."""
+    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    words = (word.strip(_AROUND) for word in text.casefold().split())
+    return " ".join(word for word in words if word) or text
 
 
 def _words(text: str) -> list[str]:
@@ -224,7 +231,7 @@ def is_duplicate(one: str, other: str) -> bool:
     """Whether two lines say the same: equal, or nearly so with equal numbers, names and negations."""
     if normalised(one) == normalised(other):
         return True
-    a, b = set(_words(one)), set(_words(other))
+    a, b = set(normalised(one).split()), set(normalised(other).split())
     if len(a & b) < NEAR_DUPLICATE * len(a | b):
         return False
     return claims(one) == claims(other)
@@ -234,10 +241,11 @@ def claims(text: str) -> Mapping[str, frozenset[str]]:
     """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
     text = unicodedata.normalize("NFKC", text).replace("’", "'")
     words = _WORD.findall(text)
+    opening = {match[1] for match in _OPENING.finditer(text)}
     names = frozenset(
         word.removesuffix("'s").casefold()
         for word in words
-        if word[0].isupper() and word.removesuffix("'s").casefold() not in _NOT_NAMES
+        if word[0].isupper() and word.removesuffix("'s").casefold() not in _NOT_NAMES and word not in opening
     )
     return {
         "number": frozenset(_NUMBER.findall(text)),

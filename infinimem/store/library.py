@@ -299,7 +299,7 @@ class Library:
         return receipt
 
     def _allocate(self, count: int, view: View) -> int:
-        """Reserve seqs, durably; returns the first. Never one that was given before, even if its line is gone."""
+        """Reserve seqs, durably; returns the first. Never one given before, even if its line is gone."""
         mark = self.high_water()
         highest = max(mark or 0, view.max_seq)
         if mark is None:

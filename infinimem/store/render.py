@@ -159,7 +159,7 @@ class _Desk:
             self._set(doc_id, document.insert(lines, heading))
 
     def _drop_emptied(self, heirs: Mapping[str, Counter[str]]) -> None:
-        """Delete topic documents that hold nothing any more; the one that took most lines keeps their name."""
+        """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""
         for doc_id, takers in heirs.items():
             document = self._result.documents[doc_id]
             if document is None or not doc_id.startswith(TOPICS):

@@ -1,0 +1,141 @@
+"""The law: what is conserved, what a plan may do, what a sentence may claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infinimem import law
+from infinimem.model import CURRENT, Entry, Located, Move, NewEntry, Plan, Put, Source
+
+
+def entry(seq: int, text: str = "", time: str | None = None, source: Source = "user", **fields: str) -> Entry:
+    text = text or f"fact number {seq}"
+    return Entry(seq, text, f"- <seq={seq},source={source}> {text}", time, source, fields=fields)
+
+
+def lookup(*entries: Entry, doc: str = CURRENT) -> Callable[[int], Located | None]:
+    places = {one.seq: Located(one, doc, 5, 5) for one in entries}
+    return places.get
+
+
+LINES = st.lists(st.tuples(st.integers(1, 9), st.sampled_from("abc")), max_size=8)
+
+
+@given(LINES, st.randoms())
+def test_moving_lines_conserves_them(lines: list[law.Line], random: object) -> None:
+    moved = list(lines)
+    random.shuffle(moved)  # type: ignore[attr-defined]
+    assert law.conserved(lines, moved) == []
+
+
+@given(LINES, st.tuples(st.integers(10, 19), st.just("d")))
+def test_a_line_more_or_less_is_seen(lines: list[law.Line], extra: law.Line) -> None:
+    assert [r.code for r in law.conserved([*lines, extra], lines)] == ["LOST"]
+    assert [r.code for r in law.conserved(lines, [*lines, extra])] == ["INVENTED"]
+    assert law.conserved(lines, [*lines, extra], added=[extra]) == []
+    assert law.conserved([*lines, extra], lines, removed=[extra]) == []
+
+
+def test_an_altered_line_is_lost_and_invented() -> None:
+    codes = [reason.code for reason in law.conserved([(1, "a")], [(1, "b")])]
+    assert sorted(codes) == ["INVENTED", "LOST"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "code"),
+    [
+        (Plan(moves=(Move(9, "topics/a"),)), "UNKNOWN_SEQ"),
+        (Plan(moves=(Move(1, "topics/a"), Move(1, "topics/b"))), "MOVED_TWICE"),
+        (Plan(moves=(Move(1, "notes/a"),)), "BAD_TARGET"),
+        (Plan(moves=(Move(1, "topics/../a"),)), "BAD_TARGET"),
+        (Plan(moves=(Move(1, "topics/"),)), "BAD_TARGET"),
+        (Plan(adds=(NewEntry("x", ()),)), "NO_ORIGIN"),
+        (Plan(adds=(NewEntry("  ", (1,)),)), "EMPTY_TEXT"),
+        (Plan(adds=(NewEntry("x", (9,)),)), "UNKNOWN_SEQ"),
+        (Plan(adds=(NewEntry("x", (1,), to="evidence/a"),)), "BAD_TARGET"),
+        (Plan(adds=(NewEntry("x", (1,), replaces=(1,)),), moves=(Move(1, "topics/a"),)), "MOVED_TWICE"),
+        (Plan(records=(Put("CURRENT", ""),)), "FOREIGN_RECORD"),
+    ],
+)
+def test_a_bad_plan_is_refused_with_one_code(plan: Plan, code: str) -> None:
+    verdict = law.verify(plan, lookup(entry(1), entry(2)), ("topics/",))
+    assert {reason.code for reason in verdict.refused} == {code}
+
+
+def test_evidence_and_notes_cannot_be_moved() -> None:
+    verdict = law.verify(Plan(moves=(Move(1, "topics/a"),)), lookup(entry(1), doc="evidence/e"), ("topics/",))
+    assert [reason.code for reason in verdict.refused] == ["BAD_TARGET"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why", "code"),
+    [
+        (entry(1, "Drinks coffee"), entry(2, "Owns a cat"), "duplicate", "NOT_A_DUPLICATE"),
+        (entry(1, "Paid 5 euros"), entry(2, "Paid 6 euros"), "duplicate", "NOT_A_DUPLICATE"),
+        (entry(2, "Lives in Rome"), entry(1, "Lives in Oslo"), "superseded", "NOT_NEWER"),
+        (entry(1, "a", "2025-02-01"), entry(2, "b", "2025-01-01"), "superseded", "NOT_NEWER"),
+        (entry(1, "x", source="human"), entry(2, "x"), "duplicate", "PROTECTED"),
+        (entry(1, "x", pin="yes"), entry(2, "x"), "duplicate", "PROTECTED"),
+        (entry(1, "x"), entry(3, "x"), "duplicate", "UNKNOWN_SURVIVOR"),
+    ],
+)
+def test_an_archiving_without_grounds_leaves_the_line_live(
+    old: Entry, new: Entry, why: str, code: str
+) -> None:
+    by = 2 if old.seq == 1 else 1
+    if code == "UNKNOWN_SURVIVOR":
+        by = 7
+    moves = (Move(by, "topics/a", "Home"), Move(old.seq, "topics/a", why=why, by=by))  # type: ignore[arg-type]
+    if by == 7:
+        moves = moves[1:]
+    verdict = law.verify(Plan(moves=moves), lookup(old, new), ("topics/",))
+    assert [reason.code for reason in verdict.withheld] == [code]
+    assert [move.why for move in verdict.plan.moves if move.seq == old.seq] == ["moved"]
+
+
+def test_archiving_stops_at_a_fifth_of_a_run() -> None:
+    entries = [entry(seq, f"fact {seq}", f"2025-01-{seq:02}") for seq in range(1, 31)]
+    moves = [Move(30, "topics/a")]
+    moves += [Move(seq, "topics/a", why="superseded", by=30) for seq in range(1, 30)]
+    verdict = law.verify(Plan(moves=tuple(moves)), lookup(*entries), ("topics/",))
+    assert sum(move.archives for move in verdict.plan.moves) == 6
+    assert {reason.code for reason in verdict.withheld} == {"TOO_MANY"}
+    assert len(verdict.plan.moves) == 30
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("I moved to Lisbon.", "i moved to lisbon", True),
+        ("He writes C++", "He writes C#", False),
+        ("🙂", "🎉", False),
+        ("!!!", "???", False),
+        ("Meeting on 12 May in the big room upstairs", "Meeting on 14 May in the big room upstairs", False),
+        (
+            "She does eat fish every week with her family",
+            "She doesn't eat fish every week with her family",
+            False,
+        ),
+    ],
+)
+def test_duplicates_are_one_fact_said_twice(one: str, other: str, same: bool) -> None:
+    assert law.is_duplicate(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "origin", "claims"),
+    [
+        ("Lives in Lisbon since March", "I moved to Lisbon in March", []),
+        ("Lives in Porto", "I moved to Lisbon", ["name porto"]),
+        ("Paid 40 euros", "I paid 30 euros", ["number 40"]),
+        ("Does not eat meat", "I eat meat", ["negation not"]),
+        ('Said "never again"', "I was angry", ["negation not", "quotation never again"]),
+        ("Caroline's cat is called Mo", "caroline: my cat is called mo", []),
+    ],
+)
+def test_what_a_model_says_must_be_borne_out(text: str, origin: str, claims: list[str]) -> None:
+    assert sorted(law.unsupported(text, [origin])) == claims
