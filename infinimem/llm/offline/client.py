@@ -1,0 +1,45 @@
+"""The offline client: which rules answer which task. No rule calls another client or reads a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from infinimem.llm import template
+from infinimem.llm.base import Reply, Task
+from infinimem.llm.offline.extract import extract
+from infinimem.llm.offline.filing import merge, plan, select
+from infinimem.llm.offline.layout import layout, layout_free
+from infinimem.llm.offline.topics import rewrite
+from infinimem.model import Usage
+
+Rule = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+RULES: Mapping[str, Rule] = {
+    "extract": extract,
+    "rewrite": rewrite,
+    "plan": plan,
+    "layout": layout,
+    "layout_free": layout_free,
+    "merge": merge,
+    "select": select,
+}
+
+
+class OfflineClient:
+    """Answers every language task by deterministic rules; claims no contradiction and phrases no fact."""
+
+    def __init__(self) -> None:
+        self.name = "offline"
+        self.usage: dict[str, Usage] = {}
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """Answer by the task's rules.
+
+        Raises:
+            ValueError: a variable is missing or unused.
+        """
+        template.check(task.name, task.variables, variables)
+        used = Usage(calls=1)
+        self.usage[task.name] = self.usage.get(task.name, Usage()) + used
+        return Reply(RULES[task.name](variables), usage=used)

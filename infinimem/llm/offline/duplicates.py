@@ -1,0 +1,69 @@
+"""Facts that say the same as another one. Only what the law would let pass is claimed, and less than that."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from infinimem import law
+from infinimem.llm.offline.lexicon import dull
+from infinimem.model import SOURCES
+from infinimem.retrieval.tokenizer import tokens
+
+Fact = Mapping[str, Any]
+
+_TODAY = re.compile(
+    r"\b(?:today|yesterday|tomorrow|tonight|now|just|last|next|this|ago|recently|currently|again|already|still"
+    r"|morning|evening|afternoon)\b",
+    re.IGNORECASE,
+)
+"""Words by which the same sentence means something else on another day."""
+
+
+def find_duplicates(facts: Iterable[Fact]) -> list[dict[str, str]]:
+    """Pairs {"discarded", "kept"} for every fact that repeats another.
+
+    Of a group the most trusted stays, then the one with the highest id.
+    """
+    groups: list[list[Fact]] = []
+    by_key: dict[tuple[str, ...], list[list[Fact]]] = defaultdict(list)
+    for fact in facts:
+        candidates = by_key[_key(fact["text"])]
+        for group in candidates:
+            if all(_same(fact, other) for other in group):
+                group.append(fact)
+                break
+        else:
+            candidates.append([fact])
+            groups.append(candidates[-1])
+    pairs = []
+    for group in groups:
+        *rest, kept = sorted(group, key=_rank)
+        pairs += [{"discarded": fact["id"], "kept": kept["id"]} for fact in rest]
+    return pairs
+
+
+def number(fact_id: str) -> tuple[int, str]:
+    """Sort key of an id: seqs as numbers, whatever else by its text."""
+    return (int(fact_id), "") if fact_id.isdecimal() else (-1, fact_id)
+
+
+def _key(text: str) -> tuple[str, ...]:
+    """The telling terms in their order: near duplicates share them all, "A beat B" and "B beat A" do not."""
+    terms: Sequence[str] = tokens(text)
+    return tuple(term for term in terms if term not in dull()) or tuple(terms)
+
+
+def _same(one: Fact, other: Fact) -> bool:
+    if one.get("speaker") != other.get("speaker"):
+        return False
+    if one.get("time") != other.get("time") and _TODAY.search(one["text"]):
+        return False
+    return law.is_duplicate(one["text"], other["text"])
+
+
+def _rank(fact: Fact) -> tuple[int, tuple[int, str]]:
+    source = fact.get("source", "user")
+    return (SOURCES.index(source) if source in SOURCES else 0, number(fact["id"]))

@@ -1,0 +1,146 @@
+"""Extraction by rules: a message becomes an entry, a long one an entry an item, paragraph or sentence group.
+
+Texts of entries are pieces of the message with white space folded, nothing else is changed: what is not
+phrased anew cannot be wrong. Times and pronouns are left to whoever can read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from infinimem.llm.offline.fillers import is_filler
+from infinimem.llm.offline.lexicon import content_terms
+
+SHORT_WORDS = 60
+"""A message up to this long stays whole; longer ones are cut into pieces of about this size."""
+SHORT_LINES = 4
+LONGEST = 1000
+"""Characters of a piece without any place to cut."""
+
+_ITEM = re.compile(r"\s*(?:(?P<bullet>[-*+•‣◦])|\(?(?P<number>\d{1,6})[.):])\s+(?=\S)")
+_INDENT = re.compile(r"\s{2,}\S")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\W_a-z])|(?<=[。！？])")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|e\.g|i\.e|etc|approx|no|vol|fig|cf|inc|ltd|co)|\b[A-Za-z])\.$",
+    re.IGNORECASE,
+)
+_ROW_END = re.compile(r"[.!?;|。！？][\"'”’)\]]*\s*$")
+
+
+def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `extract`."""
+    entries: list[dict[str, Any]] = []
+    empty: list[str] = []
+    names = {name for turn in (*variables["context"], *variables["turns"]) if (name := turn.get("speaker"))}
+    before = variables["context"][-1]["text"] if variables["context"] else ""
+    for turn in variables["turns"]:
+        text, asked = turn["text"], "?" in before
+        before = text
+        pieces = [] if is_filler(text, names, answers=asked) else list(split(text))
+        entries += [{"text": piece, "from": [turn["id"]], "time": None, "refers": None} for piece in pieces]
+        if not pieces:
+            empty.append(turn["id"])
+    return {"entries": entries, "empty": empty}
+
+
+def split(text: str) -> Iterator[str]:
+    """Cut a message into entries; their texts joined hold every word of it but empty lead-ins to lists."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) <= SHORT_LINES and len(text.split()) <= SHORT_WORDS and len(text) <= LONGEST:
+        if folded := _fold(text):
+            yield folded
+        return
+    for block in _blocks(text.split("\n")):
+        folded = _fold(block)
+        if not re.search(r"\w", folded):
+            continue
+        if len(folded.split()) <= SHORT_WORDS and len(folded) <= LONGEST:
+            yield folded
+        else:
+            yield from _groups(folded)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[str]:
+    """List items with what is indented below them, paragraphs, and the rows of what is no running text."""
+    paragraph: list[str] = []
+    item: list[str] = []
+    for line in [*lines, ""]:
+        starts = _ITEM.match(line)
+        if item and not starts and _INDENT.match(line):
+            item.append(line)
+            continue
+        if item:
+            yield "\n".join(item)
+            item = []
+        if starts:
+            yield from _paragraph(paragraph, before_list=True)
+            paragraph = []
+            item = [line[starts.end() :] if starts["bullet"] else line]
+        elif line.strip():
+            paragraph.append(line)
+        else:
+            yield from _paragraph(paragraph, before_list=False)
+            paragraph = []
+
+
+def _paragraph(lines: Sequence[str], *, before_list: bool) -> Iterator[str]:
+    if not lines:
+        return
+    text = " ".join(lines)
+    if before_list and text.rstrip().endswith(":") and not content_terms(text):
+        return  # "Here is the list:" says nothing once its items stand alone
+    if len(lines) > 2 and sum(bool(_ROW_END.search(line)) for line in lines) > 0.8 * len(lines):
+        yield from lines
+    else:
+        yield text
+
+
+def _groups(text: str) -> Iterator[str]:
+    """Sentences joined up to some SHORT_WORDS; a sentence longer than that is cut between words."""
+    group: list[str] = []
+    size = 0
+    for sentence in _sentences(text):
+        words = len(sentence.split())
+        if group and (size + words > SHORT_WORDS or sum(map(len, group)) + len(sentence) > LONGEST):
+            yield " ".join(group)
+            group, size = [], 0
+        if words > 2 * SHORT_WORDS or len(sentence) > LONGEST:
+            yield from _cut(sentence)
+        else:
+            group.append(sentence)
+            size += words
+    if group:
+        yield " ".join(group)
+
+
+def _sentences(text: str) -> Iterator[str]:
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        end = match.end()
+        if _ABBREVIATION.search(text, max(start, match.start() - 8), match.start()):
+            continue
+        if piece := text[start:end].strip():
+            yield piece
+        start = end
+    if piece := text[start:].strip():
+        yield piece
+
+
+def _cut(text: str) -> Iterator[str]:
+    piece: list[str] = []
+    size = 0
+    for word in text.split(" "):
+        for part in (word[i : i + LONGEST] for i in range(0, len(word), LONGEST)):
+            if piece and (len(piece) >= SHORT_WORDS or size + len(part) > LONGEST):
+                yield " ".join(piece)
+                piece, size = [], 0
+            piece.append(part)
+            size += len(part) + 1
+    if piece:
+        yield " ".join(piece)
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split())

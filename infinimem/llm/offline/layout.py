@@ -1,0 +1,87 @@
+"""A document with what comes in: sections stay, new facts join the section that they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from infinimem.llm.offline.duplicates import Fact, find_duplicates
+from infinimem.llm.offline.lexicon import content_terms
+from infinimem.llm.offline.salience import summary
+from infinimem.retrieval.tokenizer import fold
+
+Sections = dict[str, list[Fact]]
+
+
+def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `layout`; no contradiction is claimed."""
+    sections = _sections(variables["doc"], variables["incoming"])
+    duplicates = find_duplicates([fact for facts in sections.values() for fact in facts])
+    gone = {pair["discarded"] for pair in duplicates}
+    kept = {
+        heading: [fact for fact in facts if fact["id"] not in gone] for heading, facts in sections.items()
+    }
+    return {
+        "layout": [
+            {"heading": heading, "fact_ids": [fact["id"] for fact in facts]}
+            for heading, facts in kept.items()
+            if facts
+        ],
+        "duplicates": duplicates,
+        "superseded": [],
+        "summary": _summary(kept, variables["summary_length"]),
+    }
+
+
+def layout_free(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `layout_free`: every line as it was, of duplicates one that names them all."""
+    sections = _sections(variables["doc"], variables["incoming"])
+    stands_for: dict[str, list[str]] = {}
+    gone = set()
+    for pair in find_duplicates([fact for facts in sections.values() for fact in facts]):
+        stands_for.setdefault(pair["kept"], []).append(pair["discarded"])
+        gone.add(pair["discarded"])
+    kept = {
+        heading: [fact for fact in facts if fact["id"] not in gone] for heading, facts in sections.items()
+    }
+    return {
+        "layout": [
+            {
+                "heading": heading,
+                "entries": [
+                    {"text": fact["text"], "from": [fact["id"], *stands_for.get(fact["id"], ())]}
+                    for fact in facts
+                ],
+            }
+            for heading, facts in kept.items()
+            if facts
+        ],
+        "summary": _summary(kept, variables["summary_length"]),
+    }
+
+
+def _sections(doc: Mapping[str, Any], incoming: Sequence[Mapping[str, Any]]) -> Sections:
+    """Headings in their order with old and new facts; a heading that occurs twice is one section."""
+    sections: Sections = {}
+    for section in doc["sections"]:
+        sections.setdefault(section["heading"], []).extend(section["facts"])
+    for topic in incoming:
+        heading = _fitting(topic["title"], [*sections])
+        sections.setdefault(heading, []).extend(topic["facts"])
+    return sections
+
+
+def _fitting(title: str, headings: Sequence[str]) -> str:
+    """The heading that says the same as a title or holds all its telling words; else the title itself."""
+    for heading in headings:
+        if fold(heading) == fold(title):
+            return heading
+    wanted = set(content_terms(title))
+    for heading in headings:
+        if wanted and wanted <= set(content_terms(heading)):
+            return heading
+    return title
+
+
+def _summary(sections: Mapping[str, Sequence[Fact]], limit: Any) -> str:
+    return summary([fact["text"] for facts in sections.values() for fact in facts], int(limit))

@@ -1,0 +1,165 @@
+"""What a set of facts is about: weights of terms, titles, keywords, the most central lines.
+
+Works on texts alone; everything that it writes is made of words that stand in them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from infinimem import tokens
+from infinimem.llm.offline.lexicon import Word, content_words, strip_ordinal, vocatives
+
+Weights = Mapping[str, float]
+
+_EVERYWHERE = 0.3
+"""A term in more than this share of the facts (the speakers' names, mostly) titles none of their topics."""
+
+
+@dataclass
+class Corpus:
+    """All facts of a task, against which the facts of one topic stand out."""
+
+    texts: Sequence[str]
+    words: list[list[Word]] = field(init=False)
+    spread: Counter[str] = field(init=False)
+    """Term: in how many facts it stands."""
+
+    def __post_init__(self) -> None:
+        words = [content_words(strip_ordinal(text)) for text in self.texts]
+        spread = Counter(term for found in words for term in {word.term for word in found})
+        called = Counter(
+            word.term for text in self.texts for name in vocatives(text) for word in content_words(name)
+        )
+        people = {term for term, times in called.items() if times > 1 and times > spread[term] / 4}
+        self.words = [[word for word in found if word.term not in people] for found in words]
+        self.spread = Counter({term: times for term, times in spread.items() if term not in people})
+
+    def idf(self, term: str) -> float:
+        """How much a term tells: rare ones more, those of one fact like those of two."""
+        return math.log(1 + len(self.texts) / max(2, self.spread[term]))
+
+    def vector(self, members: Iterable[int]) -> dict[str, float]:
+        """The terms of some facts, each with its weight; of length one."""
+        counts = Counter(term for i in members for term in {word.term for word in self.words[i]})
+        weights = {term: (1 + math.log(count)) * self.idf(term) for term, count in counts.items()}
+        length = math.sqrt(sum(weight * weight for weight in weights.values())) or 1.0
+        return {term: weight / length for term, weight in weights.items()}
+
+    def phrases(self, members: Sequence[int], limit: int) -> list[str]:
+        """What some facts are about, in their own words, the most telling first."""
+        surfaces = _Surfaces(self.words[i] for i in members)
+        inside = Counter(term for i in members for term in {word.term for word in self.words[i]})
+        pairs = self._pairs(members)
+        needed = 2 if len(members) > 2 else 1
+        common = _EVERYWHERE * len(self.texts) if len(members) < len(self.texts) / 2 else math.inf
+        scores: dict[tuple[str, ...], float] = {
+            (term,): count * self.idf(term) ** 1.5 * surfaces.nounish(term)
+            for term, count in inside.items()
+            if count >= needed and self.spread[term] <= max(common, 2)
+        }
+        scores |= {
+            pair: 2 * count * max(self.idf(term) for term in pair) ** 1.5 * surfaces.nounish(pair[-1])
+            for pair, count in pairs.items()
+            if count >= needed and all(self.spread[term] <= max(common, 2) for term in pair)
+        }
+        if not scores:
+            scores = {(term,): count * self.idf(term) for term, count in inside.items()}
+        chosen: list[str] = []
+        used: set[str] = set()
+        for terms in sorted(scores, key=lambda terms: (-scores[terms], terms)):
+            if len(chosen) == limit:
+                break
+            if used.isdisjoint(terms):
+                chosen.append(surfaces.phrase(terms))
+                used.update(terms)
+        return chosen
+
+    def _pairs(self, members: Iterable[int]) -> Counter[tuple[str, str]]:
+        """Content words that stand side by side ("adoption agencies")."""
+        found: Counter[tuple[str, str]] = Counter()
+        for i in members:
+            found.update(
+                {
+                    (one.term, two.term)
+                    for one, two in zip(self.words[i], self.words[i][1:], strict=False)
+                    if two.start == one.start + len(one.surface) + 1 and one.term != two.term
+                }
+            )
+        return found
+
+    def central(self, members: Sequence[int]) -> list[int]:
+        """Members in the order of how much of the whole each one says; questions say less."""
+        whole = self.vector(members)
+
+        def share(i: int) -> float:
+            terms = {word.term for word in self.words[i]}
+            said: float = sum(whole.get(term, 0.0) for term in terms) / (6 + len(terms)) ** 0.7
+            return said / 3 if "?" in self.texts[i] else said
+
+        return sorted(members, key=lambda i: (-share(i), i))
+
+
+class _Surfaces:
+    """How each term is written: its most frequent form, lower-cased unless it is a name."""
+
+    def __init__(self, texts: Iterable[Sequence[Word]]) -> None:
+        self._forms: dict[str, Counter[str]] = {}
+        self._named: Counter[str] = Counter()
+        self._seen: Counter[str] = Counter()
+        self._nounish: dict[str, list[float]] = {}
+        for words in texts:
+            for word in words:
+                self._forms.setdefault(word.term, Counter())[word.surface] += 1
+                self._named[word.term] += word.named
+                self._seen[word.term] += word.surface[0].islower()
+                self._nounish.setdefault(word.term, []).append(word.nounish)
+
+    def nounish(self, term: str) -> float:
+        """How far a term is used as a noun, from 0.1 to 1."""
+        seen = self._nounish[term]
+        return 0.1 + 0.9 * sum(seen) / len(seen)
+
+    def phrase(self, terms: Iterable[str]) -> str:
+        return " ".join(self._form(term) for term in terms)
+
+    def _form(self, term: str) -> str:
+        forms = self._forms[term]
+        best = min(forms, key=lambda form: (-forms[form], form))
+        if self._named[term] > self._seen[term] or best.isupper():
+            return best
+        return best.lower()
+
+
+def title(phrases: Sequence[str]) -> str:
+    """ "Adoption agencies, family and school"."""
+    if not phrases:
+        return ""
+    joined = phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+    return joined[0].upper() + joined[1:]
+
+
+def summary(texts: Sequence[str], limit: int) -> str:
+    """ "keyword, keyword; the most central lines", within `limit` tokens."""
+    corpus = Corpus(texts)
+    members = range(len(texts))
+    text = ", ".join(corpus.phrases(members, 6))
+    while tokens.count(text) > limit and "," in text:
+        text = text.rpartition(",")[0]
+    glue = "; "
+    for i in corpus.central(members)[:8]:
+        line = " ".join(strip_ordinal(texts[i]).split())
+        longer = f"{text}{glue}{line}" if text else line
+        if tokens.count(longer) <= limit:
+            text, glue = longer, " / "
+    return text if tokens.count(text) <= limit else ""
+
+
+def similarity(one: Weights, other: Weights) -> float:
+    """Cosine of two vectors of length one."""
+    if len(other) < len(one):
+        one, other = other, one
+    return sum(weight * other[term] for term, weight in one.items() if term in other)

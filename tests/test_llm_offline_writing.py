@@ -1,0 +1,373 @@
+"""The offline rules for writing: extraction, topics, duplicates, filing, layout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infinimem import tokens
+from infinimem.llm import tasks
+from infinimem.llm.base import Task
+from infinimem.llm.offline import OfflineClient
+from infinimem.llm.offline.extract import split
+from infinimem.llm.offline.fillers import is_filler
+from infinimem.llm.reading import read
+
+
+def run(task: Task, **variables: Any) -> Mapping[str, Any]:
+    reply = OfflineClient().complete(task, variables)
+    assert reply.data is not None
+    assert read(json.dumps(reply.data), task.schema).data == reply.data  # fits the schema
+    return reply.data
+
+
+def turn(number: int, text: str, speaker: str | None = None, role: str = "user") -> dict[str, Any]:
+    return {"id": str(number), "role": role, "speaker": speaker, "time": None, "text": text}
+
+
+def extract(*turns: Mapping[str, Any], context: Sequence[Mapping[str, Any]] = ()) -> Mapping[str, Any]:
+    return run(tasks.EXTRACT, turns=list(turns), context=list(context), problems=[])
+
+
+def facts(*texts: str, **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"id": str(n), "time": None, "source": "user", "text": text, **more}
+        for n, text in enumerate(texts, 1)
+    ]
+
+
+# ── extraction ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_short_message_is_an_entry_with_white_space_folded() -> None:
+    data = extract(turn(7, "  I moved\nto  Lisbon. "))
+    assert data == {
+        "entries": [{"text": "I moved to Lisbon.", "from": ["7"], "time": None, "refers": None}],
+        "empty": [],
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hey Mel! Good to see you! How have you been?",
+        "Thanks, Melanie! Your kind words mean a lot.",
+        "Hey John! Long time no see! What's up?",
+        "Sure, see ya. Bye!",
+        "Ok, got it. Thank you so much!",
+        "Thanks so much, Mel 😊",
+        "👍",
+        "...",
+        "",
+    ],
+)
+def test_fillers_are_named_as_empty(text: str) -> None:
+    data = extract(turn(1, text, "Caroline"), context=[turn(0, "x", "Melanie"), turn(0, "x", "John")])
+    assert data == {"entries": [], "empty": ["1"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thanks, Bob!",
+        "Hi, I'm vegan.",
+        "Good morning from Lisbon!",
+        "Ok, 14:30.",
+        "See you on Friday.",
+        "No, thank you, I'm allergic.",
+        "Thanks for the book!",
+        "谢谢，我住在北京",
+        "How are you, and how is the baby?",
+    ],
+)
+def test_a_content_word_a_number_or_a_name_keeps_a_message(text: str) -> None:
+    assert not is_filler(text, ["Melanie"])
+
+
+def test_a_yes_that_answers_a_question_is_kept() -> None:
+    assert extract(turn(1, "Are you allergic to nuts?"), turn(2, "Yes!"))["empty"] == []
+    assert extract(turn(2, "Yes!"), context=[turn(1, "Are you vegan?")])["empty"] == []
+    assert extract(turn(2, "Yes!"), context=[turn(1, "I am vegan.")])["empty"] == ["2"]
+
+
+def test_a_list_gives_an_entry_an_item_and_paragraphs_an_entry_each() -> None:
+    text = "Here is the list:\n- oat milk\n- rye bread,\n  the dark one\n- eggs\n\n"
+    text += "My dentist is Dr. Rossi. She is in Via Roma.\n\n1) Call her"
+    assert list(split(text)) == [
+        "oat milk",
+        "rye bread, the dark one",
+        "eggs",
+        "My dentist is Dr. Rossi. She is in Via Roma.",
+        "1) Call her",
+    ]
+
+
+def test_a_lead_in_that_says_something_is_kept() -> None:
+    assert (
+        next(split("Ingredients of lasagna:\n- flour\n- eggs\n- milk\n- cheese")) == "Ingredients of lasagna:"
+    )
+
+
+def test_long_prose_is_cut_between_sentences() -> None:
+    text = " ".join(f"Sentence number {n} is about Dr. Smith and his {n}.5 dogs." for n in range(40))
+    pieces = list(split(text))
+    assert " ".join(pieces) == text
+    assert all(piece.startswith("Sentence") and piece.endswith("dogs.") for piece in pieces)
+    assert 5 <= len(pieces) <= 12
+
+
+def test_four_hundred_numbered_facts_give_four_hundred_entries() -> None:
+    text = "Here is a list of facts:\n" + "\n".join(
+        f"{n}. The capital of C{n} is the city of T{n}." for n in range(400)
+    )
+    data = extract(turn(1, text))
+    assert [entry["text"] for entry in data["entries"]] == text.split("\n")[1:]
+
+
+@given(st.text() | st.text(alphabet="ab.!?\n -*1)。\u2028\t", max_size=400))
+def test_entries_are_pieces_of_the_message_in_its_order(text: str) -> None:
+    folded = " ".join(text.split())
+    at = 0
+    for piece in split(text):
+        assert piece and "\n" not in piece
+        at = folded.index(piece, at) + len(piece)
+
+
+@pytest.mark.parametrize("unit", ["a", "word ", "Sentence. ", "- item\n", "行", "\n"])
+def test_a_megabyte_is_cut_into_entries(unit: str) -> None:
+    text = unit * (1_000_000 // len(unit))
+    pieces = list(split(text))
+    assert max(map(len, pieces), default=0) <= 1000
+    assert sum(map(len, pieces)) >= 0.5 * len(text.replace("\n", "").replace("- ", ""))
+
+
+def test_real_conversations_lose_only_greetings(shared_data: Path) -> None:
+    conversation = json.loads((shared_data / "locomo_dev.json").read_text())[0]["conversation"]
+    turns = [
+        turn(number, said["text"], said["speaker"])
+        for number, said in enumerate(
+            said for key, session in conversation.items() if isinstance(session, list) for said in session
+        )
+    ]
+    data = extract(*turns)
+    assert len(turns) > 400 and len(data["empty"]) < 10
+    named = {name for entry in data["entries"] for name in entry["from"]} | set(data["empty"])
+    assert named == {t["id"] for t in turns}
+
+
+# ── topics and duplicates ───────────────────────────────────────────────────────────────────────
+
+POTTERY = [
+    "I signed up for a pottery class yesterday.",
+    "The pottery class has a kiln and six wheels.",
+    "My first bowl came out of the kiln today.",
+    "The teacher of the pottery class glazed my bowl.",
+    "I put the bowl on the shelf above the wheels.",
+    "Next pottery class we glaze a teapot.",
+]
+DENTIST = [
+    "The dentist found a cavity in a molar.",
+    "The dentist fills the cavity next week.",
+    "My insurance pays half of the dentist's bill.",
+    "The molar hurts when I drink something cold.",
+    "The insurance wants the bill of the dentist by mail.",
+    "The dentist said that the molar needs a crown.",
+]
+
+
+def rewrite(items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return run(tasks.REWRITE, facts=list(items), problems=[])
+
+
+def test_what_was_said_in_a_row_about_one_thing_becomes_a_topic_with_its_name() -> None:
+    data = rewrite(facts(*POTTERY, *DENTIST))
+    assert [topic["fact_ids"] for topic in data["topics"]] == [
+        [str(n) for n in range(1, 7)],
+        [str(n) for n in range(7, 13)],
+    ]
+    first, second = (topic["title"].lower() for topic in data["topics"])
+    assert "pottery class" in first and "dentist" in second
+    assert data["superseded"] == []
+
+
+def test_every_fact_is_in_one_topic_and_titles_differ(shared_data: Path) -> None:
+    conversation = json.loads((shared_data / "locomo_dev.json").read_text())[1]["conversation"]
+    said = [t["text"] for key, session in conversation.items() if isinstance(session, list) for t in session][
+        :150
+    ]
+    data = rewrite(facts(*said))
+    ids = [i for topic in data["topics"] for i in topic["fact_ids"]]
+    ids += [pair["discarded"] for pair in data["duplicates"]]
+    assert sorted(ids, key=int) == [str(n) for n in range(1, 151)]
+    titles = [topic["title"] for topic in data["topics"]]
+    assert len(set(titles)) == len(titles) >= 5
+    assert not {"Jon", "Gina"} & set(titles)
+    assert all(len(topic["fact_ids"]) <= 25 for topic in data["topics"])
+
+
+def test_a_list_of_statements_is_grouped_by_what_they_share() -> None:
+    said = [
+        f"{n}. {name} is a citizen of Chad." for n, name in enumerate(["Ada", "Bo", "Cy", "Di", "Ed", "Flo"])
+    ]
+    said += [
+        f"{n}. The author of {book} is Zoe." for n, book in enumerate(["Ava", "Bea", "Cob", "Dun", "Eli"], 6)
+    ]
+    said = said[::2] + said[1::2]
+    groups = [set(topic["fact_ids"]) for topic in rewrite(facts(*said))["topics"]]
+    citizens = {str(n) for n, text in enumerate(said, 1) if "citizen" in text}
+    assert citizens in groups and len(groups) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Drinks oat-milk latte", "Drinks oat-milk latte.", True),
+        ("I really like the old harbour of Porto.", "I really like the old harbour of Porto!", True),
+        ("Anna beat Bob at chess", "Bob beat Anna at chess", False),
+        ("Drinks 2 cups of tea a day", "Drinks 3 cups of tea a day", False),
+        ("She likes tea", "She does not like tea", False),
+        ("The capital of Chad is Paris", "The capital of Chad is Lima", False),
+    ],
+)
+def test_only_what_says_the_same_is_a_duplicate(one: str, other: str, same: bool) -> None:
+    pairs = rewrite(facts(one, other))["duplicates"]
+    assert pairs == ([{"discarded": "1", "kept": "2"}] if same else [])
+
+
+def test_a_users_word_is_kept_over_the_assistants_and_a_later_one_over_an_earlier() -> None:
+    items = facts("Likes tea", "Likes tea", "Likes tea")
+    items[2]["source"] = "AI"
+    assert rewrite(items)["duplicates"] == [
+        {"discarded": "3", "kept": "2"},
+        {"discarded": "1", "kept": "2"},
+    ]
+
+
+def test_the_same_words_on_another_day_or_of_another_person_are_no_duplicate() -> None:
+    ran = facts("I ran five miles today", "I ran five miles today")
+    ran[0]["time"], ran[1]["time"] = "2023-05-01", "2023-05-02"
+    assert rewrite(ran)["duplicates"] == []
+    mine = facts("I love tea", "I love tea")
+    mine[0]["speaker"], mine[1]["speaker"] = "Ann", "Bob"
+    assert rewrite(mine)["duplicates"] == []
+
+
+# ── filing and layout ───────────────────────────────────────────────────────────────────────────
+
+DOCS = [
+    {"id": "topics/pottery-class", "summary": "pottery, kiln; The pottery class has a kiln."},
+    {"id": "topics/garden", "summary": "roses, tomatoes; Roses need water in June."},
+]
+
+
+def plan(
+    topics: Sequence[Mapping[str, Any]], docs: Sequence[Mapping[str, Any]] = DOCS, **more: Any
+) -> list[Any]:
+    given = {"planned_titles": [], "markdown_length": 5000, "problems": [], **more}
+    return list(run(tasks.PLAN, topics=list(topics), docs=list(docs), **given)["assign"])
+
+
+def test_a_topic_goes_to_the_document_about_it_or_founds_one() -> None:
+    dentist = [{**fact, "id": f"d{fact['id']}"} for fact in facts(*DENTIST)]
+    topics = [{"title": "Pottery class", "facts": facts(*POTTERY)}, {"title": "Dentist", "facts": dentist}]
+    assert plan(topics) == [
+        {"doc_id": "topics/pottery-class", "new_title": None, "fact_ids": [str(n) for n in range(1, 7)]},
+        {"doc_id": None, "new_title": "Dentist", "fact_ids": [f"d{n}" for n in range(1, 7)]},
+    ]
+    assert plan([]) == []
+
+
+def test_planned_titles_are_taken_up_word_for_word() -> None:
+    topics = [{"title": "bills of dentists", "facts": facts(*DENTIST)}]
+    [assigned] = plan(topics, [], planned_titles=["Pottery", "Dentists of bills"])
+    assert assigned["new_title"] == "Dentists of bills"
+
+
+def test_a_topic_too_long_for_a_document_is_cut() -> None:
+    topics = [{"title": "Life", "facts": facts(*POTTERY, *DENTIST)}]
+    assigned = plan(topics, [], markdown_length=250)
+    assert [i for part in assigned for i in part["fact_ids"]] == [str(n) for n in range(1, 13)]
+    assert len({part["new_title"] for part in assigned}) == len(assigned) == 2
+
+
+def layout(
+    sections: Sequence[Mapping[str, Any]], incoming: Sequence[Mapping[str, Any]], limit: int = 100
+) -> Any:
+    doc = {"id": "topics/pottery", "title": "Pottery", "summary": "", "sections": list(sections)}
+    return run(tasks.LAYOUT, doc=doc, incoming=list(incoming), summary_length=limit, problems=[])
+
+
+def test_sections_stay_and_what_comes_in_joins_its_heading_or_makes_one() -> None:
+    old = {"heading": "Pottery class and kiln", "facts": facts(*POTTERY)[:2]}
+    new = [
+        {"title": "Pottery class", "facts": facts(*POTTERY)[2:]},
+        {"title": "Dentist", "facts": [{**fact, "id": f"d{fact['id']}"} for fact in facts(*DENTIST)]},
+    ]
+    data = layout([old], new)
+    assert [(row["heading"], len(row["fact_ids"])) for row in data["layout"]] == [
+        ("Pottery class and kiln", 6),
+        ("Dentist", 6),
+    ]
+    assert data["duplicates"] == data["superseded"] == []
+
+
+def test_duplicates_between_old_and_new_are_found() -> None:
+    old = {"heading": "Tea", "facts": [{"id": "4", "time": None, "source": "user", "text": "Likes tea"}]}
+    new = [{"title": "Tea", "facts": [{"id": "9", "time": None, "source": "user", "text": "likes tea."}]}]
+    data = layout([old], new)
+    assert data["layout"] == [{"heading": "Tea", "fact_ids": ["9"]}]
+    assert data["duplicates"] == [{"discarded": "4", "kept": "9"}]
+
+
+@pytest.mark.parametrize("limit", [0, 5, 20, 100])
+def test_a_summary_is_keywords_and_lines_of_the_facts_within_its_length(limit: int) -> None:
+    text = layout([], [{"title": "Pottery", "facts": facts(*POTTERY)}], limit)["summary"]
+    assert tokens.count(text) <= limit
+    if limit == 100:
+        keywords, rest = text.split("; ", 1)
+        assert "pottery class" in keywords
+        assert all(line in POTTERY for line in rest.split(" / "))
+
+
+def test_free_layout_keeps_texts_and_names_every_fact() -> None:
+    items = facts("Likes tea", "Hates coffee", "likes tea.")
+    doc = {"id": "t", "title": "T", "summary": "", "sections": [{"heading": "Old", "facts": items[:2]}]}
+    incoming = [{"title": "Old", "facts": items[2:]}]
+    data = run(tasks.LAYOUT_FREE, doc=doc, incoming=incoming, summary_length=50, problems=[])
+    assert data["layout"][0]["entries"] == [
+        {"text": "Hates coffee", "from": ["2"]},
+        {"text": "likes tea.", "from": ["3", "1"]},
+    ]
+
+
+def test_small_documents_about_one_thing_are_grouped_and_groups_are_disjoint() -> None:
+    docs = [
+        {
+            "id": f"topics/pottery-{n}",
+            "summary": f"pottery, kiln, glaze; The kiln of class {n}.",
+            "tokens": 90,
+        }
+        for n in range(6)
+    ]
+    docs.append({"id": "topics/dentist", "summary": "dentist, molar; The molar hurts.", "tokens": 50})
+    groups = [group["doc_ids"] for group in run(tasks.MERGE, docs=docs)["groups"]]
+    assert groups and all(2 <= len(group) <= 4 for group in groups)
+    named = [doc for group in groups for doc in group]
+    assert len(set(named)) == len(named) and "topics/dentist" not in named
+    assert run(tasks.MERGE, docs=[])["groups"] == []
+
+
+def test_documents_are_selected_by_the_question() -> None:
+    assert run(tasks.SELECT, question="When is the kiln hot?", docs=DOCS, limit=5)["ids"] == [
+        "topics/pottery-class"
+    ]
+    assert run(tasks.SELECT, question="Who won the match?", docs=DOCS, limit=5)["ids"] == []
+    assert run(tasks.SELECT, question="roses or kiln or tomatoes", docs=DOCS, limit=1)["ids"] == [
+        "topics/garden"
+    ]
