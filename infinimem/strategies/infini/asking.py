@@ -1,0 +1,92 @@
+"""Asking a model for ids, once more with the problems listed, and reading what it named.
+
+What comes back is a reply that fits its schema and may still be wrong; `once` says how, and gives what
+can be used of it. It knows nothing of documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from infinimem.llm.base import LLM, Task
+from infinimem.model import Reason
+
+Data = Mapping[str, Any]
+
+
+def ask(
+    llm: LLM, task: Task, variables: Mapping[str, Any], check: Callable[[Data], Sequence[Reason]]
+) -> tuple[Data | None, tuple[Reason, ...]]:
+    """Ask, and if the reply is wrong ask once more with its problems.
+
+    Args:
+        variables: all of the task's but `problems`.
+        check: what is wrong with a reply.
+
+    Returns:
+        The better of the replies (None if neither could be read), and what is still wrong with it.
+    """
+    best: Data | None = None
+    left: tuple[Reason, ...] = ()
+    problems: tuple[Reason, ...] = ()
+    for _ in range(2):
+        reply = llm.complete(task, {**variables, "problems": [str(reason) for reason in problems]})
+        if reply.data is None:
+            problems = (Reason(reply.failure or "EMPTY", (), reply.detail),)
+            left = left if best is not None else problems
+            continue
+        problems = tuple(check(reply.data))
+        if best is None or len(problems) <= len(left):
+            best, left = reply.data, problems
+        if not problems:
+            break
+    return best, left
+
+
+def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:
+    """The ids that are seqs in `known`, in their order."""
+    found = (seq_of(name) for name in ids)
+    return [seq for seq in found if seq is not None and seq in known]
+
+
+def seq_of(name: str) -> int | None:
+    """The seq that an id stands for; models write "41", sometimes "#41" or "[41]"."""
+    digits = name.strip(" #[]<>")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+
+
+def once(groups: Iterable[Iterable[str]], known: Collection[int]) -> tuple[list[list[int]], list[Reason]]:
+    """Every id in the one place that it is named first.
+
+    Args:
+        groups: ids as a model grouped them.
+        known: the seqs that it was shown, all of which should be named.
+
+    Returns:
+        The groups as seqs (some may be empty now), and the reasons why that is not what was asked for:
+        UNKNOWN, REPEATED and MISSING ids.
+    """
+    placed: list[list[int]] = []
+    seen: set[int] = set()
+    repeated: set[int] = set()
+    unknown: list[str] = []
+    for group in groups:
+        placed.append([])
+        for name in group:
+            seq = seq_of(name)
+            if seq is None or seq not in known:
+                unknown.append(name)
+            elif seq in seen:
+                repeated.add(seq)
+            else:
+                seen.add(seq)
+                placed[-1].append(seq)
+    reasons = []
+    if missing := sorted(set(known) - seen):
+        reasons.append(Reason("MISSING", tuple(missing)))
+    if repeated:
+        reasons.append(Reason("REPEATED", tuple(sorted(repeated))))
+    if unknown:
+        reasons.append(Reason("UNKNOWN", (), ", ".join(name[:20] for name in unknown[:10])))
+    return placed, reasons

@@ -1,0 +1,119 @@
+"""What a model says about lines that repeat or replace each other, and what of it the law lets pass.
+
+A claim that does not pass costs nothing: its line stays live beside the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from infinimem import law
+from infinimem.model import Move, Plan, Reason
+from infinimem.store.view import TOPICS, View
+from infinimem.strategies.infini.asking import Data, seq_of
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Line `seq` may go to the archive because line `by` says the same, or what holds now."""
+
+    seq: int
+    by: int
+    why: Literal["duplicate", "superseded"]
+
+
+def named(data: Data) -> list[str]:
+    """The ids that a reply would archive, in the order in which `read` takes them."""
+    return [
+        *(item["discarded"] for item in data["duplicates"]),
+        *(item["old"] for item in data["superseded"]),
+    ]
+
+
+def read(
+    data: Data, placed: Sequence[Sequence[int]], known: Collection[int]
+) -> tuple[list[Claim], list[Reason]]:
+    """The claims of a reply.
+
+    Args:
+        data: a reply with `duplicates` and `superseded`.
+        placed: for each of `named(data)` its seq, or nothing where that id has another place already.
+        known: seqs that may survive.
+
+    Returns:
+        The claims, and a reason for each whose survivor is not among the lines.
+    """
+    survivors = [
+        *((item["kept"], "duplicate") for item in data["duplicates"]),
+        *((item["new"], "superseded") for item in data["superseded"]),
+    ]
+    claims: list[Claim] = []
+    reasons: list[Reason] = []
+    for group, (survivor, why) in zip(placed, survivors, strict=True):
+        for seq in group:
+            by = seq_of(survivor)
+            if by is None or by not in known or by == seq:
+                reasons.append(Reason("UNKNOWN_SURVIVOR", (seq,), survivor[:20]))
+            else:
+                claims.append(Claim(seq, by, why))  # type: ignore[arg-type]
+    return claims, reasons
+
+
+def allowed(
+    claims: Iterable[Claim], run: Iterable[int], view: View
+) -> tuple[tuple[Claim, ...], list[Reason]]:
+    """The claims that the law lets pass, each pointing at a line that stays.
+
+    Args:
+        claims: at most one for each seq.
+        run: the seqs that the plan will touch; the law archives only a share of them.
+
+    Returns:
+        The claims that hold, and why the others do not.
+    """
+    left = {claim.seq: claim for claim in claims}
+    lines = sorted({*run, *left})
+    withheld = [
+        Reason("OTHER_SPEAKER", (seq, left[seq].by)) for seq in left if _other_speaker(left[seq], view)
+    ]
+    for reason in withheld:
+        del left[reason.seqs[0]]
+    while True:
+        final = {claim.seq: claim for claim in _followed(left)}
+        circling = [seq for seq in left if seq not in final]
+        withheld += [Reason("UNKNOWN_SURVIVOR", (seq, left.pop(seq).by), "a circle") for seq in circling]
+        moves = tuple(_archiving(final[seq]) if seq in final else Move(seq, f"{TOPICS}x") for seq in lines)
+        verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,))
+        if verdict.refused:
+            return (), [*withheld, *verdict.refused]
+        refused = {reason.seqs[0]: reason for reason in verdict.withheld}
+        if not refused:
+            return tuple(final[seq] for seq in sorted(final)), withheld
+        for seq, reason in refused.items():
+            if left[seq].by not in refused:  # one that leans on a refused claim is looked at again
+                withheld.append(reason)
+                del left[seq]
+
+
+def _other_speaker(claim: Claim, view: View) -> bool:
+    """Whether two people say it: "I have a dog" of one is neither repeated nor replaced by the other's."""
+    said = {place.entry.fields.get("speaker") for seq in (claim.seq, claim.by) if (place := view.entry(seq))}
+    return len(said - {None}) > 1
+
+
+def _archiving(claim: Claim) -> Move:
+    return Move(claim.seq, f"{TOPICS}x", why=claim.why, by=claim.by)
+
+
+def _followed(claims: dict[int, Claim]) -> Iterable[Claim]:
+    """Each claim with the survivor at the end of its chain; claims that run in a circle are left out."""
+    for claim in claims.values():
+        final, seen = claim, {claim.seq}
+        while final.by in claims and final.by not in seen:
+            seen.add(final.by)
+            step = claims[final.by]
+            final = replace(final, by=step.by, why=step.why if final.why == "duplicate" else final.why)
+        if final.by not in seen:
+            yield final

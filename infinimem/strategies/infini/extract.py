@@ -1,0 +1,223 @@
+"""EXTRACT: what was said into standing facts, one plan for each unit that is fed.
+
+Every turn ends up cited by an entry or marked as empty. What the model forgets, or says without support,
+is stored as it was said; a model that cannot be reached leaves the turns pending.
+
+Source: Infini Memory, section 3.3 and prompt A.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from infinimem import tokens
+from infinimem.llm.base import LLM
+from infinimem.llm.tasks import EXTRACT
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.model import Located, NewEntry, Plan, Reason
+from infinimem.settings import InfiniSettings
+from infinimem.store.view import View
+from infinimem.strategies.base import Plans, Rejected
+from infinimem.strategies.infini.asking import Data, ask, once, seqs_of
+from infinimem.strategies.infini.topics import spoken
+from infinimem.strategies.infini.wording import cut, unsupported, verbatim
+
+CONTEXT_TURNS = 2
+REFERS_LENGTH = 200
+_ROLES = {"user": "user", "human": "user", "AI": "assistant", "tool": "tool"}
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
+
+
+@dataclass(frozen=True)
+class Said:
+    """A turn as the model is shown it: all of its text, or the part that fits one call."""
+
+    place: Located
+    text: str
+
+    @property
+    def seq(self) -> int:
+        return self.place.entry.seq
+
+    @property
+    def origin(self) -> str:
+        """The text with the name of who said it: what an entry may draw on."""
+        return spoken(self.place.entry, self.text)
+
+
+def extract(view: View, new: Sequence[Located], llm: LLM) -> Plans:
+    """Entries for evidence lines, unit by unit, so that each is durable before the next is looked at.
+
+    Raises:
+        ModelUnavailable: the turns from here on stay pending.
+    """
+    for unit in units(new, view.settings.infini):
+        outcome = yield _plan(view, unit, llm)
+        if isinstance(outcome, Rejected):
+            reasons = [f"extract: {reason}; stored verbatim" for reason in outcome.reasons]
+            entries = [entry for place in unit for entry in _as_said([Said(place, place.entry.text)])]
+            outcome = yield _closed(unit, entries, reasons)
+            if isinstance(outcome, Rejected):
+                return
+        view = outcome.view
+
+
+# ── feeding ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Located]]:
+    """Turns in the portions that one extraction looks at.
+
+    A chunk or exchange holds at most `chunk_tokens`; a turn that is larger stands alone.
+    """
+    portions: list[list[Located]] = []
+    room = 0
+    for turn in turns:
+        length = tokens.count(turn.entry.text)
+        if not portions or length > room or _begins(turn, portions[-1], settings.feed):
+            portions.append([])
+            room = settings.chunk_tokens
+        portions[-1].append(turn)
+        room -= length
+    return portions
+
+
+def _begins(turn: Located, portion: Sequence[Located], feed: str) -> bool:
+    """Whether a turn begins a new portion: in an exchange, when its first speaker is back after a reply."""
+    if feed != "exchange":
+        return feed == "turn"
+    first, last = _who(portion[0]), _who(portion[-1])
+    return turn.doc_id != portion[0].doc_id or (_who(turn) == first != last)
+
+
+def _who(turn: Located) -> str:
+    return turn.entry.fields.get("speaker") or turn.entry.source
+
+
+def _context(view: View, first: Located) -> list[Located]:
+    """The turns of the same session just before."""
+    if first.doc_id not in view:
+        return []
+    before = [place for place in view.document(first.doc_id).entries if place.entry.seq < first.entry.seq]
+    return before[-CONTEXT_TURNS:]
+
+
+# ── one unit ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _plan(view: View, unit: Sequence[Located], llm: LLM) -> Plan:
+    """Ask about a unit, or about each part of a turn that is larger than a call."""
+    limit = view.settings.infini.chunk_tokens
+    told = [place for place in unit if place.entry.text.strip()]
+    calls = [[Said(place, place.entry.text) for place in told]] if told else []
+    if len(told) == 1 and tokens.count(told[0].entry.text) > limit:
+        calls = [[Said(told[0], part)] for part in cut(told[0].entry.text, limit)]
+    entries: list[NewEntry] = []
+    notes: list[str] = []
+    context = [_shown(Said(place, place.entry.text)) for place in _context(view, unit[0])]
+    for said in calls:
+        found, wrong = _ask(said, context, llm)
+        entries += found
+        notes += wrong
+        context = [_shown(piece) for piece in said[-1:]]
+    return _closed(unit, entries, notes)
+
+
+def _closed(unit: Sequence[Located], entries: Sequence[NewEntry], notes: Sequence[str]) -> Plan:
+    """The plan of a unit: turns that no entry cites are empty."""
+    cited = {seq for entry in entries for seq in entry.origin}
+    empty = tuple(place.entry.seq for place in unit if place.entry.seq not in cited)
+    return Plan(adds=tuple(entries), empty=empty, notes=tuple(notes))
+
+
+def _ask(
+    said: Sequence[Said], context: Sequence[Mapping[str, object]], llm: LLM
+) -> tuple[list[NewEntry], list[str]]:
+    """Entries from one call; what it leaves open or says without support is stored as it was said."""
+    by_seq = {piece.seq: piece for piece in said}
+
+    def check(data: Data) -> list[Reason]:
+        return _problems(data, by_seq)
+
+    turns = [_shown(piece) for piece in said]
+    data, wrong = ask(llm, EXTRACT, {"turns": turns, "context": context}, check)
+    notes = [f"extract: {reason}" for reason in wrong]
+    if data is None:
+        return _as_said(said), notes
+    entries: list[NewEntry] = []
+    as_said: set[int] = set()
+    for item in data["entries"]:
+        text = one_line(clean_text(item["text"])).strip()
+        origin = [by_seq[seq] for seq in dict.fromkeys(seqs_of(item["from"], by_seq))]
+        if not text or not origin:
+            continue
+        copied = any(verbatim(text, piece.text) for piece in origin)
+        missing = [] if copied else unsupported(text, [piece.origin for piece in origin])
+        if missing:
+            notes.append(
+                f"extract: {Reason('UNSUPPORTED', tuple(p.seq for p in origin), ', '.join(missing))}"
+            )
+            as_said |= {piece.seq for piece in origin}
+        else:
+            entries.append(_entry(text, origin, copied, item))
+    cited = {seq for entry in entries for seq in entry.origin}
+    empty = set(seqs_of(data["empty"], by_seq))
+    open_turns = [p for p in said if p.seq in as_said or (p.seq not in cited and p.seq not in empty)]
+    return [*entries, *_as_said(open_turns)], notes
+
+
+def _entry(text: str, origin: Sequence[Said], copied: bool, item: Data) -> NewEntry:
+    refers = one_line(clean_text(item["refers"] or "")).strip()[:REFERS_LENGTH]
+    return NewEntry(
+        text,
+        tuple(piece.seq for piece in origin),
+        time=_resolved(item["time"]),
+        by=None if copied else "model",
+        refers=refers or None,
+    )
+
+
+def _as_said(said: Sequence[Said]) -> list[NewEntry]:
+    """Each text as one line, untouched but for its line breaks."""
+    lines = ((" ".join(one_line(clean_text(piece.text)).split()), piece.seq) for piece in said)
+    return [NewEntry(text, (seq,)) for text, seq in lines if text]
+
+
+def _problems(data: Data, turns: Mapping[int, Said]) -> list[Reason]:
+    """What keeps a reply from accounting for every turn."""
+    named = [name for item in data["entries"] for name in item["from"]]
+    cited = [str(seq) for seq in dict.fromkeys(seqs_of(named, turns))]
+    unknown = [name for name in named if not seqs_of([name], turns)]
+    _, reasons = once([cited, dict.fromkeys(data["empty"]), unknown], turns)
+    if any(not item["text"].strip() for item in data["entries"]):
+        reasons.append(Reason("EMPTY_TEXT"))
+    if any(not seqs_of(item["from"], turns) for item in data["entries"]):
+        reasons.append(Reason("NO_ORIGIN"))
+    return reasons
+
+
+def _shown(piece: Said) -> dict[str, object]:
+    """A turn as data (llm/tasks.py, shape `turn`)."""
+    entry = piece.place.entry
+    return {
+        "id": str(entry.seq),
+        "role": entry.fields.get("role") or _ROLES[entry.source],
+        "speaker": entry.fields.get("speaker"),
+        "time": entry.time,
+        "text": piece.text,
+    }
+
+
+def _resolved(time: str | None) -> str | None:
+    """A date or date-time in ISO 8601, or None; then the store takes the origins' own."""
+    text = (time or "").strip()
+    if not _TIME.fullmatch(text):
+        return None
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return text.replace(" ", "T")

@@ -1,0 +1,190 @@
+"""One document laid out: under which heading each incoming line goes, and what the document's summary says.
+
+The model is shown the document whole, or, where that would be too long for one call, its headings only.
+Lines that it forgets keep their place, or go under the title of the topic that they came with.
+
+Source: Infini Memory, prompts D and M2, as references instead of text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from infinimem import tokens
+from infinimem.llm.base import LLM
+from infinimem.llm.tasks import LAYOUT
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.model import Entry, Located, NewEntry, Reason
+from infinimem.store.view import View
+from infinimem.strategies.infini import claims as archiving
+from infinimem.strategies.infini.asking import Data, ask, once
+from infinimem.strategies.infini.claims import Claim
+from infinimem.strategies.infini.plan import Route
+from infinimem.strategies.infini.topics import (
+    Topic,
+    clean_title,
+    entries_of,
+    fact,
+    heading_of,
+    packed,
+    sections,
+    shown,
+    size,
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A document and what comes into it.
+
+    Args:
+        places: the lines that stand in it and stay.
+        topics: what comes in.
+        fixed: whether its headings are a person's to arrange (it holds prose).
+    """
+
+    doc_id: str
+    title: str
+    summary: str
+    places: tuple[Located, ...]
+    topics: tuple[Topic, ...]
+    fixed: bool = False
+
+    @property
+    def incoming(self) -> tuple[Entry, ...]:
+        return entries_of(self.topics)
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A target, laid out.
+
+    Args:
+        headings: seq to heading, for every line that moves: all that come in, and those that stand in the
+            document under another heading now.
+        summary: what the document is about.
+    """
+
+    headings: Mapping[int, str]
+    summary: str
+    claims: tuple[Claim, ...] = ()
+    adds: tuple[NewEntry, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def target(view: View, route: Route) -> Target:
+    """The route's document as it stands, with what is routed to it."""
+    if route.doc_id not in view:
+        return Target(route.doc_id, route.title, "", (), route.topics)
+    document = view.document(route.doc_id)
+    return Target(
+        route.doc_id, route.title, document.summary, document.entries, route.topics, document.has_prose
+    )
+
+
+def plain(target: Target) -> Laid:
+    """The layout that asks no one: what comes in under its topics' titles, the rest as it stands."""
+    titles = spelling(target)
+    headings = {
+        entry.seq: titles.get(topic.title.casefold(), topic.title)
+        for topic in target.topics
+        for entry in topic.entries
+    }
+    named = dict.fromkeys([*(topic.title for topic in sections(target.places)), *headings.values()])
+    return Laid(headings, target.summary or ", ".join(title for title in named if title) or target.title)
+
+
+def lay_out(target: Target, view: View, llm: LLM) -> Laid:
+    """Ask for the layout, in several calls if more comes in than one can hold.
+
+    Raises:
+        ModelUnavailable: nothing is laid out.
+    """
+    base = plain(target)
+    shows = shown_whole(target, view)
+    headings: dict[int, str] = {}
+    claims: list[Claim] = []
+    notes: list[str] = []
+    summary = ""
+    for chunk in packed(target.topics, view.settings.infini.markdown_length) or [[]]:
+        known = {entry.seq for entry in (*(place.entry for place in shows), *entries_of(chunk))}
+
+        def check(data: Data, known: Collection[int] = known) -> list[Reason]:
+            placed, wrong = once(_groups(data), known)
+            return wrong + archiving.read(data, placed[len(data["layout"]) :], known)[1]
+
+        data, wrong = ask(llm, LAYOUT, question(target, shows, chunk, headings.values(), view), check)
+        notes += [f"layout of {target.doc_id}: {reason}" for reason in wrong]
+        if data is None:
+            continue
+        placed, _ = once(_groups(data), known)
+        count = len(data["layout"])
+        for item, seqs in zip(data["layout"], placed[:count], strict=True):
+            headings |= _under(target, item["heading"], seqs)
+        claims += archiving.read(data, placed[count:], known)[0]
+        summary = clipped(data["summary"], view.settings.infini.summary_length) or summary
+    rest = {seq: heading for seq, heading in base.headings.items() if seq not in headings}
+    return Laid({**headings, **rest}, summary or base.summary, tuple(claims), (), tuple(notes))
+
+
+def _groups(data: Data) -> list[Sequence[str]]:
+    """All ids of a reply: headings first, so that a line that is also to be discarded stays."""
+    return [*(item["fact_ids"] for item in data["layout"]), *([name] for name in archiving.named(data))]
+
+
+def _under(target: Target, named: str, seqs: Sequence[int]) -> dict[int, str]:
+    """The heading of those lines that move to it."""
+    title = clean_title(named)
+    heading = spelling(target).get(title.casefold(), title)
+    if target.fixed or not heading:
+        return {}
+    stands = {place.entry.seq: heading_of(place) for place in target.places}
+    return {seq: heading for seq in sorted(seqs) if stands.get(seq) != heading}
+
+
+# ── shared with free.py ─────────────────────────────────────────────────────────────────────────
+
+
+def shown_whole(target: Target, view: View) -> tuple[Located, ...]:
+    """The lines of the document that the model is shown: all, or none where that would be too long."""
+    total = size(place.entry for place in target.places) + size(target.incoming)
+    return target.places if total <= view.settings.infini.markdown_length else ()
+
+
+def question(
+    target: Target, shows: Sequence[Located], topics: Sequence[Topic], headings: Iterable[str], view: View
+) -> dict[str, object]:
+    """The variables of LAYOUT and LAYOUT_FREE.
+
+    Args:
+        shows: lines of the document that are shown; where there are none, its headings stand alone.
+        topics: what comes in, in this call.
+        headings: those that earlier calls for this document made.
+    """
+    parts: list[dict[str, object]] = [
+        {"heading": topic.title, "facts": [fact(entry) for entry in topic.entries]}
+        for topic in sections(shows)
+    ]
+    listed = {part["heading"] for part in parts}
+    bare = dict.fromkeys([*(heading_of(place) for place in target.places), *headings])
+    parts += [{"heading": title, "facts": []} for title in bare if title and title not in listed]
+    return {
+        "doc": {"id": target.doc_id, "title": target.title, "summary": target.summary, "sections": parts},
+        "incoming": [shown(topic) for topic in topics],
+        "summary_length": str(view.settings.infini.summary_length),
+    }
+
+
+def spelling(target: Target) -> dict[str, str]:
+    """The document's headings as they are written, by their folded form."""
+    return {title.casefold(): title for place in target.places if (title := heading_of(place))}
+
+
+def clipped(summary: str, limit: int) -> str:
+    """A summary on one line, cut after a whole word to at most `limit` tokens."""
+    words = one_line(clean_text(summary)).split()
+    text = " ".join(words[:limit])
+    while words and tokens.count(text) > limit:
+        text = text.rpartition(" ")[0]
+    return text

@@ -1,0 +1,110 @@
+"""REWRITE_CURRENT: the buffer's lines grouped by topic, and what of them repeats or replaces another.
+
+The draft is never stored; the planner routes it (plan.py). Where the model forgets, doubles or invents
+lines, the lines win.
+
+Source: Infini Memory, section 3.3 and prompt B, as references instead of text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from infinimem.llm.base import LLM
+from infinimem.llm.tasks import REWRITE
+from infinimem.model import Entry, Located, Reason
+from infinimem.store.view import View
+from infinimem.strategies.infini import claims as archiving
+from infinimem.strategies.infini.asking import Data, ask, once
+from infinimem.strategies.infini.claims import Claim
+from infinimem.strategies.infini.topics import Topic, clean_title, fact, joined, packed, sections
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The buffer, sorted: each line is in one topic, or in one claim whose survivor is in a topic."""
+
+    topics: tuple[Topic, ...]
+    claims: tuple[Claim, ...]
+    notes: tuple[str, ...] = ()
+
+
+def rewrite(view: View, llm: LLM) -> Draft:
+    """Group the buffer's lines; a buffer too large for one call goes in parts.
+
+    Raises:
+        ModelUnavailable: the buffer stays as it is.
+    """
+    places = {place.entry.seq: place for place in view.buffer.entries}
+    limit = view.settings.infini.plan_split_threshold
+    lines = [Topic("", (place.entry,)) for place in places.values()]
+    topics: list[Topic] = []
+    claims: list[Claim] = []
+    notes: list[str] = []
+    for chunk in packed(lines, limit):
+        part = [places[line.entries[0].seq] for line in chunk]
+        found, said, wrong = _part(part, llm, unsorted(view))
+        topics += found
+        claims += said
+        notes += [f"rewrite: {reason}" for reason in wrong]
+    held, withheld = archiving.allowed(claims, places, view)
+    entries = {seq: place.entry for seq, place in places.items()}
+    topics += _returned(topics, claims, {claim.seq for claim in held}, entries, unsorted(view))
+    return Draft(joined(topics), held, (*notes, *(f"withheld: {reason}" for reason in withheld)))
+
+
+def unsorted(view: View) -> str:
+    """The title for lines that no one named one for."""
+    return f"Unsorted {view.epoch + 1}"
+
+
+def _part(
+    places: Sequence[Located], llm: LLM, untitled: str
+) -> tuple[list[Topic], list[Claim], tuple[Reason, ...]]:
+    known = {place.entry.seq: place for place in places}
+
+    def check(data: Data) -> list[Reason]:
+        placed, wrong = once(_groups(data), known)
+        return wrong + archiving.read(data, placed[len(data["topics"]) :], known)[1]
+
+    facts = [fact(place.entry) for place in places]
+    data, wrong = ask(llm, REWRITE, {"facts": facts}, check)
+    if data is None:
+        return list(sections(places, untitled)), [], wrong
+    placed, _ = once(_groups(data), known)
+    count = len(data["topics"])
+    claims, _ = archiving.read(data, placed[count:], known)
+    topics = [
+        Topic(clean_title(topic["title"]) or untitled, tuple(known[seq].entry for seq in seqs))
+        for topic, seqs in zip(data["topics"], placed[:count], strict=True)
+    ]
+    settled = {seq for seqs in placed[:count] for seq in seqs} | {claim.seq for claim in claims}
+    missing = [place for place in places if place.entry.seq not in settled]
+    return [*topics, *sections(missing, untitled)], claims, wrong
+
+
+def _groups(data: Data) -> list[Sequence[str]]:
+    """All ids of a reply: topics first, so that a line that is also to be discarded stays."""
+    return [*(topic["fact_ids"] for topic in data["topics"]), *([name] for name in archiving.named(data))]
+
+
+def _returned(
+    topics: Sequence[Topic],
+    claims: Sequence[Claim],
+    held: set[int],
+    entries: Mapping[int, Entry],
+    untitled: str,
+) -> list[Topic]:
+    """The lines of withheld claims, as additions to the topics of their survivors."""
+    home = {entry.seq: topic.title for topic in topics for entry in topic.entries}
+    by = {claim.seq: claim.by for claim in claims}
+    back = []
+    for seq in by:
+        if seq not in held:
+            survivor, seen = by[seq], {seq}
+            while survivor in by and survivor not in home and survivor not in seen:
+                seen.add(survivor)
+                survivor = by[survivor]
+            back.append(Topic(home.get(survivor, untitled), (entries[seq],)))
+    return back

@@ -1,0 +1,185 @@
+"""Keeping documents to a readable size: large ones are split by topic, small ones of one topic are merged.
+
+A document that holds a person's prose, or whose header cannot be read, is left alone.
+
+Source: Infini Memory, section 3.3 and the merge-related prompts of appendix A.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+from infinimem import tokens
+from infinimem.llm.base import LLM
+from infinimem.llm.tasks import MERGE
+from infinimem.model import Plan
+from infinimem.settings import InfiniSettings
+from infinimem.store.view import TOPICS, CatalogRow, View
+from infinimem.strategies.base import Outcome
+from infinimem.strategies.infini.apply import apply
+from infinimem.strategies.infini.layout import target
+from infinimem.strategies.infini.plan import Planner, Route
+from infinimem.strategies.infini.topics import (
+    INBOX,
+    Slugs,
+    Topic,
+    entries_of,
+    halves,
+    joined,
+    packed,
+    sections,
+    size,
+    title_of,
+)
+
+Maintenance = Generator[Plan, Outcome, View]
+"""Plans as a strategy yields them; returns the library as it is afterwards."""
+
+
+def split(view: View, llm: LLM) -> Maintenance:
+    """A plan for each document that is too long; one that is refused is left for the next time.
+
+    Raises:
+        ModelUnavailable: what was applied before stands.
+    """
+    limit = view.settings.infini.markdown_length
+    for row in view.catalog():
+        if row.tokens > limit and row.id in view and may_change(row.id, view):
+            plan = split_plan(row.id, view, llm)
+            if plan is not None:
+                outcome = yield plan
+                view = outcome.view
+    return view
+
+
+def split_plan(doc_id: str, view: View, llm: LLM) -> Plan | None:
+    """The document in parts of which the largest keeps its name; None where there is but one line to part."""
+    document = view.document(doc_id)
+    title = title_of(doc_id)
+    topics = sections(document.entries, title)
+    if len(document.entries) < 2:
+        return None
+    planner = Planner(view, llm, offer=False)
+    parts = _parts(planner.route(topics), view.settings.infini.markdown_length)
+    if len(parts) < 2:
+        parts = [Route("", half[0].title, tuple(half)) for half in halves(topics)]
+    stays = max(parts, key=lambda part: size(entries_of(part.topics)))  # the first of equals
+    kept = {entry.seq for entry in entries_of(stays.topics)}
+    places = tuple(place for place in document.entries if place.entry.seq in kept)
+    targets = [replace(target(view, Route(doc_id, title, ())), places=places)]
+    slugs = Slugs(view)
+    targets += [
+        target(view, replace(part, doc_id=slugs.new(part.title))) for part in parts if part is not stays
+    ]
+    return apply("split", targets, (), view, llm, planner.notes)
+
+
+def _parts(routes: Sequence[Route], limit: int) -> list[Route]:
+    """The routes, each cut until no part is longer than `limit` tokens or has but one line."""
+    parts: list[Route] = []
+    for route in routes:
+        for number, chunk in enumerate(_fitting(route.topics, limit)):
+            parts.append(Route("", chunk[0].title if number else route.title, tuple(chunk)))
+    return parts
+
+
+def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
+    chunks = packed(topics, limit)
+    if len(chunks) > 1:
+        return [part for chunk in chunks for part in _fitting(chunk, limit)]
+    lines = entries_of(topics)
+    if size(lines) <= limit or len(lines) < 2:
+        return chunks
+    return [part for half in halves(topics) for part in _fitting(half, limit)]
+
+
+# ── merging ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def merge(view: View, llm: LLM) -> Maintenance:
+    """A plan for each group of small documents that belong together, where merging is due.
+
+    Raises:
+        ModelUnavailable: what was applied before stands.
+    """
+    settings = view.settings.infini
+    small = small_documents(view)
+    if not is_merge_due(view.epoch, len(small), settings):
+        return view
+    for group in merge_groups(small, settings, llm):
+        if all(doc_id in view and may_change(doc_id, view) for doc_id in group):
+            outcome = yield merge_plan(group, view, llm)
+            view = outcome.view
+    return view
+
+
+def small_documents(view: View) -> list[CatalogRow]:
+    """Topic documents that are short enough to be merged, by id."""
+    limit = view.settings.infini.merge_max_tokens
+    return [
+        row for row in view.catalog() if row.tokens < limit and row.id != INBOX and may_change(row.id, view)
+    ]
+
+
+def is_merge_due(epoch: int, small: int, settings: InfiniSettings) -> bool:
+    """Whether this many consolidations, or this many small documents, call for merging."""
+    every = settings.merge_frequency
+    turn = every > 0 and epoch > 0 and epoch % every == 0
+    return small > 1 and (turn or small > settings.merge_trigger_min_count)
+
+
+def merge_groups(small: Sequence[CatalogRow], settings: InfiniSettings, llm: LLM) -> list[tuple[str, ...]]:
+    """Groups as the model proposes them, as far as they hold: known ids, each once, a body that fits."""
+    groups: list[tuple[str, ...]] = []
+    used: set[str] = set()
+    for batch in _batches(small, settings.plan_split_threshold):
+        rows = {row.id: row for row in batch}
+        docs = [{"id": row.id, "summary": row.summary, "tokens": row.tokens} for row in batch]
+        reply = llm.complete(MERGE, {"docs": docs})
+        for item in reply.data["groups"] if reply.data is not None else ():
+            free = [doc_id for doc_id in dict.fromkeys(item["doc_ids"]) if doc_id in rows.keys() - used]
+            group = tuple(free[: settings.merge_group_max])
+            if len(group) > 1 and sum(rows[doc_id].tokens for doc_id in group) <= settings.markdown_length:
+                groups.append(group)
+                used.update(group)
+    return groups
+
+
+def _batches(rows: Sequence[CatalogRow], limit: int) -> list[list[CatalogRow]]:
+    """The rows in lists that fit a call."""
+    batches: list[list[CatalogRow]] = []
+    room = 0
+    for row in rows:
+        length = tokens.count(row.id) + tokens.count(row.summary) + 16
+        if not batches or length > room:
+            batches.append([])
+            room = limit
+        batches[-1].append(row)
+        room -= length
+    return [batch for batch in batches if len(batch) > 1]
+
+
+def merge_plan(group: Sequence[str], view: View, llm: LLM) -> Plan:
+    """All lines of the group into its oldest document."""
+    survivor, *others = sorted(group, key=lambda doc_id: (_created(doc_id, view), doc_id))
+    topics = [
+        topic for doc_id in others for topic in sections(view.document(doc_id).entries, title_of(doc_id))
+    ]
+    route = Route(survivor, title_of(survivor), joined(topics))
+    return apply("merge", [target(view, route)], (), view, llm)
+
+
+def _created(doc_id: str, view: View) -> str:
+    """When the document was made; one that does not say is taken for the youngest."""
+    created = view.document(doc_id).header.values.get("created_time")
+    return created if isinstance(created, str) and created else "~"
+
+
+def may_change(doc_id: str, view: View) -> bool:
+    """Whether all of the document is lines that may move."""
+    if not doc_id.startswith(TOPICS):
+        return False
+    document = view.document(doc_id)
+    foreign = document.has_prose or document.unsigned or document.malformed
+    return document.header.problem is None and not foreign

@@ -1,0 +1,117 @@
+"""Infini Memory: facts gather in CURRENT, and consolidation moves them into topic documents.
+
+    observe   evidence -> extract -> CURRENT
+    tick      CURRENT -> rewrite -> plan -> apply, then split and merge
+
+It proposes; the store disposes. Source: arXiv 2606.10677.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from infinimem import tokens
+from infinimem.llm.base import LLM
+from infinimem.model import Evidence, Finding, Located, Plan, Reason
+from infinimem.retrieval.packing import pack
+from infinimem.retrieval.searcher import searcher
+from infinimem.settings import Settings
+from infinimem.store.view import TOPICS, View
+from infinimem.strategies.base import Event, Plans, Rejected
+from infinimem.strategies.infini import split_merge
+from infinimem.strategies.infini.apply import apply, compose
+from infinimem.strategies.infini.extract import extract
+from infinimem.strategies.infini.layout import plain, target
+from infinimem.strategies.infini.plan import Planner, Route, nearest
+from infinimem.strategies.infini.rewrite import rewrite, unsorted
+from infinimem.strategies.infini.topics import Slugs, sections
+
+
+class Infini:
+    """The strategy (strategies/base.py).
+
+    Args:
+        llm: the model that extracts, groups, routes and lays out.
+        settings: those of the library.
+    """
+
+    name = "infini"
+    roots: tuple[str, ...] = (TOPICS,)
+
+    def __init__(self, llm: LLM, settings: Settings) -> None:
+        self.llm = llm
+        self.settings = settings
+
+    def observe(self, view: View, new: Sequence[Located]) -> Plans:
+        """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
+        yield from extract(view, new, self.llm)
+
+    def tick(self, view: View, event: Event) -> Plans:
+        """Consolidate if the buffer is large or stale, or because someone asked; then split and merge.
+
+        A plan that is refused is followed once by one that asks no model.
+        """
+        if not view.buffer.entries or not self.is_due(view, event):
+            return
+        outcome = yield self.consolidation(view)
+        if isinstance(outcome, Rejected):
+            outcome = yield self.fallback(outcome.view, outcome.reasons)
+            if isinstance(outcome, Rejected):
+                return
+        if self.settings.infini.maintenance:
+            after = yield from split_merge.split(outcome.view, self.llm)
+            yield from split_merge.merge(after, self.llm)
+
+    def is_due(self, view: View, event: Event) -> bool:
+        """Whether the buffer is to be emptied; staleness is looked at before new entries come in.
+
+        Source: equation 1; the released code fires above the threshold, not at it.
+        """
+        if event == "consolidate":
+            return True
+        stale = event == "append" and view.buffer_age >= self.settings.infini.stale_seconds
+        return stale or tokens.count(view.buffer.body) > self.settings.infini.current_threshold
+
+    def consolidation(self, view: View) -> Plan:
+        """Where every line of the buffer goes (algorithm 1, lines 14-22).
+
+        Raises:
+            ModelUnavailable: the buffer stays as it is.
+        """
+        draft = rewrite(view, self.llm)
+        if not self.settings.infini.maintenance:
+            title = f"Notes {view.epoch + 1}"
+            alone = target(view, Route(Slugs(view).new(title), title, draft.topics))
+            return compose("consolidate", [(alone, plain(alone))], draft.claims, view, draft.notes)
+        planner = Planner(view, self.llm)
+        routes = planner.route(draft.topics)
+        targets = [target(view, route) for route in routes]
+        return apply("consolidate", targets, draft.claims, view, self.llm, (*draft.notes, *planner.notes))
+
+    def fallback(self, view: View, reasons: Sequence[Reason]) -> Plan:
+        """Every line of the buffer to the document nearest to it, or to the inbox; nothing is archived."""
+        routes = nearest(view, sections(view.buffer.entries, unsorted(view)))
+        targets = [target(view, route) for route in routes]
+        notes = [f"refused: {reason}; lines went to the nearest documents" for reason in reasons]
+        return compose("consolidate", [(item, plain(item)) for item in targets], (), view, notes)
+
+    def retrieve(
+        self, view: View, query: str, budget: int, sources: Collection[str] | None = None
+    ) -> Evidence:
+        """Entries by rank within `budget` tokens. Calls no model."""
+        return Evidence(tuple(pack(searcher(view).entries(query, sources=sources), budget)))
+
+    def read(
+        self, view: View, question: str, reader: str, budget: int, sources: Collection[str] | None = None
+    ) -> Evidence:
+        """Evidence for an answer, by a reader of that name."""
+        raise NotImplementedError
+
+    def check(self, view: View) -> list[Finding]:
+        """Documents that should have been split and could not be."""
+        limit = self.settings.infini.markdown_length
+        return [
+            Finding("note", f"{row.tokens} tokens are too many and it is not the program's to split", row.id)
+            for row in view.catalog()
+            if row.id.startswith(TOPICS) and row.tokens > limit and not split_merge.may_change(row.id, view)
+        ]

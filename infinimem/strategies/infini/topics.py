@@ -1,0 +1,181 @@
+"""The nouns of the write path: topics, their facts as a model is shown them, titles, slugs, packing.
+
+Pure values and functions; it knows nothing of models and plans.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from infinimem import law, tokens
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.scan import heading_title
+from infinimem.model import CURRENT, Entry, Located
+from infinimem.store.view import TOPICS, View, fold
+
+INBOX = f"{TOPICS}inbox"
+"""Where lines go that no document is near to."""
+
+TITLE_LENGTH = 80
+SLUG_LENGTH = 60
+
+_NOT_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Lines that belong together, under a title."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+
+# ── what a model is shown ───────────────────────────────────────────────────────────────────────
+
+
+def fact(entry: Entry) -> dict[str, str | None]:
+    """An entry as data (llm/tasks.py, shape `fact`), with its speaker where it has one."""
+    told = {"id": str(entry.seq), "time": entry.time, "source": entry.source, "text": entry.text}
+    speaker = entry.fields.get("speaker")
+    return {**told, "speaker": speaker} if speaker else told
+
+
+def spoken(entry: Entry, text: str | None = None) -> str:
+    """A text with the name of who said it: what a model's words may draw on."""
+    speaker = entry.fields.get("speaker")
+    text = entry.text if text is None else text
+    return f"{speaker}: {text}" if speaker else text
+
+
+def shown(topic: Topic) -> dict[str, object]:
+    """A topic as data (llm/tasks.py, shape `topic`)."""
+    return {"title": topic.title, "facts": [fact(entry) for entry in topic.entries]}
+
+
+def size(entries: Iterable[Entry]) -> int:
+    """Tokens of the entries' lines."""
+    return sum(tokens.count(entry.line) + 1 for entry in entries)
+
+
+def entries_of(topics: Iterable[Topic]) -> tuple[Entry, ...]:
+    """All entries, in the topics' order."""
+    return tuple(entry for topic in topics for entry in topic.entries)
+
+
+# ── grouping ────────────────────────────────────────────────────────────────────────────────────
+
+
+def heading_of(place: Located) -> str:
+    """The section in which a line stands, "" before the first heading."""
+    return place.headings[-1] if place.headings else ""
+
+
+def sections(places: Iterable[Located], untitled: str = "") -> tuple[Topic, ...]:
+    """Lines grouped by the section in which they stand, in order of first appearance."""
+    groups: dict[str, list[Entry]] = {}
+    for place in places:
+        groups.setdefault(heading_of(place) or untitled, []).append(place.entry)
+    return tuple(Topic(title, tuple(entries)) for title, entries in groups.items())
+
+
+def joined(topics: Iterable[Topic]) -> tuple[Topic, ...]:
+    """Topics of equal titles as one, the lines of each by seq; empty ones are left out."""
+    groups: dict[str, tuple[str, list[Entry]]] = {}
+    for topic in topics:
+        groups.setdefault(same(topic.title), (topic.title, []))[1].extend(topic.entries)
+    return tuple(
+        Topic(title, tuple(sorted(entries, key=lambda entry: entry.seq)))
+        for title, entries in groups.values()
+        if entries
+    )
+
+
+def packed(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
+    """Whole topics packed in order into chunks of at most `limit` tokens; a larger one stands alone.
+
+    Source: Infini Memory, algorithm 2 (SplitByHeading).
+    """
+    chunks: list[list[Topic]] = []
+    room = 0
+    for topic in topics:
+        length = size(topic.entries)
+        if not chunks or length > room:
+            chunks.append([])
+            room = limit
+        chunks[-1].append(topic)
+        room -= length
+    return chunks
+
+
+def halves(topics: Sequence[Topic]) -> tuple[list[Topic], list[Topic]]:
+    """The lines cut in two near the middle, between two topics if one ends within a quarter of it.
+
+    Source: Infini Memory, algorithm 2 (RecursiveFallbackSplit).
+    """
+    lines = [(number, entry) for number, topic in enumerate(topics) for entry in topic.entries]
+    middle = len(lines) // 2
+    borders = [at for at in range(1, len(lines)) if lines[at][0] != lines[at - 1][0]]
+    near = [at for at in borders if abs(at - middle) <= len(lines) // 4]
+    cut = min(near, key=lambda at: (abs(at - middle), at), default=middle)
+
+    def part(chosen: Sequence[tuple[int, Entry]]) -> list[Topic]:
+        return [
+            Topic(topic.title, tuple(entry for owner, entry in chosen if owner == number))
+            for number, topic in enumerate(topics)
+            if any(owner == number for owner, _ in chosen)
+        ]
+
+    return part(lines[:cut]), part(lines[cut:])
+
+
+# ── titles and slugs ────────────────────────────────────────────────────────────────────────────
+
+
+def clean_title(text: str) -> str:
+    """A title that reads back as it was written under "# ": one line, no marks around it, not too long."""
+    title = " ".join(one_line(clean_text(text)).split()).lstrip("# ")
+    read = heading_title(f"# {title[:TITLE_LENGTH]}")
+    return read[1] if read else ""
+
+
+def same(title: str) -> str:
+    """What two titles are compared by."""
+    return law.normalised(title)
+
+
+def slugify(title: str) -> str:
+    """A file name for a title: a-z, 0-9 and hyphens, at most 60 characters, never empty."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    slug = _NOT_SLUG.sub("-", plain).strip("-")
+    if len(slug) > SLUG_LENGTH:
+        slug = slug[: SLUG_LENGTH + 1].rpartition("-")[0] or slug[:SLUG_LENGTH]
+    return slug.strip("-") or "topic"
+
+
+class Slugs:
+    """Gives out ids of new topic documents that no document, archive or alias has."""
+
+    def __init__(self, view: View) -> None:
+        self._taken = {fold(CURRENT)} | {fold(doc_id.rsplit("/", 1)[-1]) for doc_id in view.ids("all")}
+        for doc_id in view.ids():
+            if doc_id.startswith(TOPICS):
+                aliases = view.document(doc_id).header.values.get("aliases", ())
+                self._taken |= {fold(str(alias)) for alias in (aliases if isinstance(aliases, list) else ())}
+
+    def new(self, title: str) -> str:
+        """The id `topics/<slug>`, with -2, -3 … where the slug is taken."""
+        slug = first = slugify(title)
+        number = 1
+        while slug in self._taken:
+            number += 1
+            slug = f"{first}-{number}"
+        self._taken.add(slug)
+        return f"{TOPICS}{slug}"
+
+
+def title_of(doc_id: str) -> str:
+    """A title for a document that has none: its slug in words."""
+    return doc_id.rsplit("/", 1)[-1].replace("-", " ").capitalize()

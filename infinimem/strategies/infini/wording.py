@@ -1,0 +1,69 @@
+"""What a model's sentence owes to the texts that it came from, and cutting a text that is too long to show.
+
+Pure functions over text; it knows nothing of entries and plans.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from infinimem import law, tokens
+from infinimem.retrieval import tokenizer
+
+_SPACE = re.compile(r"[^\S\n]+")
+_ENDS = ".!?…。！？:;\"'”’)»"
+_BREAK = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
+
+
+def unsupported(text: str, origins: Sequence[str]) -> list[str]:
+    """What the law misses in the origins (law.unsupported); or that text and origins share no word at all."""
+    missing = law.unsupported(text, origins)
+    if not missing and not set(tokenizer.tokens(text)) & set(tokenizer.tokens("\n".join(origins))):
+        return ["no word in common"]
+    return missing
+
+
+def verbatim(text: str, origin: str) -> bool:
+    """Whether the text is the origin or a run of whole sentences or lines of it, but for white space.
+
+    Half a sentence is not verbatim: it may have lost a "not".
+    """
+    told = _SPACE.sub(" ", origin).replace(" \n", "\n").replace("\n ", "\n").strip()
+    told = re.sub(r"\n+", "\n", told)
+    said = " ".join(text.split())
+    flat = told.replace("\n", " ")
+    start = flat.find(said) if said else -1
+    while start >= 0:
+        end = start + len(said)
+        before, after = told[:start], told[end:]
+        opens = not before or before[-1] == "\n" or (before[-1] == " " and before[-2:-1] in _ENDS)
+        closes = not after or after[0] == "\n" or (said[-1] in _ENDS and after[0] == " ")
+        if opens and closes:
+            return True
+        start = flat.find(said, start + 1)
+    return False
+
+
+def cut(text: str, limit: int) -> list[str]:
+    """The text in pieces of about `limit` tokens at most, cut after sentences or lines."""
+    pieces: list[str] = []
+    room = 0
+    for part in _parts(text, limit):
+        length = tokens.count(part)
+        if not pieces or length > room:
+            pieces.append("")
+            room = limit
+        pieces[-1] += part
+        room -= length
+    return [piece for piece in pieces if piece.strip()]
+
+
+def _parts(text: str, limit: int) -> list[str]:
+    """Sentences and lines with the white space after them; endless ones in bounded runs of characters."""
+    ends = [match.end() for match in _BREAK.finditer(text)]
+    starts = [0, *ends]
+    sentences = [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
+    return [
+        sentence[at : at + 2 * limit] for sentence in sentences for at in range(0, len(sentence), 2 * limit)
+    ]
