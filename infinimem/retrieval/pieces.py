@@ -145,6 +145,18 @@ class Pieces:
         title = terms(f"{document.id} {document.summary}")
         return [self._block(document, block, title) for block in partitions(document) if block.text.strip()]
 
+    def lines_of(self, document: Document, start: int, end: int) -> Retrieved:
+        """Some lines as one piece, whatever blocks they are in; cut to the document's body."""
+        start = min(max(start, document.header.end + 1), max(len(document.lines), 1))
+        end = max(min(end, len(document.lines)), start)
+        text = "\n".join(document.text_line(line) for line in range(start, min(end, len(document.lines)) + 1))
+        return self._shown(document, Partition(document.path_at(start), start, end, text))
+
+    def entries_of(self, document: Document, start: int, end: int) -> list[Retrieved]:
+        """The entries that begin in these lines."""
+        places = (place for place in document.entries if start <= place.start_line <= end)
+        return [self._entry(place).item for place in places]
+
     def wholes(self, pieces: Sequence[Piece]) -> dict[Hashable, Sequence[str]]:
         """The terms of every session or document that these pieces belong to."""
         keys = sorted({str(piece.bags.whole) for piece in pieces})
@@ -156,8 +168,20 @@ class Pieces:
     def document_terms(self, doc_id: str) -> tuple[str, ...]:
         """All terms of a document: its name, its summary and its body without signatures."""
         document = self._view.document(doc_id)
-        body = self._line_terms(document, document.header.end + 1, len(document.lines))
+        body = self.terms_at(doc_id, document.header.end + 1, len(document.lines))
         return (*terms(f"{doc_id} {document.summary}"), *body)
+
+    def terms_at(self, doc_id: str, start: int, end: int) -> tuple[str, ...]:
+        """The terms of some lines, signatures read as speaker and date."""
+        document = self._view.document(doc_id)
+        places = {place.start_line: place for place in document.entries}
+        found: list[str] = []
+        line = start
+        while line <= end:
+            place = places.get(line)
+            found += self._entry_terms(place) if place else terms(document.text_line(line))
+            line = place.end_line + 1 if place else line + 1
+        return tuple(found)
 
     def _entry(self, place: Located) -> Piece:
         entry = place.entry
@@ -201,12 +225,17 @@ class Pieces:
         return names.pop() if len(names) == 1 else None
 
     def _block(self, document: Document, block: Partition, title: tuple[str, ...]) -> Piece:
+        own = self.terms_at(document.id, block.start_line, block.end_line)
+        bags = Bags(own, (*title, *terms(" ".join(block.headings))), document.id)
+        return Piece(self._shown(document, block), bags)
+
+    def _shown(self, document: Document, block: Partition) -> Retrieved:
         places = [
             place for place in document.entries if block.start_line <= place.start_line <= block.end_line
         ]
         origin = tuple(dict.fromkeys(seq for place in places for seq in self.origins.of(place)))
         sources = {place.entry.source for place in places} or {"human"}
-        item = Retrieved(
+        return Retrieved(
             doc_id=document.id,
             start_line=block.start_line,
             end_line=block.end_line,
@@ -217,19 +246,6 @@ class Pieces:
             source=sources.pop() if len(sources) == 1 else None,
             headings=block.headings,
         )
-        own = self._line_terms(document, block.start_line, block.end_line)
-        return Piece(item, Bags(own, (*title, *terms(" ".join(block.headings))), document.id))
-
-    def _line_terms(self, document: Document, start: int, end: int) -> tuple[str, ...]:
-        """The terms of some lines, signatures read as speaker and date."""
-        places = {place.start_line: place for place in document.entries}
-        found: list[str] = []
-        line = start
-        while line <= end:
-            place = places.get(line)
-            found += self._entry_terms(place) if place else terms(document.text_line(line))
-            line = place.end_line + 1 if place else line + 1
-        return tuple(found)
 
 
 def _passages(document: Document) -> Iterator[Piece]:

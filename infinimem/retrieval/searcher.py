@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 
 from infinimem.model import Retrieved
@@ -23,6 +22,8 @@ class Searcher:
         self._pieces = Pieces(self._view)
         self._entries: dict[Scope, _Index] = {}
         self._blocks: dict[Scope, _Index] = {}
+        self._of: dict[str, list[Retrieved]] = {}
+        self._documents: dict[str, tuple[str, ...]] = {}
 
     def entries(
         self, query: str, limit: int = 50, scope: Scope = "default", sources: Collection[str] | None = None
@@ -45,6 +46,29 @@ class Searcher:
             self._blocks[scope] = _Index(self._pieces, self._pieces.blocks(scope))
         return self._blocks[scope].best(query, limit)
 
+    def blocks_at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
+        """The heading blocks of a document that hold any of these lines, in order, with score 0."""
+        if doc_id not in self._of:
+            self._of[doc_id] = [piece.item for piece in self._pieces.blocks_of(self._view.document(doc_id))]
+        return [block for block in self._of[doc_id] if block.start_line <= end and block.end_line >= start]
+
+    def lines_at(self, doc_id: str, start: int, end: int) -> Retrieved:
+        """These lines of a document's body as one piece, with score 0."""
+        return self._pieces.lines_of(self._view.document(doc_id), start, end)
+
+    def entries_at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
+        """The entries that begin in these lines, in order, with score 0."""
+        return self._pieces.entries_of(self._view.document(doc_id), start, end)
+
+    def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
+        """These pieces, best first when compared with each other; ties keep their order."""
+        wanted = query_terms(query)
+        field = Field(
+            [self._pieces.terms_at(item.doc_id, item.start_line, item.end_line) for item in items], OWN_B
+        )
+        scored = [replace(item, score=round(field.score(wanted, at), 4)) for at, item in enumerate(items)]
+        return sorted(scored, key=lambda item: -item.score)
+
     def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:
         """Ids of the documents lexically nearest to a text, those without a common word last.
 
@@ -63,10 +87,6 @@ class Searcher:
         if doc_id not in self._documents:
             self._documents[doc_id] = self._pieces.document_terms(doc_id)
         return self._documents[doc_id]
-
-    @cached_property
-    def _documents(self) -> dict[str, tuple[str, ...]]:
-        return {}
 
 
 class _Index:

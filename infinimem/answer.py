@@ -1,0 +1,116 @@
+"""From evidence to an answer with citations; shared by all strategies, so that they are compared on what they find.
+
+It knows evidence and one language task, nothing of libraries or strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from infinimem import tokens
+from infinimem.llm import tasks
+from infinimem.llm.base import LLM
+from infinimem.markdown.signature import one_line, parse_entry
+from infinimem.model import Citation, Retrieved
+
+QUOTED = 3
+"""Lines that are cited where a model cited none."""
+NOTHING = "The memory holds nothing about it."
+UNREADABLE = "The model gave no usable answer ({failure}). The best line of the evidence: {line}"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of evidence as the model is shown it, and where it stands."""
+
+    id: str
+    text: str
+    time: str | None
+    source: str | None
+    citation: Citation
+
+
+def answer(
+    llm: LLM, question: str, items: Iterable[Retrieved], now: str, budget: int
+) -> tuple[str, tuple[Citation, ...]]:
+    """Ask the model, and find the places of the lines that it relied upon.
+
+    Args:
+        llm: answers one `answer`.
+        question: in plain words.
+        items: evidence, best first.
+        now: the date of the question, ISO 8601.
+        budget: tokens of evidence that are shown.
+
+    Returns:
+        The answer and its citations. A model that cites no line is given the best ones; for one that
+        answers nothing readable the best line is quoted, and that is said.
+
+    Raises:
+        ModelUnavailable: the model does not answer.
+    """
+    lines = _within(budget, _lines(items))
+    if not lines:
+        return NOTHING, ()
+    reply = llm.complete(tasks.ANSWER, {"question": question, "evidence": _by_document(lines), "now": now})
+    best = tuple(line.citation for line in lines[:QUOTED])
+    if reply.data is None or not reply.data["answer"].strip():
+        return UNREADABLE.format(failure=reply.failure or "EMPTY", line=lines[0].text), best[:1]
+    known = {line.id: line.citation for line in lines}
+    cited = (name.strip(" #[]<>") for name in reply.data["cites"])
+    citations = tuple(known[name] for name in dict.fromkeys(cited) if name in known)
+    return reply.data["answer"].strip(), citations or best
+
+
+def _lines(items: Iterable[Retrieved]) -> Iterator[_Line]:
+    """The lines of the evidence, each once, in its order."""
+    seen: set[str] = set()
+    for item in items:
+        for line in _split(item):
+            if line.id not in seen:
+                seen.add(line.id)
+                yield line
+
+
+def _split(item: Retrieved) -> Iterator[_Line]:
+    """An entry as one line; a block as its signed lines and whatever else is not blank."""
+    physical = item.text.split("\n")
+    entries = [parse_entry(text) for text in physical]
+    if len(item.seqs) == 1 and not any(entries):
+        place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
+        yield _Line(str(item.seqs[0]), _said(item.speaker, item.text), item.time, item.source, place)
+        return
+    for number, (text, entry) in enumerate(zip(physical, entries, strict=True), start=item.start_line):
+        if entry:
+            place = Citation(item.doc_id, number, number, (entry.seq,), entry.text)
+            said = _said(entry.fields.get("speaker"), entry.text)
+            yield _Line(str(entry.seq), said, entry.time, entry.source, place)
+        elif text.strip():
+            place = Citation(item.doc_id, number, number, (), text.strip())
+            yield _Line(f"{item.doc_id}:{number}", text.strip(), None, "human", place)
+
+
+def _said(speaker: str | None, text: str) -> str:
+    return one_line(f"{speaker}: {text}" if speaker else text)
+
+
+def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
+    """The first lines that fit; never none, however small the budget."""
+    kept: list[_Line] = []
+    for line in lines:
+        budget -= tokens.count(line.text)
+        if budget < 0 and kept:
+            break
+        kept.append(line)
+    return kept
+
+
+def _by_document(lines: Iterable[_Line]) -> list[dict[str, Any]]:
+    """The `evidence` variable of the task: runs of lines of one document, best first."""
+    documents: dict[str, list[dict[str, str | None]]] = {}
+    for line in lines:
+        shown = {"id": line.id, "time": line.time, "source": line.source, "text": line.text}
+        documents.setdefault(line.citation.doc_id, []).append(shown)
+    return [{"doc_id": doc_id, "lines": shown} for doc_id, shown in documents.items()]

@@ -1,0 +1,109 @@
+"""From places that a reader found to evidence: heading blocks within a budget, with what is newest.
+
+Knows snapshots and their searcher; asks no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from infinimem import tokens
+from infinimem.errors import DocumentNotFound
+from infinimem.model import CURRENT, Retrieved
+from infinimem.retrieval.packing import pack
+from infinimem.retrieval.searcher import searcher
+from infinimem.settings import ReaderSettings
+from infinimem.store.view import View
+
+MARGIN = 10
+"""Lines before and after a place that is in no block."""
+RECENT = 20
+"""Entries of CURRENT that are shown beside what was found, at most."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Lines of a document that matter, both ends included."""
+
+    doc_id: str
+    start_line: int
+    end_line: int
+
+
+def blocks_around(view: View, places: Iterable[Place]) -> list[Retrieved]:
+    """The heading blocks that hold these lines, or the lines with a margin; each block once, in that order.
+
+    A place in a document that does not exist is passed over: models invent ids.
+
+    Source: Algorithm 3 of arXiv 2606.10677.
+    """
+    found: dict[tuple[str, int], Retrieved] = {}
+    for place in places:
+        try:
+            doc_id = view.resolve(place.doc_id)
+        except DocumentNotFound:
+            continue
+        start, end = sorted((place.start_line, place.end_line))
+        blocks = searcher(view).blocks_at(doc_id, start, end)
+        for block in blocks or [searcher(view).lines_at(doc_id, start - MARGIN, end + MARGIN)]:
+            found.setdefault((doc_id, block.start_line), block)
+    return [block for block in found.values() if block.text.strip()]
+
+
+def bodies(view: View, question: str, doc_ids: Iterable[str], budget: int) -> list[Retrieved]:
+    """Whole documents while they fit the budget; of one that does not, the best blocks that do."""
+    found: list[Retrieved] = []
+    for doc_id in doc_ids:
+        left = budget - sum(tokens.count(item.text) for item in found)
+        document = view.document(doc_id)
+        body = searcher(view).lines_at(doc_id, 1, len(document.lines))
+        if tokens.count(body.text) <= left:
+            found.append(body)
+        else:
+            blocks = searcher(view).blocks_at(doc_id, 1, len(document.lines))
+            found += pack(searcher(view).order(question, blocks), left)
+    return [item for item in found if item.text.strip()]
+
+
+def with_fallback(
+    view: View, question: str, items: list[Retrieved], settings: ReaderSettings
+) -> list[Retrieved]:
+    """The items, and the best blocks behind them where there are none or few tokens of them.
+
+    Source: Algorithm 3 of arXiv 2606.10677 (fallback_topk, min_retrieval_tokens).
+    """
+    size = sum(tokens.count(item.text) for item in items)
+    if items and size >= settings.min_tokens:
+        return items
+    wanted = settings.fallback_small if items else settings.fallback_empty
+    taken = {(item.doc_id, item.start_line) for item in items}
+    blocks = searcher(view).blocks(question, len(items) + wanted)
+    more = [block for block in blocks if (block.doc_id, block.start_line) not in taken]
+    return items + more[:wanted]
+
+
+def assemble(
+    view: View, items: Iterable[Retrieved], budget: int, sources: Collection[str] | None
+) -> tuple[Retrieved, ...]:
+    """What the answer is read from: the items, best first, then the newest entries of CURRENT.
+
+    Args:
+        items: blocks and bodies, best first.
+        budget: tokens of all; up to a quarter is kept for CURRENT.
+        sources: if given, only entries of these sources; a block that holds others is taken apart.
+    """
+    newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if CURRENT in view else []
+    newest = newest[: -RECENT - 1 : -1]
+    if sources is not None:
+        items = [part for item in items for part in _allowed(view, item, sources)]
+        newest = [entry for entry in newest if entry.source in sources]
+    kept = min(budget // 4, sum(tokens.count(entry.text) for entry in newest))
+    return tuple(pack([*pack(items, budget - kept), *newest], budget))
+
+
+def _allowed(view: View, item: Retrieved, sources: Collection[str]) -> list[Retrieved]:
+    if item.source in sources:
+        return [item]
+    entries = searcher(view).entries_at(item.doc_id, item.start_line, item.end_line)
+    return [entry for entry in entries if entry.source in sources]

@@ -1,0 +1,201 @@
+"""The agentic reader: a model searches with the tools, round by round, and names what it found.
+
+Whatever the model does costs quality only: what it names wrongly is passed over, and where it names
+nothing, lexical search finds the evidence.
+
+Source: Algorithm 3 of arXiv 2606.10677; the stops by budget and by rounds without news are its section 3.4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from infinimem import tokens
+from infinimem.llm import tasks
+from infinimem.llm.base import LLM
+from infinimem.markdown.signature import parse_entry
+from infinimem.model import Evidence, Retrieved
+from infinimem.retrieval.searcher import searcher
+from infinimem.settings import ReaderSettings
+from infinimem.store.view import View
+from infinimem.strategies.infini.materialise import Place, assemble, blocks_around, bodies, with_fallback
+from infinimem.tools import Toolbox
+
+CATALOG = 50
+"""Documents that the model is shown at the start: the nearest to the question."""
+SUMMARY_LENGTH = 200
+CALLS = 8
+"""Tool calls of one round, at most."""
+HISTORY_LENGTH = 48_000
+"""Characters of results that the model is shown again; the oldest go first."""
+IDLE_ROUNDS = 2
+
+Call = Mapping[str, Any]
+
+
+@dataclass
+class _Search:
+    """What happened so far."""
+
+    named: dict[Place, None] = field(default_factory=dict)
+    """Places that the model called relevant, in its order."""
+    docs: dict[str, None] = field(default_factory=dict)
+    matched: dict[Place, None] = field(default_factory=dict)
+    """Places that any tool has shown."""
+    history: list[dict[str, Any]] = field(default_factory=list)
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    idle: int = 0
+    """Rounds of tool calls on end that showed nothing new."""
+
+
+def read_agentic(
+    llm: LLM,
+    tools: Toolbox,
+    view: View,
+    question: str,
+    settings: ReaderSettings,
+    budget: int,
+    sources: Collection[str] | None = None,
+) -> Evidence:
+    """Evidence for a question.
+
+    Args:
+        llm: answers one `step` a round.
+        tools: the tools over this very snapshot.
+        view: the snapshot.
+        question: in plain words.
+        settings: rounds, limits and fallbacks.
+        budget: tokens of the evidence.
+        sources: if given, the model is shown and the evidence holds only entries of these sources.
+
+    Returns:
+        Evidence whose trace has a dict for each round (round, calls, hits) and one for how it ended.
+
+    Raises:
+        ModelUnavailable: the model does not answer.
+    """
+    search = _Search()
+    fixed = _introduction(view, tools, question)
+    stop = "rounds"
+    for number in range(1, settings.max_iterations + 1):
+        left = settings.max_iterations - number
+        reply = llm.complete(tasks.STEP, {**fixed, "history": _recent(search.history), "rounds_left": left})
+        if reply.data is None:
+            search.history.append({"name": "", "arguments": {}, "result": {"error": reply.failure}})
+            search.trace.append({"round": number, "calls": [], "hits": 0, "failure": reply.failure})
+            continue
+        _note(search, view, reply.data)
+        calls = reply.data["tool_calls"][:CALLS]
+        if reply.data["done"] or not calls:
+            search.trace.append({"round": number, "calls": [], "hits": 0})
+            stop = "done" if reply.data["done"] else "no calls"
+            break
+        hits = _run(search, tools, calls, sources)
+        search.trace.append({"round": number, "calls": [_short(call) for call in calls], "hits": hits})
+        if search.idle >= IDLE_ROUNDS:
+            stop = "nothing new"
+            break
+        if sum(tokens.count(item.text) for item in blocks_around(view, search.named)) >= budget:
+            stop = "budget"
+            break
+    items = _materialised(
+        search, view, question, settings, budget, exhausted=stop not in ("done", "no calls")
+    )
+    found = len(items)
+    items = with_fallback(view, question, items, settings)
+    search.trace.append({"stop": stop, "blocks": found, "fallback": len(items) - found})
+    return Evidence(assemble(view, items, budget, sources), tuple(search.trace))
+
+
+def _introduction(view: View, tools: Toolbox, question: str) -> dict[str, Any]:
+    """What every round is told."""
+    near = searcher(view).documents(question, CATALOG)
+    times = (place.entry.time for place in view.entries("all"))
+    return {
+        "question": question,
+        "catalog": [
+            {"id": doc_id, "summary": view.document(doc_id).summary[:SUMMARY_LENGTH]} for doc_id in near
+        ],
+        "doc_count": str(len(view.ids())),
+        "now": max(
+            (time for time in times if time), default=""
+        ),  # a snapshot knows no clock: its newest time
+        "tools": [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in tools
+        ],
+    }
+
+
+def _recent(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The history with the oldest results left out, so that all of it stays within a length."""
+    shown: list[dict[str, Any]] = []
+    left = HISTORY_LENGTH
+    for step in reversed(list(history)):
+        left -= len(json.dumps(step["result"], ensure_ascii=False))
+        shown.append(step if left >= 0 else {**step, "result": {"left_out": True}})
+    return shown[::-1]
+
+
+def _note(search: _Search, view: View, data: Mapping[str, Any]) -> None:
+    """Keep what the model calls relevant."""
+    for snippet in data["relevant_snippets"]:
+        search.named[Place(snippet["doc_id"], snippet["start_line"], snippet["end_line"])] = None
+    known = {doc_id: None for doc_id in data["relevant_docs"] if doc_id in view}
+    search.docs.update(known)
+
+
+def _run(search: _Search, tools: Toolbox, calls: Iterable[Call], sources: Collection[str] | None) -> int:
+    """Run a round's calls; gives the number of places that they showed."""
+    hits: list[Place] = []
+    for call in calls:
+        result = tools.call(call["name"], call["arguments"])
+        if sources is not None:
+            result = _redacted(result, lambda source: source in sources)
+        search.history.append({"name": call["name"], "arguments": call["arguments"], "result": result})
+        hits += _places(result)
+    new = [place for place in hits if place not in search.matched]
+    search.matched.update(dict.fromkeys(new))
+    search.idle = 0 if new else search.idle + 1
+    return len(hits)
+
+
+def _places(result: Mapping[str, Any]) -> Iterator[Place]:
+    """The lines that a tool's result shows as found."""
+    for match in result.get("matches", ()):
+        yield Place(match["doc_id"], match["line"], match["line"])
+    for hit in result.get("hits", ()):
+        yield Place(hit["doc_id"], hit["start_line"], hit["end_line"])
+    if result.get("lines"):
+        yield Place(result["doc_id"], result["lines"][0]["line"], result["lines"][-1]["line"])
+
+
+def _redacted(value: Any, allowed: Callable[[str], bool]) -> Any:
+    """A tool's result without the text of entries whose source is not allowed."""
+    if isinstance(value, Mapping):
+        return {key: _redacted(item, allowed) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_redacted(item, allowed) for item in value]
+    if not isinstance(value, str):
+        return value
+    entries = ((line, parse_entry(line)) for line in value.split("\n"))
+    return "\n".join("" if entry and not allowed(entry.source) else line for line, entry in entries)
+
+
+def _materialised(
+    search: _Search, view: View, question: str, settings: ReaderSettings, budget: int, exhausted: bool
+) -> list[Retrieved]:
+    """What the model named; where a search that ran out named nothing, what its tools matched."""
+    items = blocks_around(view, search.named) + bodies(view, question, search.docs, budget)
+    if not items and exhausted:
+        items = searcher(view).order(question, blocks_around(view, search.matched))
+    return items[: settings.search_limit]
+
+
+def _short(call: Call) -> str:
+    """A call on one line, for the trace."""
+    arguments = ", ".join(f"{name}={str(value)[:60]!r}" for name, value in call["arguments"].items())
+    return f"{call['name'][:40]}({arguments})"
