@@ -149,18 +149,29 @@ def test_longmemeval_reads_sessions_as_time_passed(tmp_path: Path) -> None:
     ]
 
 
-def test_a_session_that_two_questions_share_keeps_its_keys(tmp_path: Path) -> None:
+def test_a_session_that_two_questions_share_keeps_its_ids(tmp_path: Path) -> None:
     turns = list(
         read_turns(save(tmp_path, "h.json", [LONGMEMEVAL, {**LONGMEMEVAL, "question_id": "q2"}])).turns
     )
     assert len(turns) == 6
-    assert len({turn.key for turn in turns}) == 3
+    assert len({turn.turn for turn in turns}) == 3
+
+
+def test_different_messages_under_one_id_are_both_kept(tmp_path: Path) -> None:
+    other = {
+        **LONGMEMEVAL,
+        "question_id": "q2",
+        "haystack_sessions": [[], [{"role": "user", "content": "else"}]],
+    }
+    turns = list(read_turns(save(tmp_path, "mix.jsonl", [LONGMEMEVAL, other])).turns)
+    assert [turn.text for turn in turns if turn.session == "sooner"] == ["first", "else"]
+    assert len({(turn.session, turn.turn) for turn in turns}) == 4
 
 
 def test_chatgpt_follows_the_branch_that_was_seen_last(tmp_path: Path) -> None:
     imported = read_turns(save(tmp_path, "conversations.json", [CHATGPT]))
     assert imported.format == "chatgpt"
-    assert [(t.text, t.role, t.session, t.key, t.time) for t in imported.turns] == [
+    assert [(t.text, t.role, t.session, t.turn, t.time) for t in imported.turns] == [
         ("Where to?", "user", "Trip to Porto 6f3a2c1b", "a", "2023-11-14T22:13:20Z"),
         ("Porto", "assistant", "Trip to Porto 6f3a2c1b", "c", "2023-11-14T22:13:20Z"),
     ]
@@ -247,8 +258,8 @@ def test_tool_calls_without_text_are_counted(tmp_path: Path) -> None:
 def test_bench_facts_are_one_turn_each(tmp_path: Path) -> None:
     assert [row[:4] for row in rows(save(tmp_path, "fc.json", [BENCH]), only="fc_6k")] == [
         ("Here is a list of facts:", "user", "fc_6k", None),
-        ("Ann lives in Rome.", "user", "fc_6k", "0"),
-        ("Ann lives in Oslo.", "user", "fc_6k", "1"),
+        ("Ann lives in Rome.", "user", "fc_6k", None),
+        ("Ann lives in Oslo.", "user", "fc_6k", None),
     ]
 
 

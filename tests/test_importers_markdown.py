@@ -59,7 +59,6 @@ def test_items_paragraphs_headings_and_code_are_turns() -> None:
         "Last words",
     ]
     assert [turn.time for turn in found] == [None] * 4 + ["2025-03-03"] * 5
-    assert [turn.turn for turn in found if turn.turn] == ["1", "2"]
     assert skipped == {"headers": 1}
 
 
@@ -82,9 +81,9 @@ def test_a_daily_note_is_dated_by_its_name(tmp_path: Path) -> None:
     assert (turn.time, turn.session) == ("2025-03-04", "2025-03-04")
 
 
-def test_numbers_that_begin_again_do_not_make_equal_ids() -> None:
-    found = list(turns("1. milk\n\n# Other\n1. milk\n", "list", Counter()))
-    assert [(turn.text, turn.turn) for turn in found] == [("milk", "1"), ("Other", None), ("milk", None)]
+def test_only_numbers_that_count_are_markers() -> None:
+    assert texts("0. a\n1. b\n1. c\n2) d\n\n1986. A good year\n") == ["a", "b", "c", "d", "1986. A good year"]
+    assert texts("1. milk\n\n# Other\n1. milk\n") == ["milk", "Other", "milk"]
 
 
 def test_an_open_fence_hides_nothing() -> None:

@@ -47,7 +47,6 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             time=iso(message.get("create_time")) or time,
             session=session,
             turn=as_name(message.get("id")),
-            key=as_name(message.get("id")),
         )
 
 

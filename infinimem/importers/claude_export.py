@@ -36,5 +36,4 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             time=iso(first(message, "created_at", "updated_at")) or time,
             session=session,
             turn=as_name(message.get("uuid")),
-            key=as_name(message.get("uuid")),
         )

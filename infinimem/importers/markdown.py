@@ -1,6 +1,6 @@
 """Markdown and plain text: a turn for each heading, list item (with what is nested in it) and paragraph.
 
-Text is kept as it stands, without the list marker; the number of a numbered item becomes its `turn` id.
+Text is kept as it stands, without the list marker ("1986. A good year" begins no list and keeps its year).
 A heading is a turn too, because "peanuts" means little without the "Allergies" above it; a date in a
 heading or in the file's name dates what stands below. Where paragraphs begin with `User:` and `Assistant:`
 the file is read as a transcript.
@@ -26,11 +26,10 @@ _MARK = re.compile(r"[*_]{0,2}([A-Za-z]+)(?:[*_]{0,2}:[*_]{0,2}|[*_]{2})\s*")
 
 @dataclass
 class _Block:
-    """Lines that make one turn. `level`: 1-6 for a heading, 0 otherwise; `number`: of a numbered item."""
+    """Lines that make one turn. `level`: 1-6 for a heading, 0 otherwise."""
 
     lines: list[str] = field(default_factory=list)
     level: int = 0
-    number: str | None = None
 
     @property
     def text(self) -> str:
@@ -48,7 +47,6 @@ def turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
     blocks = [block for block in _blocks(text, skipped) if block.text]
     is_transcript = {"user", "assistant"} <= {_mark(block)[0] for block in blocks}
     role, time, dated_at = "user", _date(stem), 0
-    numbers: set[str] = set()
     for block in blocks:
         words = block.text
         if block.level:
@@ -61,9 +59,7 @@ def turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
             role = marked or role
             words = words[after:]
         if words.strip():
-            number = block.number if block.number not in numbers else None
-            numbers.add(block.number or "")
-            yield Turn(text=words, role=role, time=time, session=stem, turn=number)
+            yield Turn(text=words, role=role, time=time, session=stem)
 
 
 def _date(text: str) -> str | None:
@@ -88,6 +84,7 @@ def _blocks(text: str, skipped: Skipped) -> Iterator[_Block]:
         skipped["headers"] += 1
     closers = _last_closers(lines)
     block, fence, blank = _Block(), "", False
+    number = 0  # of the last numbered item
     inside = 0  # column where the text of the open list item starts; 0 outside of lists
     while at < len(lines):
         line, at = lines[at], at + 1
@@ -101,6 +98,8 @@ def _blocks(text: str, skipped: Skipped) -> Iterator[_Block]:
         if opens and not any(last >= at and _ends(closer, opens) for closer, last in closers.items()):
             opens = ""  # a fence that nothing closes hides nothing
         heading, item, rule = _HEADING.fullmatch(line), _ITEM.fullmatch(line), _RULE.fullmatch(line)
+        if item and item[1] and int(item[1]) not in (0, 1, number, number + 1):
+            item = None
         if fence or (inside and indent >= inside):
             pass
         elif opens:
@@ -113,7 +112,8 @@ def _blocks(text: str, skipped: Skipped) -> Iterator[_Block]:
             if rule or heading or item is None:
                 block, inside, blank = _Block(), 0, False
                 continue
-            block, inside = _Block(number=item[1]), item.start(2) if item[2] else indent + 2
+            number = int(item[1] or number)
+            block, inside = _Block(), item.start(2) if item[2] else indent + 2
             line = item[2] or ""
         elif blank:
             yield block

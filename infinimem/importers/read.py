@@ -70,7 +70,7 @@ class Import:
 def read_turns(path: Path, format: str | None = None, only: str | None = None) -> Import:  # noqa: A002
     """Open a file and say what it is; its turns follow as they are asked for.
 
-    Every turn gets a key, so that bringing the same file in again (or the rest of one that was
+    Every turn has a key or an id, so that bringing the same file in again (or the rest of one that was
     interrupted) adds only what is new.
 
     Args:
@@ -155,32 +155,36 @@ def _chosen(parts: Iterator[_Part], path: Path, only: str | None, skipped: Skipp
 
 
 def _keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:
-    """Give every turn a key from what it is and where it stands, and leave out empty ones.
+    """Make every turn recognisable when it comes again, and leave out empty ones.
 
-    Of equal messages in one session that have no ids the second is another message than the first.
+    A turn with its source's own id is (the store goes by session and id); one without gets a key. Equal
+    messages of one session are told apart by their order, different ones under one id by a longer id.
     """
-    equal: Counter[bytes] = Counter()
+    times: Counter[bytes] = Counter()
+    words: dict[bytes, bytes] = {}
     count = 0
     for turn in turns:
         if not turn.text.strip():
             skipped["empty messages"] += 1
             continue
         count += 1
-        key = turn.key
-        if key is None:
-            said = [turn.session or "", turn.turn or "", turn.role, turn.speaker or "", turn.text]
-            digest = _digest("\0".join(said))
-            if turn.turn is None:
-                equal[digest] += 1
-                if equal[digest] > 1:
-                    digest = _digest(f"{digest.hex()} {equal[digest]}")
-            key = digest.hex()
-        yield replace(turn, key=key)
-    for reason in [reason for reason, times in skipped.items() if not times]:
+        said = _digest(turn.role, turn.speaker, turn.text)
+        if turn.turn is not None:
+            if words.setdefault(_digest(turn.session, turn.turn), said) != said:
+                turn = replace(turn, turn=f"{turn.turn}~{said.hex()}")
+        elif turn.key is None:
+            key = _digest(turn.session, said.hex())
+            times[key] += 1
+            if times[key] > 1:
+                key = _digest(key.hex(), str(times[key]))
+            turn = replace(turn, key=key.hex())
+        yield turn
+    for reason in [reason for reason, number in skipped.items() if not number]:
         del skipped[reason]
     if not count:
         raise ImportFormatError(f"{path.name} holds no message with text: there is nothing to import")
 
 
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+def _digest(*parts: str | None) -> bytes:
+    joined = "\0".join(part or "" for part in parts)
+    return blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=8).digest()
