@@ -1,4 +1,4 @@
-"""From evidence to an answer with citations; shared by all strategies, so that they are compared on what they find.
+"""From evidence to an answer with citations; shared by all strategies, which differ in what they find.
 
 It knows evidence and one language task, nothing of libraries or strategies.
 """
@@ -16,7 +16,9 @@ from infinimem.markdown.signature import one_line, parse_entry
 from infinimem.model import Citation, Retrieved
 
 QUOTED = 3
-"""Lines that are cited where a model cited none."""
+"""Lines that are cited where a model made up its citations."""
+LINE_LENGTH = 2000
+"""Characters of one line that are shown; a document pasted as one message must not fill the prompt."""
 NOTHING = "The memory holds nothing about it."
 UNREADABLE = "The model gave no usable answer ({failure}). The best line of the evidence: {line}"
 
@@ -45,8 +47,8 @@ def answer(
         budget: tokens of evidence that are shown.
 
     Returns:
-        The answer and its citations. A model that cites no line is given the best ones; for one that
-        answers nothing readable the best line is quoted, and that is said.
+        The answer and its citations. For a model that cites only lines that do not exist the best ones are
+        cited; for one that answers nothing readable the best line is quoted, and that is said.
 
     Raises:
         ModelUnavailable: the model does not answer.
@@ -61,7 +63,9 @@ def answer(
     known = {line.id: line.citation for line in lines}
     cited = (name.strip(" #[]<>") for name in reply.data["cites"])
     citations = tuple(known[name] for name in dict.fromkeys(cited) if name in known)
-    return reply.data["answer"].strip(), citations or best
+    if reply.data["cites"] and not citations:
+        citations = best
+    return reply.data["answer"].strip(), citations
 
 
 def _lines(items: Iterable[Retrieved]) -> Iterator[_Line]:
@@ -89,11 +93,12 @@ def _split(item: Retrieved) -> Iterator[_Line]:
             yield _Line(str(entry.seq), said, entry.time, entry.source, place)
         elif text.strip():
             place = Citation(item.doc_id, number, number, (), text.strip())
-            yield _Line(f"{item.doc_id}:{number}", text.strip(), None, "human", place)
+            yield _Line(f"{item.doc_id}:{number}", _said(None, text.strip()), None, "human", place)
 
 
 def _said(speaker: str | None, text: str) -> str:
-    return one_line(f"{speaker}: {text}" if speaker else text)
+    text = one_line(f"{speaker}: {text}" if speaker else text)
+    return text if len(text) <= LINE_LENGTH else f"{text[: LINE_LENGTH - 1]}…"
 
 
 def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 
 from infinimem.model import Retrieved
@@ -15,11 +15,11 @@ from infinimem.store.view import Scope, View
 
 
 class Searcher:
-    """Ranks what a snapshot holds. Indexes are built on first use and kept for the snapshot's life."""
+    """Ranks what a snapshot holds. Indexes are built on first use and kept with it."""
 
     def __init__(self, view: View) -> None:
-        self._view: View = weakref.proxy(view)  # the cache below must not keep its own key alive
-        self._pieces = Pieces(self._view)
+        self._view = view
+        self._pieces = Pieces(view)
         self._entries: dict[Scope, _Index] = {}
         self._blocks: dict[Scope, _Index] = {}
         self._of: dict[str, list[Retrieved]] = {}
@@ -104,12 +104,7 @@ class _Index:
         return [replace(item, score=score) for item, score in islice(allowed, max(limit, 0))]
 
 
-_searchers: weakref.WeakKeyDictionary[View, Searcher] = weakref.WeakKeyDictionary()
-
-
+@lru_cache(maxsize=2)
 def searcher(view: View) -> Searcher:
-    """The searcher of a snapshot, made once."""
-    found = _searchers.get(view)
-    if found is None:
-        found = _searchers[view] = Searcher(view)
-    return found
+    """The searcher of a snapshot, made once; those of older snapshots are let go."""
+    return Searcher(view)

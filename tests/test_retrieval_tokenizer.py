@@ -1,0 +1,76 @@
+"""The tokenizer: words, accents, scripts without spaces, numbers and dates."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infinimem.retrieval.tokenizer import STOP_WORDS, query_terms, tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Painted painting PAINTS", ["paint", "paint", "paint"]),
+        ("went to see children", ["go", "to", "see", "child"]),
+        ("Caroline's easels", ["carolin", "easel"]),
+        ("O'Brien\u2019s caf\u00e9, nai\u0308ve", ["obrien", "cafe", "naiv"]),
+        ("don't can't she'll", ["do", "can", "she"]),
+        ("read_lines", ["read", "line"]),
+        ("STRASSE Stra\u00dfe", ["strass", "strass"]),
+        ("\ufb01nance", ["financ"]),
+        ("", []),
+        ("!?\u2026 \U0001f600", []),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2023-05-08", ["2023-05-08", "2023", "5", "8"]),
+        ("8th May 2023", ["8", "may", "2023"]),
+        ("14:05", ["14:05", "14", "5"]),
+        ("1,200 apples", ["1200", "appl"]),
+        ("3.11.2", ["3.11.2", "3", "11", "2"]),
+        ("007", ["7"]),
+    ],
+)
+def test_numbers_and_dates_are_kept_whole_and_in_parts(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
+def test_scripts_without_spaces_become_pairs() -> None:
+    assert tokens("北京大学 x") == ["北", "京", "大", "学", "北京", "京大", "大学", "x"]
+    assert query_terms("北京大学") == ["北京", "京大", "大学"]
+    assert query_terms("水") == ["水"], "a query of one character is looked for as it is"
+    assert set(query_terms("喜欢咖啡")) & set(tokens("她喜欢咖啡吗")) == {"喜欢", "欢咖", "咖啡"}
+    assert "어서" not in query_terms("한국어 서울"), "a space ends a pair"
+
+
+def test_stop_words_leave_queries_but_not_the_index() -> None:
+    assert query_terms("Where did Ana move to?") == ["ana", "move"]
+    assert tokens("the cat") == ["the", "cat"]
+    assert "may" not in STOP_WORDS, "it is a month"
+
+
+def test_a_query_of_stop_words_alone_is_looked_for() -> None:
+    assert query_terms("who is the who") == ["who", "is", "the"]
+
+
+def test_query_terms_are_distinct_in_order() -> None:
+    assert query_terms("paint a painting, painted in 2022") == ["paint", "2022"]
+
+
+def test_encoded_data_is_not_stemmed() -> None:
+    blob = "QUJDREVGings" * 20
+    assert tokens(blob) == [blob.lower()]
+
+
+@given(st.text(max_size=60))
+def test_what_is_indexed_can_be_asked_for(text: str) -> None:
+    assert set(query_terms(text)) <= set(tokens(text))
+    assert tokens(text) == tokens(text.upper().lower()) or not text.isascii()
