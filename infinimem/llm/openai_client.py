@@ -1,0 +1,217 @@
+"""Models behind any OpenAI-compatible server: OpenAI, Ollama, vLLM, llama.cpp and others.
+
+Asks for JSON in the strictest way that the server takes and remembers which one that is. It knows
+nothing of retries (transport.py) or of how JSON is found in text (reading.py).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from infinimem.errors import ModelNotConfigured, ModelUnavailable
+from infinimem.llm import reading, template
+from infinimem.llm.base import Reply, Task
+from infinimem.llm.template import Prompt
+from infinimem.llm.transport import Endpoint, Refused
+from infinimem.model import Usage
+
+_OPENAI = "https://api.openai.com/v1"
+_NO_KEY = "none"
+"""Sent where a local server wants no key, but the openai package wants one."""
+_REASONING_ROOM = 8192
+"""Tokens on top of a task's limit for models that count their thinking as reply."""
+_TOO_LONG = re.compile(
+    r"context.?(?:length|size|window)|maximum context|prompt is too long|too many (?:input )?tokens|"
+    r"reduce the length",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a server wants to be asked; every refusal leads to the next weaker one."""
+
+    format: Literal["json_schema", "json_object", "text"] = "json_schema"
+    temperature: bool = True
+    limit: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
+
+    def after(self, refusal: str) -> Dialect | None:
+        """What to try after a refusal with this message; None if there is nothing left."""
+        if "max_completion_tokens" in refusal and self.limit == "max_tokens":
+            return replace(self, limit="max_completion_tokens")
+        if "temperature" in refusal and self.temperature:
+            return replace(self, temperature=False)
+        if self.format == "json_schema":
+            return replace(self, format="json_object")
+        if self.format == "json_object":
+            return replace(self, format="text")
+        return None
+
+    def options(self, task: Task) -> dict[str, Any]:
+        """The arguments of the request that depend on the server."""
+        options: dict[str, Any] = {"temperature": 0} if self.temperature else {}
+        if self.format == "json_schema":
+            schema = {"name": task.name, "strict": _strict(task.schema), "schema": task.schema}
+            options["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif self.format == "json_object":
+            options["response_format"] = {"type": "json_object"}
+        if self.limit == "max_tokens":
+            options["max_tokens"] = task.max_tokens
+        elif self.limit == "max_completion_tokens":
+            options["max_completion_tokens"] = task.max_tokens + _REASONING_ROOM
+        return options
+
+
+class OpenAIClient:
+    """A model behind the chat completions API.
+
+    Args:
+        model: name that the server knows.
+        base_url: of the API; default is $OPENAI_BASE_URL, then OpenAI itself.
+        api_key: default is $OPENAI_API_KEY; servers at a `base_url` may do without.
+        timeout: seconds for one try.
+        retries: further tries after a failure in transport.
+        sleep, jitter: see transport.Endpoint.
+
+    Raises:
+        ModelNotConfigured: no key where one is needed, or a `base_url` that is none.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        retries: int = 4,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.name = model
+        self.usage: dict[str, Usage] = {}
+        url = (base_url or os.environ.get("OPENAI_BASE_URL") or "").strip()
+        key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        _check(model, url, key)
+        secrets = tuple(secret for secret in (key, urlsplit(url).password) if secret)
+        self._key = key or _NO_KEY
+        self._endpoint = Endpoint(url or _OPENAI, secrets, model, timeout, retries, sleep, jitter)
+        self._dialect = Dialect()
+        self._client: Any = None
+
+    def __repr__(self) -> str:
+        return f"OpenAIClient({self.name!r} at {self._endpoint.host})"
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """Ask once; see `LLM.complete`."""
+        template.check(task.name, task.variables, variables)
+        prompt = template.render(task.name, variables)
+        try:
+            response = self._ask(task, prompt)
+        except Refused as refusal:
+            if _TOO_LONG.search(f"{refusal} {refusal.code}"):
+                return Reply(None, "TRUNCATED", "the prompt is too long for the model's context")
+            if "content" in refusal.code:  # content_filter, content_policy_violation
+                return Reply(None, "EMPTY", f"the server's content filter refused: {refusal}")
+            raise ModelUnavailable(f"{self._endpoint.host} refuses the request: {refusal}") from None
+        return self._reply(task, response)
+
+    def _ask(self, task: Task, prompt: Prompt) -> Any:
+        """Ask in the dialect that worked last, or in weaker ones until one is understood."""
+        dialect = self._dialect
+        messages = [
+            {"role": "system", "content": prompt.system},
+            {"role": "user", "content": prompt.user},
+        ]
+        while True:
+            send = partial(self._send, model=self.name, messages=messages, **dialect.options(task))
+            try:
+                response = self._endpoint.call(send)
+            except Refused as refusal:
+                weaker = _for_this_prompt(dialect, refusal) or dialect.after(str(refusal))
+                if weaker is None or _hopeless(refusal, dialect):
+                    raise
+                dialect = weaker
+                continue
+            if dialect.limit != "none":  # what one long prompt needed is no trait of the server
+                self._dialect = dialect
+            return response
+
+    def _reply(self, task: Task, response: Any) -> Reply:
+        choices = getattr(response, "choices", None)
+        if not choices:
+            raise ModelUnavailable(
+                f"{self._endpoint.host} answers, but not as an OpenAI-compatible server; check base_url "
+                "(it often ends in /v1)"
+            )
+        used = _usage(response)
+        self.usage[task.name] = self.usage.get(task.name, Usage()) + used
+        message = getattr(choices[0], "message", None)
+        content = getattr(message, "content", None)
+        text = content if isinstance(content, str) else ""
+        if getattr(choices[0], "finish_reason", None) == "length":
+            return Reply(None, "TRUNCATED", "the reply hit its token limit", text, used)
+        reply = reading.read(text, task.schema)
+        if reply.failure == "EMPTY" and getattr(message, "refusal", None):
+            reply = replace(reply, detail="the model refused to answer")
+        return replace(reply, usage=used)
+
+    def _send(self, **arguments: Any) -> Any:
+        # Importing the package takes a second or two: not before the first call.
+        if self._client is None:
+            import openai
+
+            self._client = openai.OpenAI(
+                api_key=self._key,
+                base_url=self._endpoint.base_url,
+                timeout=self._endpoint.timeout,
+                max_retries=0,
+            )
+        return self._client.chat.completions.create(**arguments)
+
+
+def _check(model: str, url: str, key: str) -> None:
+    if not model.strip():
+        raise ModelNotConfigured("the model's name is empty; set INFINIMEM_MODEL or use the model 'offline'")
+    if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        raise ModelNotConfigured("base_url is no address; write it like http://localhost:11434/v1")
+    if not url and not key:
+        raise ModelNotConfigured(
+            f"the model {model!r} needs a key; set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, "
+            "or use the model 'offline'"
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
+
+
+def _for_this_prompt(dialect: Dialect, refusal: Refused) -> Dialect | None:
+    """Some servers count the limit of the reply against the context: without one, what is left is used."""
+    if dialect.limit != "none" and _TOO_LONG.search(str(refusal)):
+        return replace(dialect, limit="none")
+    return None
+
+
+def _hopeless(refusal: Refused, dialect: Dialect) -> bool:
+    """Whether the prompt itself is refused, so that asking in another way changes nothing."""
+    return "content" in refusal.code or (dialect.limit == "none" and bool(_TOO_LONG.search(str(refusal))))
+
+
+def _strict(schema: Mapping[str, Any]) -> bool:
+    """Whether every object in a schema is closed, which strict mode demands."""
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        return False
+    children = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
+    return all(_strict(child) for child in children)
+
+
+def _usage(response: Any) -> Usage:
+    usage = getattr(response, "usage", None)
+    return Usage(1, getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0)
