@@ -1,0 +1,111 @@
+"""The root command: gathers the commands, and turns every error into one line and an exit code.
+
+0 done, 1 failed or findings, 2 usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+import warnings
+from typing import Any
+
+import click
+
+from infinimem.cli import care, demo, lookup, reading, writing
+from infinimem.cli.options import Group, Options
+from infinimem.cli.output import printable
+from infinimem.errors import InfinimemError, UsageError
+
+
+class _Failure(click.ClickException):
+    """One line on stderr."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+    def show(self, file: Any = None) -> None:
+        click.echo(printable(f"error: {self.format_message()}"), file=file, err=file is None)
+
+
+class _WrongCall(_Failure):
+    exit_code = 2
+
+
+class _Root(Group):
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.UsageError as error:
+            raise _one_line(error) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise _one_line(error) from error
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt:
+            ctx.exit(130)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # the reader of the pipe has gone; click leaves quietly
+            if ctx.ensure_object(Options).verbose:
+                traceback.print_exc()
+            raise _failure(error) from error
+
+
+def _one_line(error: click.UsageError) -> click.ClickException:
+    """Click's three lines about a wrong call as one; a call without any command still shows the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return error
+    command = error.ctx.command_path if error.ctx else "infinimem"
+    return _WrongCall(f"{error.format_message().rstrip('.')}; see: {command} --help")
+
+
+def _failure(error: Exception) -> _Failure:
+    if isinstance(error, InfinimemError):
+        return (_WrongCall if isinstance(error, UsageError) else _Failure)(str(error))
+    if isinstance(error, OSError) and error.strerror:
+        return _Failure(f"{error.filename or 'a file'}: {error.strerror}")
+    return _Failure(f"unexpected {type(error).__name__}: {error}; -v shows where, please report it")
+
+
+@click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="infinimem")
+def app() -> None:
+    """Long-term memory in a folder of Markdown that people can read, edit and diff.
+
+    The folder is --library, else $INFINIMEM_LIBRARY, else the nearest parent folder with an infinimem.toml,
+    else the default library of this user. A plain folder of notes can be read as it is.
+    """
+
+
+for command in (
+    writing.init,
+    demo.demo,
+    writing.add,
+    writing.import_,
+    writing.consolidate,
+    reading.ask,
+    reading.retrieve,
+    lookup.search,
+    lookup.grep,
+    lookup.ls,
+    lookup.read,
+    care.status,
+    care.doctor,
+):
+    app.add_command(command)
+
+
+def main() -> None:
+    """The entry point `infinimem`."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:  # a terminal in another encoding shows escapes and does not fail
+            reconfigure(errors="backslashreplace")
+    warnings.formatwarning = lambda message, *_: f"note: {message}\n"
+    app(prog_name="infinimem")

@@ -1,0 +1,110 @@
+"""The five tools as commands: search, grep (one document or all), ls, read. They show what an agent sees."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.errors import LibraryError, UsageError
+
+if TYPE_CHECKING:
+    from infinimem.tools import Result, Tool
+
+_scope = click.option(
+    "--scope",
+    type=click.Choice(["default", "archive", "evidence", "all"]),
+    default="default",
+    help="Live memory and notes, superseded lines, what was said, or all.",
+)
+
+
+@click.command(cls=Command)
+@click.argument("query")
+@click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="At most so many sections.")
+@_scope
+@pass_options
+def search(options: Options, query: str, limit: int, scope: str) -> None:
+    """The sections that answer a query best."""
+    tool = options.reading().tools.search
+    _show(options, tool, _run(tool, query=query, limit=limit, scope=scope))
+
+
+@click.command(cls=Command)
+@click.argument("pattern")
+@click.option("--doc", metavar="ID", help="In this document only.")
+@click.option(
+    "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines to show around each match."
+)
+@_scope
+@pass_options
+def grep(options: Options, pattern: str, doc: str | None, context: int, scope: str) -> None:
+    """Lines in which a regular expression (RE2, any case) occurs."""
+    tools = options.reading().tools
+    if doc:
+        found = _run(tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
+    else:
+        found = _run(tools.grep, pattern=pattern, context_lines=context, scope=scope)
+    _show(options, tools.grep, found)
+
+
+@click.command(cls=Command)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="How many documents to pass over.")
+@click.option("--limit", type=click.IntRange(1, 20), default=20, help="At most so many documents.")
+@_scope
+@pass_options
+def ls(options: Options, offset: int, limit: int, scope: str) -> None:
+    """The documents, with their summaries."""
+    tool = options.reading().tools.list_docs
+    found = _run(tool, offset=offset, limit=limit, scope=scope)
+    rows = [(doc["id"], doc["tokens"], doc["archived"] or "", doc["summary"]) for doc in found["docs"]]
+
+    def show() -> None:
+        options.out.table(("id", "tokens", "archived", "summary"), rows)
+        options.out.say(f"{len(rows)} of {found['total']} documents")
+
+    options.out.result(found, show)
+
+
+@click.command(cls=Command)
+@click.argument("doc_id", metavar="ID")
+@click.argument("lines", metavar="[START:END]", required=False)
+@pass_options
+def read(options: Options, doc_id: str, lines: str | None) -> None:
+    """Lines of a document, at most 100 at a time; they count from 1, the header included."""
+    start, end = _range(lines)
+    tool = options.reading().tools.read_lines
+    _show(options, tool, _run(tool, doc_id=doc_id, start=start, end=end))
+
+
+def _range(text: str | None) -> tuple[int | None, int | None]:
+    """ "12:40", "12:", ":40", or "12" for that line alone."""
+    match = re.fullmatch(r"(\d{0,9})(:?)(\d{0,9})", text or ":")
+    if match is None or (text and not (match[1] or match[3])):
+        raise UsageError(f"lines {text!r}: write START:END, for example 12:40")
+    start, end = (int(found) if found else None for found in (match[1], match[3] if match[2] else match[1]))
+    if start == 0 or end == 0 or (start and end and end < start):
+        raise UsageError(f"lines {text!r}: lines count from 1, and START comes before END")
+    return start, end
+
+
+def _run(tool: Tool, **arguments: object) -> Result:
+    found = tool(**arguments)
+    if "error" in found:
+        raise LibraryError(found["error"])
+    return found
+
+
+def _show(options: Options, tool: Tool, found: Result) -> None:
+    """A result as the tool itself writes it for a model; its last line is a total, which is talk."""
+
+    def show() -> None:
+        *lines, total = tool.rows(found)
+        for line in lines:
+            options.out.line(line)
+        for note in (total, *found.get("notes", ())):
+            options.out.say(note)
+
+    options.out.result(found, show)

@@ -1,0 +1,118 @@
+"""The global options, and what they come to: which library, which model, how to print.
+
+They are accepted before and after the command's name, so each command carries them too.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from infinimem.cli.locate import Place, locate
+from infinimem.cli.output import Output
+from infinimem.errors import LibraryError
+
+if TYPE_CHECKING:
+    from infinimem.memory import Memory
+
+OFFLINE = "offline"
+
+
+@dataclass
+class Options:
+    """What the command line said; one for the whole invocation."""
+
+    library: str | None = None
+    model: str | None = None
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+    @property
+    def out(self) -> Output:
+        return Output(as_json=self.json, quiet=self.quiet)
+
+    def place(self) -> Place:
+        return locate(self.library, os.environ, Path.cwd())
+
+    def reading(self) -> Memory:
+        """The library, for a command that calls no model: a missing key or endpoint cannot hinder it."""
+        return self._open(create=False, model=OFFLINE)
+
+    def asking(self) -> Memory:
+        """The library with its model."""
+        return self._with_model(create=False)
+
+    def writing(self) -> Memory:
+        """The library with its model; the default library is made if it is not there."""
+        return self._with_model(create=self.place().is_default)
+
+    def _with_model(self, create: bool) -> Memory:
+        memory = self._open(create, self.model)
+        named = self.model or memory.library.settings.llm.model or os.environ.get("INFINIMEM_MODEL")
+        if memory.llm.name == OFFLINE and not named:
+            self.out.say("offline: no model is configured, rules do the work (set OPENAI_API_KEY or --model)")
+        return memory
+
+    def _open(self, create: bool, model: str | None) -> Memory:
+        from infinimem.memory import open_memory
+
+        place = self.place()
+        if place.is_default and not create and not place.path.is_dir():
+            raise LibraryError(
+                f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
+            )
+        return open_memory(place.path, model=model, create=create)
+
+
+def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+    options = context.find_root().ensure_object(Options)
+    if value:
+        setattr(options, str(option.name), value)
+    if options.quiet and options.verbose:
+        raise click.UsageError("-q and -v exclude each other; choose one")
+
+
+def _globals() -> list[click.Option]:
+    keep: dict[str, Any] = {"expose_value": False, "callback": _remember}
+    return [
+        click.Option(["--library"], metavar="DIR", help="The memory folder.", **keep),
+        click.Option(["--model"], metavar="NAME", help="The model, or `offline`.", **keep),
+        click.Option(["--json"], is_flag=True, help="One JSON object on stdout.", **keep),
+        click.Option(["-q", "--quiet"], is_flag=True, help="No talk on stderr.", **keep),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Tracebacks, and what it cost.", **keep),
+    ]
+
+
+class Command(click.Command):
+    """A command that takes the global options too, listed apart in its help."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._globals = _globals()
+        self.params += self._globals
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = [p for p in self.get_params(ctx) if isinstance(p, click.Option) and p not in self._globals]
+        for title, params in (("Options", own), ("Global options", self._globals)):
+            rows = [row for param in params if (row := param.get_help_record(ctx)) is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class Group(click.Group):
+    """The root: its options are the global ones."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += _globals()
+
+
+pass_options = click.make_pass_decorator(Options, ensure=True)

@@ -1,0 +1,160 @@
+"""What a command prints: tables for people at a terminal, plain lines in a pipe, one JSON object with --json.
+
+Data goes to stdout, talk to stderr. Knows nothing of libraries; rich is imported when a terminal asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock, Timer
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+Step = Callable[[int, int], None]
+"""Told how much is done and how much there is."""
+
+PATIENCE = 1.0
+"""Seconds before a progress bar shows."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where and how to print.
+
+    Args:
+        as_json: one JSON object, nothing else on stdout, and no talk.
+        quiet: no talk.
+    """
+
+    as_json: bool = False
+    quiet: bool = False
+
+    @property
+    def for_people(self) -> bool:
+        """Whether a person reads stdout on a terminal."""
+        return not self.as_json and sys.stdout.isatty()
+
+    @property
+    def talks(self) -> bool:
+        return not (self.as_json or self.quiet)
+
+    def result(self, data: Mapping[str, Any], show: Callable[[], None]) -> None:
+        """Print a result: `data` as JSON, or what `show` prints."""
+        if self.as_json:
+            click.echo(printable(json.dumps(data, ensure_ascii=False)))
+        else:
+            show()
+
+    def line(self, text: str = "", style: str | None = None) -> None:
+        """A line, or several; `style` colours it on a terminal."""
+        if self.for_people:
+            _console().print(_safe(text), style=style, markup=False, highlight=False, soft_wrap=True)
+        else:
+            click.echo(printable(text))
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """A table for people, tab-separated lines in a pipe. The last column takes what room there is."""
+        if not self.for_people:
+            for row in rows:
+                click.echo(printable("\t".join(" ".join(str(cell).split()) for cell in row)))
+            return
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for number, column in enumerate(columns, 1):
+            table.add_column(column, overflow="fold", no_wrap=number < len(columns))
+        for row in rows:
+            table.add_row(*(Text(_safe(str(cell))) for cell in row))
+        _console().print(table)
+
+    def diff(self, text: str) -> None:
+        """A unified diff, coloured on a terminal."""
+        for line in text.splitlines():
+            self.line(line, _DIFF_STYLES.get(line[:1]))
+
+    def say(self, text: str) -> None:
+        """Talk: one line on stderr."""
+        if self.talks:
+            click.echo(printable(_safe(text) if sys.stderr.isatty() else text), err=True)
+
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Step]:
+        """A bar on stderr, once the work has taken over a second and a person watches."""
+        bar = _Bar(label)
+        if self.talks and sys.stderr.isatty():
+            bar.wait()
+        try:
+            yield bar.step
+        finally:
+            bar.end()
+
+
+class _Bar:
+    """A progress bar that appears late: most commands are over before one could be read."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._lock = Lock()
+        self._timer = Timer(PATIENCE, self._show)
+        self._timer.daemon = True
+        self._bar: Progress | None = None
+        self._state = (0, 0)
+        self._over = False
+
+    def wait(self) -> None:
+        self._timer.start()
+
+    def step(self, done: int, total: int) -> None:
+        with self._lock:
+            self._state = (done, total)
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], completed=done, total=total or None)
+
+    def end(self) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+            if self._bar is not None:
+                self._bar.stop()
+
+    def _show(self) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with self._lock:
+            if self._over:
+                return
+            done, total = self._state
+            self._bar = Progress(*columns, console=_console(sys.stderr), transient=True)
+            self._bar.add_task(self._label, completed=done, total=total or None)
+            self._bar.start()
+
+
+def _console(stream: IO[str] | None = None) -> Console:
+    from rich.console import Console
+
+    return Console(file=stream or sys.stdout)
+
+
+def _safe(text: str) -> str:
+    """Text that cannot move a terminal's cursor or change its colours: controls become visible."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def printable(text: str) -> str:
+    """Text that any UTF-8 stream takes: bytes of damaged files become visible escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

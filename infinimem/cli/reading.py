@@ -1,0 +1,62 @@
+"""Commands that answer from the memory: ask, retrieve."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.show import answer_json, place, show_answer
+from infinimem.errors import UsageError
+from infinimem.model import SOURCES
+
+_sources = click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    type=click.Choice(SOURCES),
+    help="Only lines of this source; repeatable.",
+)
+
+
+@click.command(cls=Command)
+@click.argument("question")
+@click.option(
+    "--reader", type=click.Choice(["agent", "hybrid", "bm25", "summary"]), help="How evidence is collected."
+)
+@_sources
+@pass_options
+def ask(options: Options, question: str, reader: str | None, sources: tuple[str, ...]) -> None:
+    """Answer a question, with the lines that the answer stands on."""
+    out, memory = options.out, options.asking()
+    with out.progress("Reading"):
+        answer = memory.ask(question, reader, sources or None)
+
+    def show() -> None:
+        show_answer(out, answer)
+        if options.verbose:
+            usage = answer.usage
+            out.say(
+                f"{memory.llm.name}: {usage.calls} calls, {usage.tokens_in} tokens in, {usage.tokens_out} out"
+            )
+
+    out.result(answer_json(answer), show)
+
+
+@click.command(cls=Command)
+@click.argument("question")
+@click.option("--budget", type=click.IntRange(min=1), metavar="TOKENS", help="Tokens of evidence at most.")
+@_sources
+@pass_options
+def retrieve(options: Options, question: str, budget: int | None, sources: tuple[str, ...]) -> None:
+    """Ranked evidence for a question; no model is called."""
+    if not question.strip():
+        raise UsageError("the question is empty; ask something")
+    out = options.out
+    evidence = options.reading().retrieve(question, budget, sources or None)
+    rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
+    out.result(
+        {"items": [asdict(item) for item in evidence.items]},
+        lambda: out.table(("score", "where", "line"), rows),
+    )

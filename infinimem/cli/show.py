@@ -1,0 +1,71 @@
+"""Receipts, diffs, answers and evidence: as JSON objects and for reading."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from infinimem.cli.output import Output
+from infinimem.model import Answer, Citation, Receipt
+
+
+def receipt_json(receipt: Receipt | None) -> dict[str, Any] | None:
+    return None if receipt is None else {"id": receipt.id, **asdict(receipt)}
+
+
+def show_receipt(out: Output, receipt: Receipt) -> None:
+    """A line of totals, then how many lines went where and why."""
+    spent = receipt.usage.tokens_in + receipt.usage.tokens_out
+    cost = f"{receipt.usage.calls} calls, {spent} tokens, {receipt.seconds:.1f} s, {receipt.model}"
+    out.line(f"{receipt.id}: {len(receipt.rows)} lines, {len(receipt.files)} files ({cost})", "bold")
+    places = Counter(
+        (row.now.rsplit(":", 1)[0] if ":" in row.now else row.now, row.why) for row in receipt.rows
+    )
+    rows = [(times, why, place) for (place, why), times in sorted(places.items())]
+    out.table(("lines", "why", "where they are now"), rows)
+    for note in receipt.notes:
+        out.say(f"note: {note}")
+
+
+def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
+    """Unified diff of documents, by id; (bytes before, bytes after) each."""
+    parts: list[str] = []
+    for doc_id, (before, after) in sorted(changes.items()):
+        old, new = (data.decode("utf-8", "backslashreplace").split("\n") for data in (before, after))
+        name = f"{doc_id}.md"
+        parts += difflib.unified_diff(old, new, name if before else "/dev/null", name, lineterm="", n=1)
+    return "\n".join(parts)
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    return {
+        "answer": answer.text,
+        "citations": [asdict(citation) for citation in answer.citations],
+        "trace": [dict(step) for step in answer.trace],
+        "usage": asdict(answer.usage),
+    }
+
+
+def show_answer(out: Output, answer: Answer) -> None:
+    out.line(answer.text)
+    if answer.citations:
+        out.line()
+        show_citations(out, answer.citations)
+
+
+def show_citations(out: Output, citations: Iterable[Citation]) -> None:
+    rows = ((place(item), _seqs(item.seqs), item.text) for item in citations)
+    out.table(("where", "seq", "line"), rows)
+
+
+def place(item: Any) -> str:
+    """ "topics/food:12-14" of anything with a document and lines."""
+    lines = f"{item.start_line}" if item.start_line == item.end_line else f"{item.start_line}-{item.end_line}"
+    return f"{item.doc_id}:{lines}"
+
+
+def _seqs(seqs: Iterable[int]) -> str:
+    return ",".join(map(str, seqs))

@@ -1,0 +1,178 @@
+"""Commands that write: init, add, import, consolidate."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from infinimem.cli.options import OFFLINE, Command, Options, pass_options
+from infinimem.cli.show import diff, receipt_json, show_receipt
+from infinimem.errors import UsageError
+from infinimem.model import Receipt, Turn
+
+if TYPE_CHECKING:
+    from infinimem.memory import Memory
+
+MAX_STDIN = 64 * 2**20
+"""Bytes of one turn; more is a file to import."""
+
+
+@click.command(cls=Command)
+@click.argument("directory", metavar="[DIR]", required=False)
+@pass_options
+def init(options: Options, directory: str | None) -> None:
+    """Make a folder a library: settings, folders, .gitignore. No note is touched.
+
+    DIR, else --library, else the current folder; made if it is missing.
+    """
+    from infinimem.memory import open_memory
+
+    path = Path.cwd() / Path(directory or options.library or ".").expanduser()
+    library = str(open_memory(path, model=OFFLINE, create=True).library.root)
+    options.out.result({"library": library}, lambda: options.out.line(library))
+
+
+@click.command(cls=Command)
+@click.argument("text", metavar="TEXT|-")
+@click.option(
+    "--role", type=click.Choice(["user", "assistant", "tool", "system"]), default="user", help="Who said it."
+)
+@click.option("--speaker", help="Name of who said it.")
+@click.option("--session", help="Name of the conversation.")
+@click.option("--time", help="When it was said, ISO 8601.")
+@click.option("--key", help="Idempotency key: the same key is recorded once.")
+@pass_options
+def add(options: Options, /, text: str, **about: Any) -> None:
+    """Record one message and keep what is worth keeping in it. `-` reads it from standard input."""
+    turn = Turn(text=_stdin() if text == "-" else text, **about)
+    if not turn.text.strip():
+        raise UsageError("the text is empty; say what is to be remembered")
+    memory, out = options.writing(), options.out
+    before = _Before(memory)
+    with out.progress("Reading"):
+        entries = memory.observe([turn])
+    evidence, receipt = before.evidence(), before.receipt()
+    seqs = [place.entry.seq for place in entries]
+
+    def show() -> None:
+        for place in entries:
+            out.line(f"{place.entry.seq}\t{place.entry.text}")
+        if not evidence:
+            out.say("it was recorded before, nothing was added")
+        elif not entries:
+            out.say(f"recorded as evidence {evidence[0]}; nothing in it to keep beyond that")
+        if receipt:
+            show_receipt(out, receipt)
+
+    out.result({"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}, show)
+
+
+def _stdin() -> str:
+    data = sys.stdin.buffer.read(MAX_STDIN + 1)
+    if len(data) > MAX_STDIN:
+        raise UsageError(f"over {MAX_STDIN >> 20} MB on standard input; save it to a file and import that")
+    try:
+        return data.decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError("standard input is not UTF-8 text; convert it first, or import a file") from error
+
+
+class _Before:
+    """A library before a write, to tell what the write added."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._seq = memory.view.max_seq
+        self._receipt = max((receipt.number for receipt in memory.receipts()), default=0)
+
+    def evidence(self) -> list[int]:
+        """Seqs of the evidence that is new."""
+        return sorted(
+            place.entry.seq for place in self._memory.view.entries("evidence") if place.entry.seq > self._seq
+        )
+
+    def receipt(self) -> Receipt | None:
+        """The last receipt, if it is new."""
+        new = [receipt for receipt in self._memory.receipts() if receipt.number > self._receipt]
+        return new[-1] if new else None
+
+
+@click.command("import", cls=Command)
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--format", "format_", metavar="NAME", help="The format, instead of recognising it.")
+@click.option("--only", metavar="NAME", help="One conversation of several, by id or title.")
+@pass_options
+def import_(options: Options, path: Path, format_: str | None, only: str | None) -> None:
+    """Bring in conversations from a file, recognised by content.
+
+    Chat JSON or JSONL, OpenAI messages, ChatGPT and Claude exports (also zipped), LoCoMo, LongMemEval,
+    MemoryAgentBench, Markdown and text. Importing a file again adds only what is new.
+    """
+    from infinimem.importers import read_turns
+
+    out = options.out
+    found = read_turns(path, format_, only)
+    # Read to its end before anything is recorded: a file that is damaged further down leaves no half.
+    turns = list(found.turns)
+    memory = options.writing()
+    before = _Before(memory)
+    with out.progress(f"Importing {path.name}") as step:
+        entries = memory.observe(turns, step)
+    recorded = len(before.evidence())
+    skipped = dict(sorted(found.skipped.items()))
+    counts = {
+        "format": found.format,
+        "sessions": len({turn.session for turn in turns}),
+        "turns": len(turns),
+        "recorded": recorded,
+        "entries": len(entries),
+        "skipped": sum(skipped.values()),
+        "skipped_why": skipped,
+        "receipt": receipt_json(before.receipt()),
+    }
+
+    def show() -> None:
+        out.line(
+            f"{found.format}: {counts['sessions']} sessions, {len(turns)} turns, {len(entries)} entries"
+            + (f", {len(turns) - recorded} turns were there before" if recorded < len(turns) else "")
+        )
+        for why, times in skipped.items():
+            out.say(f"skipped: {times} {why}")
+
+    out.result(counts, show)
+
+
+@click.command(cls=Command)
+@click.option("--dry-run", is_flag=True, help="Show the plan as a diff; write nothing.")
+@click.option("--estimate", is_flag=True, help="Say how many tokens it would take, roughly; write nothing.")
+@click.option(
+    "--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop asking the model after N tokens."
+)
+@pass_options
+def consolidate(options: Options, dry_run: bool, estimate: bool, max_tokens: int | None) -> None:
+    """Sort the buffer into topic documents now, due or not."""
+    if dry_run and estimate:
+        raise UsageError("--dry-run and --estimate exclude each other; choose one")
+    out, memory = options.out, options.writing()
+    if estimate:
+        size = memory.estimate()
+        out.result({"receipt": None, "estimate": size}, lambda: out.line(f"{size} tokens"))
+        return
+    if dry_run:
+        with out.progress("Planning"):
+            text = diff(memory.preview())
+        out.result({"receipt": None, "diff": text}, lambda: out.diff(text))
+        return
+    with out.progress("Consolidating"):
+        receipt = memory.consolidate(max_tokens)
+
+    def show() -> None:
+        if receipt is None:
+            out.say("the buffer is empty, there was nothing to do")
+        else:
+            show_receipt(out, receipt)
+
+    out.result({"receipt": receipt_json(receipt)}, show)
