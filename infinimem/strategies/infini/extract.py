@@ -188,9 +188,9 @@ def _as_said(said: Sequence[Said]) -> list[NewEntry]:
 
 def _problems(data: Data, turns: Mapping[int, Said]) -> list[Reason]:
     """What keeps a reply from accounting for every turn."""
-    named = [name for item in data["entries"] for name in item["from"]]
-    cited = [str(seq) for seq in dict.fromkeys(seqs_of(named, turns))]
-    unknown = [name for name in named if not seqs_of([name], turns)]
+    named = [(name, item["text"].strip()) for item in data["entries"] for name in item["from"]]
+    cited = dict.fromkeys(str(seq) for name, text in named if text for seq in seqs_of([name], turns))
+    unknown = [name for name, _ in named if not seqs_of([name], turns)]
     _, reasons = once([cited, dict.fromkeys(data["empty"]), unknown], turns)
     if any(not item["text"].strip() for item in data["entries"]):
         reasons.append(Reason("EMPTY_TEXT"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from infinimem import tokens
+from infinimem.errors import UsageError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Reason
 from infinimem.retrieval.packing import pack
@@ -23,8 +24,11 @@ from infinimem.strategies.infini.apply import apply, compose
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
+from infinimem.strategies.infini.read_agentic import read_agentic
+from infinimem.strategies.infini.read_hybrid import read_bm25, read_hybrid, read_summary
 from infinimem.strategies.infini.rewrite import rewrite, unsorted
 from infinimem.strategies.infini.topics import Slugs, sections
+from infinimem.tools import Toolbox
 
 
 class Infini:
@@ -104,8 +108,25 @@ class Infini:
     def read(
         self, view: View, question: str, reader: str, budget: int, sources: Collection[str] | None = None
     ) -> Evidence:
-        """Evidence for an answer, by a reader of that name."""
-        raise NotImplementedError
+        """Evidence for an answer.
+
+        Args:
+            reader: "agent", "hybrid", "bm25" or "summary".
+
+        Raises:
+            UsageError: there is no such reader.
+            ModelUnavailable: the model does not answer.
+        """
+        settings = self.settings.reader
+        if reader == "agent":
+            return read_agentic(self.llm, Toolbox(lambda: view), view, question, settings, budget, sources)
+        if reader == "hybrid":
+            return read_hybrid(self.llm, view, question, settings, budget, sources)
+        if reader == "summary":
+            return read_summary(self.llm, view, question, settings, budget, sources)
+        if reader == "bm25":
+            return read_bm25(view, question, settings, budget, sources)
+        raise UsageError(f"no reader is called {reader!r}; choose agent, hybrid, bm25 or summary")
 
     def check(self, view: View) -> list[Finding]:
         """Documents that should have been split and could not be."""

@@ -12,8 +12,9 @@ from infinimem import law, tokens
 from infinimem.retrieval import tokenizer
 
 _SPACE = re.compile(r"[^\S\n]+")
-_ENDS = ".!?…。！？:;\"'”’)»"
-_BREAK = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
+_ENDS = ".!?…:;\"'”’)»"
+_FULL_STOPS = "。！？"  # no space follows them
+_BREAK = re.compile(rf"(?<=[.!?…])\s+|(?<=[{_FULL_STOPS}])|\n+")
 
 
 def unsupported(text: str, origins: Sequence[str]) -> list[str]:
@@ -37,8 +38,8 @@ def verbatim(text: str, origin: str) -> bool:
     while start >= 0:
         end = start + len(said)
         before, after = told[:start], told[end:]
-        opens = not before or before[-1] == "\n" or (before[-1] == " " and before[-2:-1] in _ENDS)
-        closes = not after or after[0] == "\n" or (said[-1] in _ENDS and after[0] == " ")
+        opens = before[-1:] in ("", "\n", *_FULL_STOPS) or (before[-1] == " " and before[-2:-1] in _ENDS)
+        closes = after[:1] in ("", "\n") or said[-1] in _FULL_STOPS or (said[-1] in _ENDS and after[0] == " ")
         if opens and closes:
             return True
         start = flat.find(said, start + 1)
