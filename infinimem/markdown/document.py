@@ -60,7 +60,7 @@ class Document:
     def summary(self) -> str:
         """The header's summary on one line; "" where there is none."""
         summary = self.header.values.get("summary", "")
-        return one_line(summary) if isinstance(summary, str) else ""
+        return one_line(clean_text(summary)) if isinstance(summary, str) else ""
 
     @property
     def body(self) -> str:
@@ -88,8 +88,11 @@ class Document:
 
     @property
     def has_prose(self) -> bool:
-        """Whether the body holds anything but headings, entries, list items at column 0 and blank lines."""
-        return bool(self._scan.prose or self._scan.malformed)
+        """Whether it holds anything but headings, entries, list items at column 0 and blank lines.
+
+        A malformed line counts, and so does a header that does not parse.
+        """
+        return bool(self._scan.prose or self._scan.malformed or self.header.problem)
 
     def text_line(self, number: int) -> str:
         """Line `number` (from 1) for showing: no line end, undecodable bytes as U+FFFD.
@@ -166,7 +169,8 @@ class Document:
         """
         eol = self.newline[:-1]
         new = [part + eol for line in lines for part in line.split("\n")]
-        title = (heading_title("# " + one_line(clean_text(heading))) or (1, ""))[1]
+        heading = one_line(clean_text(heading))
+        title = (heading_title("# " + heading) or (1, ""))[1]
         at = len(self.lines)
         if title:
             sections = [h for h in self.headings if h.title.casefold() == title.casefold()]
@@ -177,7 +181,7 @@ class Document:
                 if at in self._scan.prose:
                     new.insert(0, eol)
             else:
-                new.insert(0, f"# {title}{eol}")
+                new.insert(0, f"# {heading}{eol}")
                 if at > self._start and self._bare[-1].strip():
                     new.insert(0, eol)
         head = list(self.lines[:at])
@@ -204,12 +208,12 @@ class Document:
         Raises:
             ValueError: there is no list item there, or `entry_line` is no entry.
         """
-        line = self._bare[number - 1]
+        line = self.lines[number - 1]
         start = text_start(line) or item_start(line)
         if not start or parse_entry(entry_line) is None:
             raise ValueError(f"{self.id}:{number} cannot be signed")
         lines = list(self.lines)
-        lines[number - 1] = entry_line[: text_start(entry_line)].rstrip(" ") + " " + lines[number - 1][start:]
+        lines[number - 1] = entry_line[: text_start(entry_line)].rstrip(" ") + " " + line[start:]
         return self._with(lines, self.final_newline)
 
     def _emptied(self, gone: Set[int]) -> set[int]:
@@ -229,11 +233,11 @@ class Document:
             if lost and not holds:
                 last = below[-1][1] if below else len(self.lines) + 1
                 empty.update(range(heading.line, last))
-                if last >= tail:  # nothing stands after it, so the blank lines before it go too
+                if last >= tail:  # nothing stands after it, so the blank line before it goes too
                     tail = heading.line
-                    while tail - 1 > self._start and not self._bare[tail - 2].strip():
+                    if tail - 1 > self._start and not self._bare[tail - 2].strip():
                         tail -= 1
-                    empty.update(range(tail, heading.line))
+                        empty.add(tail)
             else:
                 holds = True
             below.append((heading.level, heading.line, holds, lost))

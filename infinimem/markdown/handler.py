@@ -46,7 +46,7 @@ class StringsHandler(BaseHandler):
         root: list[Any] = []
         stack: list[tuple[Any, list[str]]] = [(root, [])]  # a container, and the key that waits for its value
         for count, event in enumerate(yaml.parse(fm, Loader=_Loader)):
-            if count > MAX_EVENTS or len(stack) > MAX_DEPTH:
+            if count > MAX_EVENTS or len(stack) > MAX_DEPTH + 1:
                 raise RefusedError("it is nested too deeply or holds too many values")
             if isinstance(event, yaml.DocumentStartEvent) and (root or event.version or event.tags):
                 raise RefusedError("it holds a second YAML document or a directive")
@@ -76,7 +76,9 @@ class StringsHandler(BaseHandler):
                 container[value] = ""
                 waiting.append(value)
                 if container is root[0] and event.start_mark:
-                    self.keys.append((value, event.start_mark.line + 1, event.start_mark.column))
+                    # Not the mark's own line: YAML breaks lines at more than "\n".
+                    at = event.start_mark.index
+                    self.keys.append((value, fm.count("\n", 0, at) + 1, at - fm.rfind("\n", 0, at) - 1))
             if not isinstance(event, yaml.ScalarEvent):
                 stack.append((value, []))
         return root[0] if root else {}

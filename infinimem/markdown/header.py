@@ -20,8 +20,11 @@ Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
 
 _PLAIN = re.compile(r"[^\W_](?:[\w ./()+;%&'-]|:(?=\w))*+\Z")
 _PLAIN_BLOCK = re.compile(r"[^\W_](?:[\w ./()+;%&',-]|:(?=\w))*+\Z")
-_TYPED = re.compile(r"(?:true|false|yes|no|on|off|null|y|n|0[xo][\da-f_]+|[\d_.+-]+(?:e[\d+-]+)?)\Z", re.I)
-"""Words that other YAML readers take for something else than a string."""
+_TYPED = re.compile(
+    r"(?:true|false|yes|no|on|off|null|0[xo][\da-f_]+|\d[\d_]*(?:\.[\d_]*)?(?:e[+-]?\d+)?|\d+(?::\d+)+)\Z",
+    re.I,
+)
+"""What other YAML readers take for a boolean, a number or nothing. A date may stay a date."""
 _ESCAPE = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
 )
@@ -100,12 +103,15 @@ def edit_header(
     for key in sorted(changes.keys() & spans.keys(), key=lambda key: spans[key], reverse=True):
         first, last = spans[key]
         head[first:last] = written.get(key, [])
-    after = _load(head, len(head))[0]
+    try:
+        after = _load(head, len(head))[0]
+    except ValueError as refused:
+        raise ValueError(f"the header cannot take these values of {sorted(changes)}: {refused}") from None
     if header_end(head) != len(head) or any(
         (key in after) != (changes[key] is not None) if key in changes else after.get(key) != before.get(key)
         for key in {*before, *after, *changes}
     ):
-        raise ValueError(f"these header values are not YAML of one key each: {sorted(changes)}")
+        raise ValueError(f"the header cannot take these values of {sorted(changes)}: other keys would change")
     return [*head, *lines[end:]]
 
 

@@ -66,7 +66,9 @@ def heading_title(line: str) -> tuple[int, str] | None:
 def item_start(line: str) -> int:
     """Where the text of the list item at column 0 begins in `line`; 0 if it is none."""
     match = _ITEM.match(line)
-    return 0 if match is None or _RULE.match(line) else match.end()
+    if match is None or (line[match.end()] == line[0] and _RULE.match(line)):
+        return 0
+    return match.end()
 
 
 def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
@@ -86,86 +88,78 @@ def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
     prose: list[int] = []
     levels: list[tuple[int, str]] = []
     path: tuple[str, ...] = ()
-    origins = 0
-    at = start
-    while at < len(lines):
-        line, number = lines[at], at + 1
-        at += 1
-        if at - 1 in fences:
-            prose.extend(range(number, fences[at - 1] + 1))
-            at = fences[at - 1]
+    marks = "#" if continued else "# "  # an indented line may be a continuation, so it is no heading there
+    origins = done = 0
+    for number, line in enumerate(lines[start:], start + 1):
+        if number <= done or not line or line.isspace():
             continue
-        if not line or line.isspace():
-            continue
-        if line[0] in "-*+":
-            if looks_signed(line):
-                end = _end_of_entry(lines, at) if continued else at
-                entry = parse_entry("\n".join(lines[at - 1 : end])) if origins < MAX_ORIGINS else None
-                if entry is None:
-                    malformed.append(number)
-                else:
+        if number in fences:
+            done = fences[number]
+            prose.extend(range(number, done + 1))
+        elif line[0] in "-*+":
+            if line.startswith("- <") and origins < MAX_ORIGINS:
+                done = _end_of_entry(lines, number) if continued else number
+                entry = parse_entry("\n".join(lines[number - 1 : done]) if done > number else line)
+                if entry is not None:
                     origins += len(entry.origin)
-                    entries.append(Located(entry, doc_id, number, end, path))
-                    at = end
-                continue
-            if text_at := item_start(line):
+                    entries.append(Located(entry, doc_id, number, done, path))
+                    continue
+                done = number
+            if "<" in line and looks_signed(line):
+                malformed.append(number)
+            elif text_at := item_start(line):
                 unsigned.append(Item(number, sound(line[text_at:])))
-                continue
-            if line.rstrip(" \t") in ("-", "*", "+"):
-                continue  # an empty item: nothing to sign, nothing to lose
-        elif line[0] in "# " and (heading := heading_title(line)):
-            level, title = heading
-            while levels and levels[-1][0] >= level:
+            elif line.rstrip(" \t") not in ("-", "*", "+"):  # an empty item: nothing to sign, nothing to lose
+                prose.append(number)
+        elif line[0] in marks and (heading := heading_title(line)):
+            while levels and levels[-1][0] >= heading[0]:
                 levels.pop()
             levels.append(heading)
-            path = tuple(name for _, name in levels)
-            headings.append(Heading(number, level, title))
-            continue
-        prose.append(number)
+            path = tuple([title for _, title in levels])
+            headings.append(Heading(number, *heading))
+        else:
+            prose.append(number)
     return Scan(tuple(entries), tuple(unsigned), tuple(malformed), tuple(headings), tuple(prose))
 
 
-def _end_of_entry(lines: Sequence[str], at: int) -> int:
-    """Index after the last continuation; blank lines count when an indented line follows."""
-    end = at
-    while at < len(lines):
-        if lines[at].startswith("  "):
-            end = at + 1
-        elif lines[at] and not lines[at].isspace():
+def _end_of_entry(lines: Sequence[str], number: int) -> int:
+    """The last continuation line of the entry at `number`; blank lines count when an indented one follows."""
+    for after in range(number + 1, len(lines) + 1):
+        line = lines[after - 1]
+        if line.startswith("  "):
+            number = after
+        elif line and not line.isspace():
             break
-        at += 1
-    return end
+    return number
 
 
 def _fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
-    """Closed fences: index of the opening line to the index after the closing one.
+    """Closed fences: number of the opening line to number of the closing one.
 
     A fence that nothing closes is no fence, so a stray ``` cannot hide what follows.
     """
-    marks: list[tuple[int, str, str]] = []
-    for at in range(start, len(lines)):
-        line = lines[at]
-        if "```" not in line and "~~~" not in line:
-            continue
-        if (match := _FENCE.match(line)) and (indented or line[0] != " "):
-            marks.append((at, match[1], match[2]))
+    marks = [
+        (number, match[1], match[2])
+        for number, line in enumerate(lines[start:], start + 1)
+        if ("```" in line or "~~~" in line) and (match := _FENCE.match(line)) and (indented or line[0] != " ")
+    ]
     # The longest closing run at or after each mark, so that an opening which nothing closes costs one look.
-    longest: list[dict[str, int]] = [{"`": 0, "~": 0}]
+    longest = [{"`": 0, "~": 0}]
     for _, run, info in reversed(marks):
         best = longest[-1]
-        if not info.strip() and len(run) > best[run[0]]:
+        if len(run) > best[run[0]] and not info.strip():
             best = {**best, run[0]: len(run)}
         longest.append(best)
     longest.reverse()
     fences: dict[int, int] = {}
     i = 0
     while i < len(marks):
-        at, run, info = marks[i]
+        number, run, info = marks[i]
         i += 1
-        if (run[0] == "`" and "`" in info) or longest[i][run[0]] < len(run):
+        if longest[i][run[0]] < len(run) or (run[0] == "`" and "`" in info):
             continue
-        while not (marks[i][1][0] == run[0] and len(marks[i][1]) >= len(run) and not marks[i][2].strip()):
+        while not (marks[i][1].startswith(run) and not marks[i][2].strip()):
             i += 1
-        fences[at] = marks[i][0] + 1
+        fences[number] = marks[i][0]
         i += 1
     return fences

@@ -50,8 +50,8 @@ def partitions(
     starts: list[int] | None = None
     for path, first, last in _blocks(document):
         text = _text(document, first, last)
-        # No token is shorter than a byte, and no character longer than four.
-        if len(text) * 4 <= limit or count(text) <= limit:
+        # No token is shorter than a byte, so most blocks need no counting.
+        if len(text.encode()) <= limit or count(text) <= limit:
             found.append(Partition(path, first, last, text))
             continue
         if starts is None:
@@ -86,7 +86,7 @@ def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
             while first < last and _blank(document, first):
                 first += 1
             if first <= last:
-                yield document.path_at(here.line) if here else (), first, last
+                yield document.path_at(here.line if here else first), first, last
             first = bound.line if bound else 0
         here = bound
 

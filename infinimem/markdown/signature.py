@@ -59,17 +59,18 @@ def parse_entry(line: str) -> Entry | None:
         if any(more and not more.isspace() and not more.startswith("  ") for more in rest):
             return None
         text = "\n".join([first, *(more[2:] for more in rest)])
-    fields: dict[str, str] = {}
-    for key, value in _FIELD.findall(match[1]):
-        if key in fields:
-            return None
-        fields[key] = _ESCAPED.sub(r"\1", value[1:-1]) if value[0] == '"' else value
+    pairs: list[tuple[str, str]] = _FIELD.findall(match[1])
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        return None
+    if '"' in match[1]:
+        fields = {k: _ESCAPED.sub(r"\1", v[1:-1]) if v[0] == '"' else v for k, v in pairs}
     seq, source = fields.pop("seq", ""), fields.pop("source", "user")
     if _SEQ.match(seq) is None or source not in SOURCES:
         return None
     time = fields.pop("time", None) or None
     try:
-        origin = parse_seqs(fields.pop("origin", ""))
+        origin = parse_seqs(fields.pop("origin")) if "origin" in fields else ()
     except ValueError:
         return None
     return Entry(int(seq), text, line, time, source, origin, fields)
@@ -135,6 +136,8 @@ def parse_seqs(text: str) -> tuple[int, ...]:
     Raises:
         ValueError: not a list of seqs, or more than MAX_SEQS of them.
     """
+    if _SEQ.match(text):
+        return (int(text),)
     seqs: list[int] = []
     for part in text.split("+") if text else ():
         span = _SPAN.match(part)
