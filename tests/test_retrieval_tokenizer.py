@@ -74,3 +74,8 @@ def test_encoded_data_is_not_stemmed() -> None:
 def test_what_is_indexed_can_be_asked_for(text: str) -> None:
     assert set(query_terms(text)) <= set(tokens(text))
     assert tokens(text) == tokens(text.upper().lower()) or not text.isascii()
+
+
+@given(st.text(alphabet="aB3'-.:,_ n\tt/", max_size=30))
+def test_ascii_text_is_read_like_any_other(text: str) -> None:
+    assert [*tokens(text), "北"] == tokens(f"{text} 北")

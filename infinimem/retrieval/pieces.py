@@ -159,11 +159,15 @@ class Pieces:
 
     def wholes(self, pieces: Sequence[Piece]) -> dict[Hashable, Sequence[str]]:
         """The terms of every session or document that these pieces belong to."""
-        keys = sorted({str(piece.bags.whole) for piece in pieces})
-        return {
-            key: self.origins.session(key) if key.startswith(EVIDENCE) else self.document_terms(key)
-            for key in keys
-        }
+        found: dict[Hashable, Sequence[str]] = {}
+        parts: dict[Hashable, list[str]] = {}
+        for piece in pieces:
+            key = piece.bags.whole
+            if isinstance(key, str) and key.startswith(EVIDENCE):
+                found[key] = found.get(key) or self.origins.session(key)
+            else:
+                parts.setdefault(key, []).extend(piece.bags.own)
+        return {**found, **parts}
 
     def document_terms(self, doc_id: str) -> tuple[str, ...]:
         """All terms of a document: its name, its summary and its body without signatures."""

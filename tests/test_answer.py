@@ -1,0 +1,112 @@
+"""From evidence to an answer: what the model is shown, and where its citations lead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from in_memory import LISBON, view_of
+
+from infinimem.answer import NOTHING, answer
+from infinimem.errors import ModelUnavailable
+from infinimem.llm.base import Reply
+from infinimem.model import Citation, Retrieved
+from infinimem.retrieval.searcher import searcher
+from infinimem.testing import GarbageLLM, ScriptedLLM
+
+VIEW = view_of(LISBON)
+BLOCK, *_ = searcher(VIEW).blocks("Lisbon trams")
+ENTRY, *_ = searcher(VIEW).entries("sister")
+NOTE, *_ = searcher(VIEW).blocks("violin")
+
+
+def ask(reply: Any, *items: Retrieved, budget: int = 4096) -> tuple[str, tuple[Citation, ...], ScriptedLLM]:
+    llm = ScriptedLLM({"answer": [reply]})
+    text, citations = answer(llm, "Where does Ana live?", items, "2024-01-01", budget)
+    return text, citations, llm
+
+
+def test_evidence_is_shown_as_lines_of_documents() -> None:
+    *_, llm = ask({"answer": "x", "cites": []}, BLOCK, ENTRY, NOTE)
+    variables = llm.calls[0].variables
+    assert (variables["question"], variables["now"]) == ("Where does Ana live?", "2024-01-01")
+    home, todo = variables["evidence"]
+    assert (home["doc_id"], todo["doc_id"]) == ("topics/home", "notes/todo")
+    assert home["lines"] == [
+        {"id": "topics/home:5", "time": None, "source": "human", "text": "# Moves"},
+        {"id": "13", "time": "2023-05-08", "source": "user", "text": "Ana: I moved to Lisbon last month."},
+        {"id": "14", "time": "2023-05-08", "source": "AI", "text": "Lisbon has trams."},
+        {
+            "id": "12",
+            "time": "2023-05-08",
+            "source": "user",
+            "text": "Ana: I gave it away yesterday, to my sister.",
+        },
+    ]
+    assert [line["id"] for line in todo["lines"]] == ["notes/todo:1", "notes/todo:3", "notes/todo:4"]
+
+
+def test_citations_lead_to_document_lines_and_seqs() -> None:
+    text, citations, _ = ask(
+        {"answer": " Lisbon. ", "cites": ["13", "notes/todo:3", "13", "[12]"]}, BLOCK, ENTRY, NOTE
+    )
+    assert text == "Lisbon."
+    assert citations == (
+        Citation("topics/home", 7, 7, (13,), "I moved to Lisbon last month."),
+        Citation("notes/todo", 3, 3, (), "- buy a violin"),
+        Citation("topics/home", 12, 12, (12,), "I gave it away yesterday, to my sister."),
+    )
+
+
+def test_made_up_citations_are_replaced_by_the_best_lines() -> None:
+    _, citations, _ = ask({"answer": "Lisbon", "cites": ["99", "../x:1"]}, ENTRY, BLOCK)
+    assert [citation.seqs for citation in citations] == [(12,), (), (13,)]
+
+
+def test_an_answer_that_cites_nothing_stays_so() -> None:
+    assert ask({"answer": "The memory holds nothing about it.", "cites": []}, BLOCK)[1] == ()
+
+
+@pytest.mark.parametrize(
+    "reply", ["no JSON", "", Reply(None, "TRUNCATED"), {"answer": "  ", "cites": ["13"]}, {"cites": []}]
+)
+def test_an_unusable_reply_is_said_and_the_best_line_quoted(reply: Any) -> None:
+    text, citations, _ = ask(reply, ENTRY, BLOCK)
+    assert text.startswith("The model gave no usable answer (")
+    assert text.endswith("Ana: I gave it away yesterday, to my sister.")
+    assert [citation.seqs for citation in citations] == [(12,)]
+
+
+def test_without_evidence_no_model_is_asked() -> None:
+    llm = ScriptedLLM({})
+    assert answer(llm, "q", [], "2024-01-01", 4096) == (NOTHING, ())
+    assert llm.calls == []
+
+
+def test_evidence_is_cut_to_the_budget_but_never_to_nothing() -> None:
+    *_, llm = ask({"answer": "x", "cites": []}, BLOCK, NOTE, budget=12)
+    lines = [line["id"] for doc in llm.calls[0].variables["evidence"] for line in doc["lines"]]
+    assert lines == ["topics/home:5", "13"]
+    *_, llm = ask({"answer": "x", "cites": []}, NOTE, budget=0)
+    assert len(llm.calls[0].variables["evidence"][0]["lines"]) == 1
+    long = Retrieved("CURRENT", 1, 1, "x" * 10**6, 1.0, (5,), (5,))
+    *_, llm = ask({"answer": "x", "cites": []}, long, budget=10)
+    assert len(llm.calls[0].variables["evidence"][0]["lines"][0]["text"]) == 2000
+
+
+def test_a_message_of_several_lines_is_one_line_of_evidence() -> None:
+    item = Retrieved("evidence/s", 4, 6, "first\n- <b> second\nthird", 1.0, (7,), (7,), speaker="Ana")
+    _, citations, llm = ask({"answer": "x", "cites": ["7"]}, item)
+    assert llm.calls[0].variables["evidence"][0]["lines"][0]["text"] == "Ana: first - <b> second third"
+    assert (citations[0].start_line, citations[0].end_line) == (4, 6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_garbage_cites_only_what_is_there(seed: int) -> None:
+    _, citations = answer(GarbageLLM(seed), "q", [BLOCK, ENTRY, NOTE], "2024-01-01", 4096)
+    assert all(citation.doc_id in VIEW for citation in citations)
+
+
+def test_a_dead_endpoint_is_said() -> None:
+    with pytest.raises(ModelUnavailable):
+        ask(ModelUnavailable("no answer"), BLOCK)

@@ -1,0 +1,227 @@
+"""The agentic reader: its rounds, its stops, and what it makes of whatever a model names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from in_memory import LISBON, view_of
+from infinimem.tools import Toolbox
+
+from infinimem.errors import ModelUnavailable
+from infinimem.llm.base import Reply
+from infinimem.model import Evidence
+from infinimem.settings import ReaderSettings
+from infinimem.store.view import View
+from infinimem.strategies.infini.read_agentic import read_agentic
+from infinimem.testing import GarbageLLM, ScriptedLLM
+
+SETTINGS = ReaderSettings(min_tokens=0)
+QUIET = view_of(LISBON | {"CURRENT": ""})
+"""The library with an empty buffer."""
+
+
+def step(
+    *calls: tuple[str, dict[str, Any]],
+    done: bool = False,
+    snippets: tuple[tuple[str, int, int], ...] = (),
+    docs: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    return {
+        "done": done,
+        "tool_calls": [{"name": name, "arguments": arguments} for name, arguments in calls],
+        "relevant_snippets": [{"doc_id": d, "start_line": a, "end_line": b} for d, a, b in snippets],
+        "relevant_docs": list(docs),
+    }
+
+
+def search(query: str) -> tuple[str, dict[str, Any]]:
+    return "search", {"query": query}
+
+
+def read(llm: Any, view: View = QUIET, settings: ReaderSettings = SETTINGS, **options: Any) -> Evidence:
+    tools = Toolbox(lambda: view)
+    return read_agentic(
+        llm, tools, view, "Where did Ana move?", settings, options.pop("budget", 4096), **options
+    )
+
+
+def places(evidence: Evidence) -> list[tuple[str, int, int]]:
+    return [(item.doc_id, item.start_line, item.end_line) for item in evidence.items]
+
+
+def test_a_named_line_grows_to_its_heading_block() -> None:
+    llm = ScriptedLLM({"step": [step(search("Lisbon")), step(done=True, snippets=(("topics/home", 7, 7),))]})
+    evidence = read(llm)
+    assert places(evidence) == [("topics/home", 5, 8)]
+    assert evidence.items[0].seqs == (13, 14)
+    assert evidence.trace == (
+        {"round": 1, "calls": ["search(query='Lisbon')"], "hits": 1},
+        {"round": 2, "calls": [], "hits": 0},
+        {"stop": "done", "blocks": 1, "fallback": 0},
+    )
+
+
+def test_the_model_is_told_catalog_tools_history_and_rounds() -> None:
+    llm = ScriptedLLM({"step": [step(search("Lisbon"), ("grep", {"pattern": "Ana"})), step(done=True)]})
+    read(llm)
+    first, second = (call.variables for call in llm.calls)
+    assert {row["id"] for row in first["catalog"]} == {"CURRENT", "notes/todo", "topics/home"}
+    assert {"id": "topics/home", "summary": "where Ana lives"} in first["catalog"]
+    assert (first["doc_count"], first["now"], first["history"]) == ("3", "2023-07-01T10:01:00", [])
+    assert [tool["name"] for tool in first["tools"]][:2] == ["grep", "grep_doc"]
+    assert (first["rounds_left"], second["rounds_left"]) == (6, 5)
+    assert [done["name"] for done in second["history"]] == ["search", "grep"]
+    assert second["history"][0]["result"]["hits"][0]["doc_id"] == "topics/home"
+
+
+def test_a_reply_that_cannot_be_read_costs_a_round() -> None:
+    replies = ["no JSON", Reply(None, "TRUNCATED"), step(done=True, snippets=(("home", 10, 10),))]
+    evidence = read(ScriptedLLM({"step": replies}))
+    assert places(evidence) == [("topics/home", 10, 12)]
+    assert [row.get("failure") for row in evidence.trace[:2]] == ["JSON_PARSE_FAIL", "TRUNCATED"]
+
+
+def test_a_model_that_never_answers_well_is_asked_seven_times_and_search_takes_over() -> None:
+    llm = ScriptedLLM({"step": lambda variables: "nonsense"})
+    evidence = read(llm)
+    assert len(llm.calls) == 7
+    assert evidence.trace[-1]["stop"] == "rounds"
+    assert evidence.trace[-1]["fallback"] > 0
+    assert places(evidence)[0] == ("topics/home", 5, 8)
+
+
+def test_exhausted_rounds_give_what_the_tools_matched() -> None:
+    queries = iter(["Lisbon", "sister", "violin"])
+    llm = ScriptedLLM({"step": lambda variables: step(search(next(queries)))})
+    evidence = read(llm, settings=replace(SETTINGS, max_iterations=3))
+    assert evidence.trace[-1]["stop"] == "rounds"
+    assert evidence.trace[-1]["fallback"] == 0
+    assert places(evidence)[0] == ("topics/home", 5, 8), "the best of the union comes first"
+    assert {item.doc_id for item in evidence.items} == {"topics/home", "notes/todo"}
+
+
+def test_two_rounds_with_nothing_new_end_the_search() -> None:
+    llm = ScriptedLLM({"step": lambda variables: step(search("Lisbon"))})
+    evidence = read(llm)
+    assert len(llm.calls) == 3, "one that finds, two that find the same"
+    assert evidence.trace[-1]["stop"] == "nothing new"
+
+
+def test_no_calls_and_not_done_ends_too() -> None:
+    evidence = read(ScriptedLLM({"step": [step(snippets=(("topics/home", 12, 12),))]}))
+    assert evidence.trace[-1]["stop"] == "no calls"
+    assert places(evidence) == [("topics/home", 10, 12)]
+
+
+def test_enough_named_evidence_ends_the_search() -> None:
+    llm = ScriptedLLM({"step": lambda variables: step(search("x"), snippets=(("topics/home", 7, 7),))})
+    evidence = read(llm, budget=20)
+    assert len(llm.calls) == 1
+    assert evidence.trace[-1]["stop"] == "budget"
+
+
+def test_whole_documents_come_as_one_piece() -> None:
+    evidence = read(ScriptedLLM({"step": [step(done=True, docs=("topics/home", "topics/no-such"))]}))
+    assert places(evidence) == [("topics/home", 5, 12)]
+
+
+def test_a_document_too_large_for_the_budget_gives_its_best_blocks() -> None:
+    evidence = read(ScriptedLLM({"step": [step(done=True, docs=("topics/home",))]}), budget=90)
+    assert places(evidence) == [("topics/home", 5, 8)]
+
+
+@pytest.mark.parametrize(
+    "snippets",
+    [
+        (("nope", 1, 2),),
+        (("topics/home", 10**9, -5),),
+        (("topics/home", 2, 3),),
+        (("", 0, 0),),
+        (("\x00/..", 1, 1),),
+    ],
+)
+def test_places_that_a_model_made_up_do_no_harm(snippets: tuple[tuple[str, int, int], ...]) -> None:
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=snippets)]}))
+    assert evidence.items, "search finds what the model did not"
+    assert all(1 <= item.start_line <= item.end_line <= 12 for item in evidence.items)
+
+
+def test_a_place_outside_every_block_comes_with_a_margin() -> None:
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=(("topics/home", 1, 2),))]}))
+    assert places(evidence) == [("topics/home", 5, 12)], "header lines are no evidence"
+
+
+def test_the_fallback_fills_up_what_is_small() -> None:
+    done = [step(done=True, snippets=(("notes/todo", 1, 1),))]
+    evidence = read(ScriptedLLM({"step": done}), settings=ReaderSettings(fallback_small=1))
+    assert places(evidence) == [("notes/todo", 1, 4), ("topics/home", 5, 8)]
+    assert evidence.trace[-1] == {"stop": "done", "blocks": 1, "fallback": 1}
+
+
+def test_recent_entries_of_the_buffer_are_added_once() -> None:
+    view = view_of(LISBON)
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=(("topics/home", 7, 7),))]}), view)
+    assert places(evidence) == [("topics/home", 5, 8), ("CURRENT", 6, 6)]
+    evidence = read(ScriptedLLM({"step": [step(done=True, docs=("CURRENT",))]}), view)
+    assert [item.doc_id for item in evidence.items] == ["CURRENT"]
+
+
+def test_the_archive_is_read_when_the_model_asks_for_it() -> None:
+    call = ("grep", {"pattern": "Porto", "scope": "archive"})
+    llm = ScriptedLLM({"step": [step(call), step(done=True, snippets=(("archive/home", 5, 5),))]})
+    assert read(llm).items[0].seqs == (11,)
+
+
+def test_a_call_that_fails_is_told_and_costs_nothing_else() -> None:
+    calls = step(("read_lines", {"doc_id": "nope"}), ("rm", {"rf": "/"}), ("grep", {"pattern": 7}))
+    llm = ScriptedLLM({"step": [calls, step(done=True)]})
+    read(llm)
+    results = [done["result"] for done in llm.calls[1].variables["history"]]
+    assert "error" in results[0]
+    assert "there is no tool" in results[1]["error"]
+    assert "matches" in results[2]
+
+
+def test_left_out_sources_are_neither_shown_to_the_model_nor_in_the_evidence() -> None:
+    calls = step(search("Lisbon trams"), ("grep", {"pattern": "tram"}), ("read_lines", {"doc_id": "home"}))
+    llm = ScriptedLLM({"step": [calls, step(done=True, docs=("topics/home",))]})
+    evidence = read(llm, sources=("user", "human"))
+    assert [item.seqs for item in evidence.items] == [(13,), (12,)]
+    assert "trams" not in str([done["result"] for done in llm.calls[1].variables["history"]])
+
+
+def test_old_results_leave_the_history_when_it_grows_too_long() -> None:
+    view = view_of({f"n{at}": ("word " * 90 + "\n") * 200 for at in range(9)})
+    at = iter(range(9))
+
+    def next_step(variables: Mapping[str, Any]) -> dict[str, Any]:
+        return step(("read_lines", {"doc_id": f"n{next(at)}"}))
+
+    llm = ScriptedLLM({"step": next_step})
+    read(llm, view)
+    last = llm.calls[-1].variables["history"]
+    assert last[0]["result"] == {"left_out": True}
+    assert "lines" in last[-1]["result"]
+    assert len(str(last)) < 60_000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_garbage_of_the_right_shape_still_gives_evidence_within_the_budget(seed: int) -> None:
+    from infinimem import tokens
+
+    evidence = read(GarbageLLM(seed), view_of(LISBON), budget=200)
+    assert evidence.items
+    assert sum(tokens.count(item.text) for item in evidence.items) <= 200
+
+
+def test_a_dead_endpoint_is_said() -> None:
+    with pytest.raises(ModelUnavailable):
+        read(ScriptedLLM({"step": [ModelUnavailable("no answer")]}))
+
+
+def test_an_empty_library() -> None:
+    evidence = read(ScriptedLLM({"step": [step(search("x")), step(done=True)]}), view_of({}))
+    assert evidence.items == ()
