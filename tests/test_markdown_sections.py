@@ -62,7 +62,7 @@ def test_lines_count_from_the_top_of_the_file() -> None:
     [
         (
             "# A\none two\nthree\n\nfour five\n\nsix\n\n7 8\n",
-            ["# A\none two\nthree", "four five\n\nsix\n\n7 8"],
+            ["# A\none two\nthree\n\nfour five", "six\n\n7 8"],
         ),
         (
             "one two three four five six seven eight nine\n\nten",
