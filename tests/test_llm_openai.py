@@ -42,7 +42,7 @@ class Patient:
 
     def __init__(self, url: str, **more: Any) -> None:
         self.waits: list[float] = []
-        arguments = {"api_key": KEY, "timeout": 5.0, "retries": 4} | more
+        arguments: dict[str, Any] = {"api_key": KEY, "timeout": 5.0, "retries": 4} | more
         self.client = OpenAIClient("m", url, sleep=self.waits.append, jitter=lambda: 1.0, **arguments)
 
     def ask(self) -> Reply:

@@ -7,9 +7,11 @@ from typing import Any
 
 from infinimem.llm import template
 from infinimem.llm.base import Reply, Task
+from infinimem.llm.offline.answer import answer
 from infinimem.llm.offline.extract import extract
 from infinimem.llm.offline.filing import merge, plan, select
 from infinimem.llm.offline.layout import layout, layout_free
+from infinimem.llm.offline.step import step
 from infinimem.llm.offline.topics import rewrite
 from infinimem.model import Usage
 
@@ -23,6 +25,8 @@ RULES: Mapping[str, Rule] = {
     "layout_free": layout_free,
     "merge": merge,
     "select": select,
+    "step": step,
+    "answer": answer,
 }
 
 

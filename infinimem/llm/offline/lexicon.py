@@ -129,18 +129,26 @@ def dull() -> frozenset[str]:
 def content_words(text: str) -> list[Word]:
     """The words that say what a text is about, in its order. Numbers are none of them."""
     words = []
-    last = ""
-    for match in _WORD.finditer(text):
+    before = ""
+    matches = [*_WORD.finditer(text)]
+    for match, following in zip(matches, [*matches[1:], None], strict=True):
         surface = match.group()
-        before, last = last, fold(surface)
         parts = [term for term in tokens(surface) if term not in dull() and _telling(term)]
-        if not parts:
-            continue
-        term = "-".join(parts) if "-" in surface else parts[0]
-        inside = not _SENTENCE_START.search(text, max(0, match.start() - 8), match.start())
-        named = surface[0].isupper() and inside
-        words.append(Word(term, _bare(surface), match.start(), named, _nounish(before)))
+        if parts:
+            term = "-".join(parts) if "-" in surface else parts[0]
+            named = surface[0].isupper() and (_is_inside(text, match.start()) or _leads(match, following))
+            words.append(Word(term, _bare(surface), match.start(), named, _nounish(before)))
+        before = fold(surface)
     return words
+
+
+def _is_inside(text: str, start: int) -> bool:
+    return not _SENTENCE_START.search(text, max(0, start - 8), start)
+
+
+def _leads(match: re.Match[str], following: re.Match[str] | None) -> bool:
+    """Whether a second capitalised word follows at once: "Andy Warhol died"."""
+    return following is not None and following.start() == match.end() + 1 and following.group()[0].isupper()
 
 
 def _nounish(before: str) -> float:

@@ -57,14 +57,19 @@ class Corpus:
         needed = 2 if len(members) > 2 else 1
         common = _EVERYWHERE * len(self.texts) if len(members) < len(self.texts) / 2 else math.inf
         scores: dict[tuple[str, ...], float] = {
-            (term,): count * self.idf(term) ** 1.5 * surfaces.nounish(term)
-            for term, count in inside.items()
-            if count >= needed and self.spread[term] <= max(common, 2)
-        }
-        scores |= {
-            pair: 2 * count * max(self.idf(term) for term in pair) ** 1.5 * surfaces.nounish(pair[-1])
+            pair: 2 * count * max(self.idf(term) * surfaces.nounish(term) for term in pair) ** 1.5
             for pair, count in pairs.items()
             if count >= needed and all(self.spread[term] <= max(common, 2) for term in pair)
+        }
+        tied = Counter[str]()
+        for pair, count in pairs.items():
+            if pair in scores:
+                tied.update(dict.fromkeys(pair, count))
+        scores |= {
+            (term,): count * self.idf(term) ** 1.5 * surfaces.nounish(term)
+            for term, count in inside.items()
+            # A word that mostly stands in a pair is no phrase of its own ("guinea" of "guinea pig").
+            if count >= needed and self.spread[term] <= max(common, 2) and tied[term] < 0.6 * count
         }
         if not scores:
             scores = {(term,): count * self.idf(term) for term, count in inside.items()}

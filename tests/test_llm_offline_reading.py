@@ -1,0 +1,245 @@
+"""The offline rules for reading: the search agent's rounds and the quoting answerer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infinimem.llm import tasks
+from infinimem.llm.base import Task
+from infinimem.llm.offline import OfflineClient
+from infinimem.llm.offline.answer import NOTHING, QUOTED
+from infinimem.llm.reading import read
+from infinimem.retrieval.tokenizer import query_terms
+from infinimem.retrieval.tokenizer import tokens as terms_of
+
+
+def run(task: Task, **variables: Any) -> Mapping[str, Any]:
+    reply = OfflineClient().complete(task, variables)
+    assert reply.data is not None
+    assert read(json.dumps(reply.data), task.schema).data == reply.data  # fits the schema
+    return reply.data
+
+
+def evidence(*texts: str, times: Sequence[str] = ()) -> list[dict[str, Any]]:
+    lines = [
+        {"id": str(n), "time": times[n - 1] if times else None, "source": "user", "text": text}
+        for n, text in enumerate(texts, 1)
+    ]
+    return [{"doc_id": "topics/a", "lines": lines}]
+
+
+def answer(question: str, lines: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """The quoted lines and their ids; no lines where it is said that there is nothing."""
+    data = run(tasks.ANSWER, question=question, evidence=list(lines), now="2024-01-01")
+    if data["answer"] == NOTHING:
+        return [], list(data["cites"])
+    first, *quoted = data["answer"].split("\n")
+    assert first == QUOTED
+    return [line.removeprefix("- ") for line in quoted], list(data["cites"])
+
+
+# ── answering ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_closest_line_is_quoted_with_its_date_and_cited() -> None:
+    lines = evidence(
+        "Ann: Bob, what did you paint?",
+        "Bob: I painted a lake.",
+        "Bob: Tea is nice.",
+        times=["2023-05-08"] * 3,
+    )
+    quoted, cites = answer("What did Bob paint?", lines)
+    assert quoted[0] == "Bob: I painted a lake. (2023-05-08)" and cites[0] == "2"
+    assert "Bob: Tea is nice. (2023-05-08)" not in quoted
+
+
+def test_nothing_found_is_said_and_nothing_is_cited() -> None:
+    assert answer("Who won the chess match?", evidence("Bob: I painted a lake.")) == ([], [])
+    assert answer("Who won the chess match?", []) == ([], [])
+
+
+def test_a_name_alone_is_no_answer() -> None:
+    assert answer("Which instrument does Bob play?", evidence("Bob: Tea is nice.", "Thanks, Bob!")) == (
+        [],
+        [],
+    )
+    assert answer("Bob?", evidence("Bob: Tea is nice."))[1] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "times", "newest"),
+    [
+        (["I live in Lisbon.", "I live in Porto now."], ["2023-05-01", "2024-05-01"], "2"),
+        (["I live in Lisbon.", "I live in Porto now."], ["2024-05-01", "2023-05-01"], "1"),
+        (["I live in Lisbon.", "I live in Porto now."], [], "2"),
+        (["8. I live in Lisbon.", "3. I live in Porto."], [], "2"),
+    ],
+)
+def test_of_lines_about_the_same_thing_only_the_newest_is_quoted(
+    texts: list[str], times: list[str], newest: str
+) -> None:
+    assert answer("Where do you live?", evidence(*texts, times=times))[1] == [newest]
+
+
+def test_seqs_compare_as_numbers() -> None:
+    lines = evidence("The capital of Chad is Lima.", "The capital of Chad is Oslo.")
+    lines[0]["lines"][0]["id"], lines[0]["lines"][1]["id"] = "100", "99"
+    assert answer("What is the capital of Chad?", lines)[1] == ["100"]
+
+
+def test_lines_about_different_things_do_not_rival() -> None:
+    lines = evidence("The capital of Chad is Lima.", "The capital of Peru is Oslo.", "Chad exports cotton.")
+    assert answer("What is the capital of Chad?", lines)[1][0] == "1"
+    both = evidence("Ann: I live in Lisbon.", "Bob: I live in Lisbon.")
+    assert answer("Who can live in Lisbon?", both)[1] == ["1", "2"]
+
+
+def test_everyday_words_find_their_kin_and_dates_count() -> None:
+    assert answer("Where does she live?", evidence("I moved to Lisbon.", "I bought a lamp."))[1] == ["1"]
+    lines = evidence("I ran a race.", "I ran a race with Zoe.", times=["2023-05-01", "2023-07-01"])
+    assert answer("Which race was in July 2023?", lines)[1][0] == "2"
+
+
+def test_headings_are_no_answers_and_unsigned_lines_may_be() -> None:
+    lines = [
+        {"id": "notes/a:3", "time": None, "source": "human", "text": text}
+        for text in ("# Kiln", "The kiln is hot")
+    ]
+    lines[0]["id"] = "notes/a:1"
+    assert answer("Is the kiln hot?", [{"doc_id": "notes/a", "lines": lines}])[1] == ["notes/a:3"]
+
+
+def test_at_most_three_lines() -> None:
+    assert len(answer("tea", evidence(*(f"Tea from {c}{c} is {c}." for c in "abcdefgh")))[1]) == 3
+
+
+@pytest.mark.parametrize(("size", "floor"), [("6k", 99), ("32k", 97)])
+def test_the_newest_fact_is_quoted_first(shared_data: Path, size: str, floor: int) -> None:
+    sets = json.loads((shared_data / "factconsolidation_dev.json").read_text())
+    [data] = [s for s in sets if s["metadata"]["source"] == f"factconsolidation_sh_{size}"]
+    facts = [line for line in data["context"].split("\n") if line[:1].isdigit()]
+    held = [set(terms_of(fact)) for fact in facts]
+    right = 0
+    for question, golds in zip(data["questions"], data["answers"], strict=True):
+        wanted = set(query_terms(question))
+        best = sorted(range(len(facts)), key=lambda i: (-len(wanted & held[i]), i))[:20]
+        lines = [{"id": str(i + 1), "time": None, "source": "user", "text": facts[i]} for i in best]
+        quoted, _ = answer(question, [{"doc_id": "d", "lines": lines}])
+        right += any(gold.lower() in quoted[0].lower() for gold in golds)
+    assert right >= floor
+
+
+# ── searching ───────────────────────────────────────────────────────────────────────────────────
+
+TOOLS: list[dict[str, Any]] = [
+    {"name": n, "description": "", "parameters": {}} for n in ("grep", "search", "read_lines")
+]
+
+
+def step(question: str, history: Sequence[Mapping[str, Any]] = (), left: int = 6) -> Mapping[str, Any]:
+    return run(
+        tasks.STEP,
+        question=question,
+        catalog=[],
+        doc_count="1",
+        now="",
+        tools=TOOLS,
+        history=list(history),
+        rounds_left=left,
+    )
+
+
+def named(data: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    return [(call["name"], *call["arguments"].values()) for call in data["tool_calls"]]
+
+
+def entry(call: Mapping[str, Any], **result: Any) -> dict[str, Any]:
+    return {**call, "result": result}
+
+
+def hit(start: int, *lines: str) -> dict[str, Any]:
+    return {
+        "doc_id": "topics/a",
+        "heading": "A",
+        "start_line": start,
+        "end_line": start + len(lines) - 1,
+        "seqs": [],
+        "score": 1.0,
+        "snippet": "\n".join(lines),
+    }
+
+
+def test_the_first_round_searches_and_greps_names_numbers_and_quotations() -> None:
+    data = step('Did Noel Pemberton read "Dune (I)" in 1984?')
+    assert not data["done"]
+    assert [call[:2] for call in named(data)] == [
+        ("search", "Noel Pemberton read Dune 1984"),
+        ("grep", r"Dune \(I\)"),
+        ("grep", "1984"),
+        ("grep", "Noel Pemberton"),
+    ]
+
+
+def test_the_second_round_reads_around_the_best_lines_and_the_third_names_them() -> None:
+    question = "What did Bob paint?"
+    [search, grep] = step(question)["tool_calls"]
+    first = "- <seq=4,time=2023-05-08,source=user,origin=1,speaker=Bob> I painted a lake."
+    history = [
+        entry(search, hits=[hit(7, "# A", first, "- <seq=5,source=user> Tea")]),
+        entry(grep, matches=[]),
+    ]
+    second = step(question, history)
+    assert ("read_lines", "topics/a", 6, 10) in named(second)
+    read_call = second["tool_calls"][-1]
+    shown = [{"line": 8, "text": first}]
+    third = step(question, [*history, entry(read_call, doc_id="topics/a", lines=shown, total_lines=9)])
+    assert third["done"] and third["tool_calls"] == []
+    assert third["relevant_snippets"][0] == {"doc_id": "topics/a", "start_line": 8, "end_line": 8}
+
+
+def test_terms_that_no_line_had_are_searched_again_with_related_words() -> None:
+    [search] = step("where does she live with the cat")["tool_calls"]
+    data = step("where does she live with the cat", [entry(search, hits=[hit(3, "- the cat sleeps")])])
+    [again] = [call[1] for call in named(data) if call[0] == "search" and "live" in call[1]]
+    assert "cat" not in again and "move" in again
+
+
+@pytest.mark.parametrize(
+    "result", [{"error": "no"}, {"left_out": True}, {"hits": []}, {"matches": [], "total": 0}]
+)
+def test_empty_and_failed_results_end_in_done(result: dict[str, Any]) -> None:
+    question = "What is a kiln?"
+    history = [entry(call, **result) for call in step(question)["tool_calls"]]
+    for _ in range(6):
+        data = step(question, history)
+        if data["done"]:
+            break
+        history += [entry(call, **result) for call in data["tool_calls"]]
+    assert data["done"] and data["relevant_snippets"] == []
+
+
+def test_the_last_round_stops_whatever_is_left_to_do() -> None:
+    question = "What did Bob paint?"
+    history = [entry(call, hits=[hit(3, "I painted")]) for call in step(question)["tool_calls"][:1]]
+    data = step(question, history, left=0)
+    assert data["done"] and data["relevant_snippets"]
+
+
+def test_only_tools_that_exist_are_called() -> None:
+    variables: dict[str, Any] = dict.fromkeys(tasks.STEP.variables, "")
+    variables |= {"question": "Who is Bob?", "history": [], "tools": TOOLS[:1]}
+    data = run(tasks.STEP, **variables)
+    assert {call["name"] for call in data["tool_calls"]} <= {"grep"}
+
+
+def test_a_question_of_stop_words_or_of_nothing_is_searched_all_the_same() -> None:
+    for question in ("who are you", "?", "  "):
+        data = step(question)
+        assert all(
+            call["arguments"]["query"].strip() for call in data["tool_calls"] if call["name"] == "search"
+        )
