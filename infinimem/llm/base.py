@@ -49,8 +49,11 @@ class Reply:
 class LLM(Protocol):
     """A client. `name` goes into receipts, `usage` adds up per task name."""
 
-    name: str
-    usage: dict[str, Usage]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def usage(self) -> dict[str, Usage]: ...
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once.

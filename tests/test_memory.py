@@ -1,0 +1,250 @@
+"""The facade end to end: a conversation goes in, topics come out, whatever the model does."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from infinimem import Turn, open_memory
+from infinimem.errors import ModelUnavailable, NotALibrary, SpendingCapReached, UsageError
+from infinimem.memory import Memory
+from infinimem.model import Receipt
+from infinimem.store.view import View
+from infinimem.testing import GarbageLLM, ScriptedLLM
+
+START = datetime(2025, 5, 1, 9, tzinfo=UTC)
+
+TALK = (
+    "I moved to Lisbon in March and rent a flat near the river.",
+    "My sister Rita visits me on 14 June with her two children.",
+    "I am allergic to peanuts, so no satay for me.",
+    "The flat in Lisbon has a balcony where I grow tomatoes.",
+    "I run ten kilometres every Sunday along the river.",
+    "Rita's children are called Ana and Tomas.",
+    "My running shoes are worn out after 900 kilometres.",
+    "The tomatoes on the balcony caught blight last week.",
+)
+
+
+def ticking() -> Callable[[], datetime]:
+    """A clock that moves one second a look, the same way in every run."""
+    looks = iter(range(10**9))
+    return lambda: START + timedelta(seconds=next(looks))
+
+
+def turns(texts: Sequence[str], session: str = "s1") -> list[Turn]:
+    return [
+        Turn(text, time=f"2025-04-{1 + number % 28:02}", session=session, turn=f"{session}:{number}")
+        for number, text in enumerate(texts)
+    ]
+
+
+def digest(root: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".infinimem" not in path.parts
+    }
+
+
+def standing(view: View) -> dict[int, str]:
+    """Every signed line outside the evidence, live or archived; a doubled seq fails here."""
+    lines: dict[int, str] = {}
+    for scope in ("default", "archive"):
+        for place in view.entries(scope):  # type: ignore[arg-type]
+            assert place.entry.seq not in lines
+            lines[place.entry.seq] = place.entry.line
+    return lines
+
+
+def errors(memory: Memory) -> list[str]:
+    return [f"{finding.where} {finding.what}" for finding in memory.doctor() if finding.level == "error"]
+
+
+def test_offline_a_conversation_becomes_topics_and_answers(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True, clock=ticking())
+    entries = memory.observe(turns(TALK))
+    assert [place.entry.text for place in entries] == list(TALK)
+    before = standing(memory.view)
+    receipt = memory.consolidate()
+    assert isinstance(receipt, Receipt)
+    assert standing(memory.view) == before
+    assert memory.view.buffer.entries == ()
+    assert memory.consolidate() is None
+    found = memory.retrieve("When does Rita visit?").items[0]
+    assert "14 June" in found.text
+    assert memory.view.entry(found.origin[0]).doc_id.startswith("evidence/")  # type: ignore[union-attr]
+    answer = memory.ask("What is she allergic to?")
+    assert "peanuts" in answer.text
+    assert answer.citations[0].seqs
+    assert errors(memory) == []
+
+
+def test_the_same_outputs_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        memory = open_memory(tmp_path / name, model=GarbageLLM(7), create=True, clock=ticking())
+        memory.observe(turns(TALK))
+        memory.consolidate()
+    assert digest(tmp_path / "one") == digest(tmp_path / "two")
+
+
+@pytest.mark.parametrize("rewrite", ["moves", "free"])
+@pytest.mark.parametrize("seed", range(3))
+def test_garbage_costs_quality_and_never_a_line(tmp_path: Path, seed: int, rewrite: str) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    (tmp_path / "m" / "infinimem.toml").write_text(
+        f'[infini]\nrewrite = "{rewrite}"\nmarkdown_length = 900\nplan_split_threshold = 700\n'
+        "merge_max_tokens = 300\nmerge_frequency = 2\n"
+    )
+    memory = open_memory(tmp_path / "m", model=GarbageLLM(seed), clock=ticking())
+    told: dict[int, str] = {}
+    for batch in range(10):
+        texts = [f"Turn {batch}-{n}: {TALK[n % len(TALK)]} {n * batch}" for n in range(20)]
+        memory.observe(turns(texts, f"s{batch}"))
+        told |= standing(memory.view)
+        memory.consolidate()
+        now = standing(memory.view)
+        assert {seq: now.get(seq) for seq in told} == told
+    view = memory.view
+    assert len(list(view.entries("evidence"))) == 200
+    assert view.uncited() == ()
+    cited = view.cited | view.empty
+    assert {place.entry.seq for place in view.entries("evidence")} <= cited
+    assert memory.doctor() == []
+
+
+def test_a_dead_endpoint_strands_nothing(tmp_path: Path) -> None:
+    dead = ScriptedLLM({"extract": lambda variables: ModelUnavailable("no answer from localhost:1")})
+    memory = open_memory(tmp_path / "m", model=dead, create=True)
+    with pytest.raises(ModelUnavailable, match="is recorded"):
+        memory.observe(turns(TALK))
+    assert memory.status()["pending"] == len(TALK)
+    assert "recorded" not in memory.retrieve("Rita").items[0].text
+    assert any("Rita" in item.text for item in memory.retrieve("Rita").items), "pending turns are found"
+    again = open_memory(tmp_path / "m", model="offline")
+    assert len(again.observe(turns(["And I like tea with milk in it."], "s2"))) == len(TALK) + 1
+    assert again.status()["pending"] == 0
+
+
+def test_an_endpoint_that_dies_while_consolidating_leaves_the_buffer(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe(turns(TALK))
+    before = digest(tmp_path / "m")
+    dead = ScriptedLLM({"rewrite": lambda variables: ModelUnavailable("no answer")})
+    with pytest.raises(ModelUnavailable):
+        open_memory(tmp_path / "m", model=dead).consolidate()
+    assert digest(tmp_path / "m") == before
+
+
+def test_a_model_that_stops_mid_json_costs_quality_only(tmp_path: Path) -> None:
+    cut = ScriptedLLM(dict.fromkeys(("extract", "rewrite", "plan", "layout"), lambda v: '{"entries": [{"te'))
+    memory = open_memory(tmp_path / "m", model=cut, create=True)
+    assert [place.entry.text for place in memory.observe(turns(TALK))] == list(TALK)
+    memory.consolidate()
+    assert memory.view.buffer.entries == ()
+    assert len(standing(memory.view)) == len(TALK)
+    assert errors(memory) == []
+
+
+def test_a_superseded_fact_moves_to_the_archive_with_its_reason(tmp_path: Path) -> None:
+    def rewrite(variables: dict[str, list[dict[str, str]]]) -> dict[str, object]:
+        ids = [fact["id"] for fact in variables["facts"]]
+        return {
+            "topics": [{"title": "Drinks", "fact_ids": ids[1:]}],
+            "duplicates": [],
+            "superseded": [{"old": ids[0], "new": ids[1]}],
+        }
+
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe(turns(["I drink black coffee.", "I stopped: it is oat-milk latte now."]))
+    memory = open_memory(
+        tmp_path / "m",
+        model=ScriptedLLM(
+            {
+                "rewrite": rewrite,  # type: ignore[dict-item]
+                "plan": lambda v: {
+                    "assign": [
+                        {
+                            "doc_id": None,
+                            "new_title": "Drinks",
+                            "fact_ids": [f["id"] for f in v["topics"][0]["facts"]],
+                        }
+                    ]
+                },
+                "layout": lambda v: {
+                    "layout": [
+                        {"heading": "Coffee", "fact_ids": [f["id"] for f in v["incoming"][0]["facts"]]}
+                    ],
+                    "duplicates": [],
+                    "superseded": [],
+                    "summary": "coffee; oat-milk latte",
+                },
+            }
+        ),
+    )
+    memory.consolidate()
+    archive = memory.view.document("archive/drinks")
+    assert archive.entries[0].entry.text == "I drink black coffee."
+    assert archive.entries[0].headings[-1].startswith("Superseded by ")
+    assert memory.view.document("topics/drinks").summary == "coffee; oat-milk latte"
+
+
+def test_the_cap_on_tokens_stops_before_the_next_call(tmp_path: Path) -> None:
+    from infinimem.llm.base import Reply
+    from infinimem.model import Usage
+
+    costly = ScriptedLLM({"rewrite": lambda v: Reply(None, "EMPTY", usage=Usage(1, 900, 200))})
+    costly.usage["rewrite"] = Usage(1, 500, 0)
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe(turns(TALK))
+    memory = open_memory(tmp_path / "m", model=costly)
+    before = digest(tmp_path / "m")
+    with pytest.raises(SpendingCapReached):
+        memory.consolidate(max_tokens=0)
+    assert costly.calls == []
+    assert digest(tmp_path / "m") == before
+
+
+def test_a_preview_writes_nothing(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe(turns(TALK))
+    before = digest(tmp_path / "m")
+    shown = memory.preview()
+    assert any(doc_id.startswith("topics/") for doc_id in shown)
+    assert digest(tmp_path / "m") == before
+
+
+def test_sources_can_be_left_out(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe(
+        [Turn("The Tagus is 1007 km long, I looked it up.", role="assistant"), Turn("The Tagus is near.")]
+    )
+    found = memory.retrieve("Tagus", sources=["user"]).items
+    assert [item.source for item in found] == ["user"]
+    assert "1007" not in memory.ask("How long is the Tagus?", sources=["user"]).text
+
+
+def test_bad_calls_are_told_in_one_line(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    with pytest.raises(UsageError):
+        memory.ask("  ")
+    with pytest.raises(UsageError, match="reader"):
+        memory.ask("what?", reader="psychic")
+    with pytest.raises(UsageError, match="strategy"):
+        open_memory(tmp_path / "m", strategy="none")
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(NotALibrary, match="infinimem init"):
+        open_memory(tmp_path / "plain", model="offline").observe(turns(TALK))
+
+
+def test_a_million_characters_are_remembered(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    text = "\n\n".join(f"Paragraph {n} is about the number {n * 7919}." for n in range(20_000))
+    memory.observe([Turn(text, session="big")])
+    assert "79190000" in memory.retrieve("paragraph about 79190000").items[0].text
+    memory.consolidate()
+    assert errors(memory) == []
