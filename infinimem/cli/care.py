@@ -16,7 +16,7 @@ from infinimem.cli.options import Command, Options, pass_options
 def status(options: Options) -> None:
     """What the library holds, how full the buffer is, the last receipt, the model in use."""
     out = options.out
-    found = options.asking().status()
+    found = options.status()
     out.result(found, lambda: out.table(("what", "value"), _rows(found)))
 
 

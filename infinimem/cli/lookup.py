@@ -13,6 +13,11 @@ from infinimem.errors import LibraryError, UsageError
 if TYPE_CHECKING:
     from infinimem.tools import Result, Tool
 
+PAGE = 20
+"""Documents that the tool lists at once."""
+SUMMARY = 160
+"""Characters of a summary in a person's table."""
+
 _scope = click.option(
     "--scope",
     type=click.Choice(["default", "archive", "evidence", "all"]),
@@ -52,20 +57,26 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 
 @click.command(cls=Command)
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="How many documents to pass over.")
-@click.option("--limit", type=click.IntRange(1, 20), default=20, help="At most so many documents.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, help="At most so many documents.")
 @_scope
 @pass_options
 def ls(options: Options, offset: int, limit: int, scope: str) -> None:
     """The documents, with their summaries."""
-    tool = options.reading().tools.list_docs
-    found = _run(tool, offset=offset, limit=limit, scope=scope)
-    rows = [(doc["id"], doc["tokens"], doc["archived"] or "", doc["summary"]) for doc in found["docs"]]
+    tool, out = options.reading().tools.list_docs, options.out
+    found = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
+    docs = found["docs"]
+    while found["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
+        left = min(limit - len(docs), PAGE)
+        found = _run(tool, offset=offset + len(docs), limit=left, scope=scope)
+        docs += found["docs"]
 
     def show() -> None:
-        options.out.table(("id", "tokens", "archived", "summary"), rows)
-        options.out.say(f"{len(rows)} of {found['total']} documents")
+        length = SUMMARY if out.for_people else None
+        rows = [(doc["id"], doc["tokens"], doc["archived"] or "", doc["summary"][:length]) for doc in docs]
+        out.table(("id", "tokens", "archived", "summary"), rows)
+        out.say(f"{len(docs)} of {found['total']} documents")
 
-    options.out.result(found, show)
+    out.result({**found, "docs": docs}, show)
 
 
 @click.command(cls=Command)
@@ -103,7 +114,7 @@ def _show(options: Options, tool: Tool, found: Result) -> None:
     def show() -> None:
         *lines, total = tool.rows(found)
         for line in lines:
-            options.out.line(line)
+            options.out.line(line, None if line[:1].isspace() or line[:1].isdigit() else "bold")
         for note in (total, *found.get("notes", ())):
             options.out.say(note)
 

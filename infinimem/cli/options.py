@@ -14,12 +14,14 @@ import click
 
 from infinimem.cli.locate import Place, locate
 from infinimem.cli.output import Output
-from infinimem.errors import LibraryError
+from infinimem.errors import LibraryError, ModelError
 
 if TYPE_CHECKING:
     from infinimem.memory import Memory
 
 OFFLINE = "offline"
+
+Status = dict[str, Any]
 
 
 @dataclass
@@ -45,17 +47,25 @@ class Options:
 
     def asking(self) -> Memory:
         """The library with its model."""
-        return self._with_model(create=False)
+        return self._told(self._open(create=False, model=self.model))
 
     def writing(self) -> Memory:
         """The library with its model; the default library is made if it is not there."""
-        return self._with_model(create=self.place().is_default)
+        return self._told(self._open(create=self.place().is_default, model=self.model))
 
-    def _with_model(self, create: bool) -> Memory:
-        memory = self._open(create, self.model)
+    def status(self) -> Status:
+        """Counts of the library; a model that cannot be used is told, and hinders nothing."""
+        try:
+            return self._open(create=False, model=self.model).status()
+        except ModelError as error:
+            return {**self.reading().status(), "model": f"not usable: {error}"}
+
+    def _told(self, memory: Memory) -> Memory:
         named = self.model or memory.library.settings.llm.model or os.environ.get("INFINIMEM_MODEL")
         if memory.llm.name == OFFLINE and not named:
-            self.out.say("offline: no model is configured, rules do the work (set OPENAI_API_KEY or --model)")
+            self.out.say(
+                "offline: no model is configured, rules do the work; --model or INFINIMEM_MODEL names one"
+            )
         return memory
 
     def _open(self, create: bool, model: str | None) -> Memory:

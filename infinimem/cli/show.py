@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from infinimem.cli.output import Output
-from infinimem.model import Answer, Citation, Receipt
+from infinimem.model import CURRENT, Answer, Citation, Receipt
 
 
 def receipt_json(receipt: Receipt | None) -> dict[str, Any] | None:
@@ -31,9 +31,9 @@ def show_receipt(out: Output, receipt: Receipt) -> None:
 
 
 def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
-    """Unified diff of documents, by id; (bytes before, bytes after) each."""
+    """Unified diff of documents, (bytes before, bytes after) each, by id; what left the buffer comes last."""
     parts: list[str] = []
-    for doc_id, (before, after) in sorted(changes.items()):
+    for doc_id, (before, after) in sorted(changes.items(), key=lambda item: (item[0] == CURRENT, item[0])):
         old, new = (data.decode("utf-8", "backslashreplace").split("\n") for data in (before, after))
         name = f"{doc_id}.md"
         parts += difflib.unified_diff(old, new, name if before else "/dev/null", name, lineterm="", n=1)

@@ -1,0 +1,62 @@
+"""Running the command line in a process of its own world: empty home, no model, no library."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from infinimem.cli.app import app
+
+FOREIGN = ("INFINIMEM_LIBRARY", "INFINIMEM_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "XDG_DATA_HOME")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        assert self.out.count("\n") == 1, self.out
+        return json.loads(self.out)
+
+    def failed(self, code: int, words: str) -> None:
+        """One line of error with these words, nothing on stdout, this exit code."""
+        assert (self.code, self.out) == (code, ""), (self.code, self.out, self.err)
+        assert words in self.err
+        assert self.err.startswith("error: ")
+        assert self.err.count("\n") == 1, self.err
+
+
+class Shell:
+    """Runs commands; `library` is the folder that they work in if nothing else is said."""
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in FOREIGN:
+            monkeypatch.delenv(name, raising=False)
+        self.home, self.library = home / "home", home / "library"
+        self.home.mkdir()
+        self.library.mkdir()
+        monkeypatch.setenv("HOME", str(self.home))
+        monkeypatch.chdir(self.library)
+
+    def __call__(self, *args: str, input: str | bytes | None = None) -> Ran:  # noqa: A002
+        result = CliRunner().invoke(app, args, input=input, prog_name="infinimem")
+        return Ran(result.exit_code, result.stdout, result.stderr)
+
+    def tree(self) -> dict[str, str]:
+        """Hash of every file of the library."""
+        files = sorted(path for path in self.library.rglob("*") if path.is_file())
+        return {
+            str(path.relative_to(self.library)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in files
+        }
