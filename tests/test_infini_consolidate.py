@@ -138,6 +138,7 @@ def test_superseded_and_doubled_lines_go_to_the_archive_of_their_survivor() -> N
     )
     assert library.lines() == before
     assert library.texts("topics/home") == {"Places": [OSLO], "Pets": ["Has a cat"]}
+    assert library.plans[0].derived[0].origin == (14, 15)
     archived = {place.entry.seq: place.headings[-1] for place in library.documents["archive/home"].entries}
     assert {seq: heading.split(" (")[0] for seq, heading in archived.items()} == {
         11: "Superseded by 14",
@@ -181,6 +182,20 @@ def test_no_run_archives_more_than_its_share() -> None:
     consolidate(library, rewrite=[rewritten({"Home": [20]}, superseded=pairs)])
     assert len(library.lines("archive/")) == 4
     assert sum("TOO_MANY" in note for note in library.plans[0].notes) == 15
+
+
+def test_a_line_discarded_early_and_withheld_late_goes_where_its_survivor_is() -> None:
+    library = Library({"topics/home": document("# Places", entry(11, "Lives in Bonn"))})
+    library.buffer("Lives in Pisa", "Lives in Metz", "Lives in Graz", OSLO)
+    consolidate(
+        library,
+        rewrite=[rewritten({"Home": [15]}, superseded=[(12, 15), (13, 15), (14, 15)])],
+        plan=[assigned(("topics/home", [15]))],
+        layout=[laid({"Places": [15]}, "x", superseded=[(11, 15)])],
+    )
+    assert library.plans[0].notes == ("withheld: TOO_MANY 14",)
+    assert library.texts("topics/home") == {"Places": [OSLO, "Lives in Graz"]}
+    assert library.lines(CURRENT) == []
 
 
 def test_forgotten_lines_keep_their_place_or_go_under_their_topic() -> None:

@@ -40,14 +40,14 @@ def test_a_phrased_entry_names_its_origin_and_a_copied_one_is_nobodys() -> None:
     (plan,), llm = observe(
         library,
         reply(
-            item("Ana lives in Lisbon", 1, time="2023-05-07", refers="Lisbon, Portugal"),
+            item("Ana lives in Lisbon", 1, time="2023-05-07 14:00", refers="Lisbon, Portugal"),
             item("The flat is small.", 1, time="last week"),
             empty=(2,),
         ),
     )
     phrased, copied = plan.adds
     assert phrased == NewEntry(
-        "Ana lives in Lisbon", (1,), time="2023-05-07", by="model", refers="Lisbon, Portugal"
+        "Ana lives in Lisbon", (1,), time="2023-05-07T14:00", by="model", refers="Lisbon, Portugal"
     )
     assert copied == NewEntry("The flat is small.", (1,))
     assert plan.empty == (2,)
@@ -74,6 +74,13 @@ def test_what_the_origin_does_not_hold_is_replaced_by_the_origin(said: str) -> N
     assert plan.adds == (NewEntry("I live in Lisbon now", (1,)),)
     assert len(llm.calls) == 1
     assert any("UNSUPPORTED" in note for note in plan.notes)
+
+
+def test_beside_a_supported_sentence_the_origin_of_an_unsupported_one_is_kept_too() -> None:
+    library = Library()
+    library.say("I live in Lisbon now", "I paint")
+    (plan,), _ = observe(library, reply(item("Lives in Lisbon", 1), item("Has 3 kids", 1), item("Paints", 2)))
+    assert [add.text for add in plan.adds] == ["Lives in Lisbon", "Paints", "I live in Lisbon now"]
 
 
 def test_problems_are_listed_once_and_what_stays_open_is_kept_as_said() -> None:

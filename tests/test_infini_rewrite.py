@@ -87,11 +87,12 @@ def test_a_line_that_is_placed_and_discarded_stays() -> None:
         (["Has 2 cats", "Has 3 cats"], {"duplicates": [(1, 2)]}, ()),
         (["old", "new"], {"superseded": [(2, 1)]}, ()),
         (["Has a cat", "Has a cat", "Has no cat"], {"duplicates": [(1, 2)], "superseded": [(2, 3)]}, (1, 2)),
+        (["Has 2 cats", "Has 2 cats", "Has 3 cats"], {"duplicates": [(1, 2), (2, 3)]}, (1,)),
         (["same", "same"], {"duplicates": [(1, 2), (2, 1)]}, ()),
         (["same", "same", "same"], {"duplicates": [(1, 2), (2, 3), (3, 2)]}, ()),
         (["same", "same"], {"duplicates": [(1, 1)]}, ()),
     ],
-    ids=["numbers differ", "older", "chain", "circle", "into a circle", "itself"],
+    ids=["numbers differ", "older", "chain", "broken chain", "circle", "into a circle", "itself"],
 )
 def test_claims_hold_only_where_the_law_lets_them(
     lines: list[str], claims: dict[str, list[tuple[int, int]]], held: tuple[int, ...]
