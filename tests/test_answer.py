@@ -46,6 +46,13 @@ def test_evidence_is_shown_as_lines_of_documents() -> None:
     assert [line["id"] for line in todo["lines"]] == ["notes/todo:1", "notes/todo:3", "notes/todo:4"]
 
 
+def test_a_line_in_two_pieces_is_shown_once() -> None:
+    moved, *_ = searcher(VIEW).entries("Where did Ana move, Lisbon?")
+    *_, llm = ask({"answer": "x", "cites": []}, moved, BLOCK)
+    lines = [line["id"] for doc in llm.calls[0].variables["evidence"] for line in doc["lines"]]
+    assert lines == ["13", "topics/home:5", "14"]
+
+
 def test_citations_lead_to_document_lines_and_seqs() -> None:
     text, citations, _ = ask(
         {"answer": " Lisbon. ", "cites": ["13", "notes/todo:3", "13", "[12]"]}, BLOCK, ENTRY, NOTE

@@ -10,6 +10,7 @@ import pytest
 from in_memory import LISBON, view_of
 from infinimem.tools import Toolbox
 
+from infinimem import tokens
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply
 from infinimem.model import Evidence
@@ -62,6 +63,11 @@ def test_a_named_line_grows_to_its_heading_block() -> None:
         {"round": 2, "calls": [], "hits": 0},
         {"stop": "done", "blocks": 1, "fallback": 0},
     )
+
+
+def test_lines_named_backwards_are_turned_round() -> None:
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=(("topics/home", 12, 6),))]}))
+    assert places(evidence) == [("topics/home", 5, 8), ("topics/home", 10, 12)]
 
 
 def test_the_model_is_told_catalog_tools_history_and_rounds() -> None:
@@ -169,6 +175,13 @@ def test_recent_entries_of_the_buffer_are_added_once() -> None:
     assert [item.doc_id for item in evidence.items] == ["CURRENT"]
 
 
+def test_the_buffer_keeps_its_room_when_there_is_more_than_the_budget() -> None:
+    view = view_of(LISBON | {"notes/long": "Lisbon again.\n" * 20})
+    llm = ScriptedLLM({"step": [step(done=True, docs=("topics/home", "notes/long"))]})
+    filled = sum(tokens.count(view.document(doc_id).body) for doc_id in ("topics/home", "notes/long"))
+    assert read(llm, view, budget=filled + 2).items[-1].doc_id == "CURRENT"
+
+
 def test_the_archive_is_read_when_the_model_asks_for_it() -> None:
     call = ("grep", {"pattern": "Porto", "scope": "archive"})
     llm = ScriptedLLM({"step": [step(call), step(done=True, snippets=(("archive/home", 5, 5),))]})
@@ -210,8 +223,6 @@ def test_old_results_leave_the_history_when_it_grows_too_long() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_garbage_of_the_right_shape_still_gives_evidence_within_the_budget(seed: int) -> None:
-    from infinimem import tokens
-
     evidence = read(GarbageLLM(seed), view_of(LISBON), budget=200)
     assert evidence.items
     assert sum(tokens.count(item.text) for item in evidence.items) <= 200

@@ -6,6 +6,7 @@ from in_memory import LISBON, view_of
 
 from infinimem.model import Retrieved
 from infinimem.retrieval.packing import pack
+from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.searcher import searcher
 
 
@@ -27,6 +28,14 @@ def test_an_entry_says_where_it_stands_and_where_it_came_from() -> None:
 def test_an_entry_is_found_by_the_turns_around_its_evidence() -> None:
     best = searcher(view_of(LISBON, empty=frozenset({1, 3}))).entries("the old easel")[0]
     assert best.seqs == (12,), "it says only 'I gave it away'"
+
+
+def test_around_an_entry_stands_what_others_said_not_itself() -> None:
+    pieces = {piece.item.seqs: piece for piece in Pieces(view_of(LISBON)).entries("default")}
+    around = pieces[(12,)].bags.around
+    assert {"easel", "lucki", "lisbon", "thing"} <= set(around), "two turns on each side, and the heading"
+    assert "sister" not in around
+    assert pieces[(12,)].bags.whole == "evidence/2023-05-08-s01"
 
 
 def test_speaker_date_and_refers_are_searched() -> None:

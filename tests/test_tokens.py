@@ -30,6 +30,21 @@ def test_a_megabyte_without_breaks_is_counted(text: str) -> None:
     assert tokens.count(text) > 1000
 
 
+def test_no_run_without_a_break_reaches_the_encoder_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Encoder:
+        def encode_ordinary(self, text: str) -> list[int]:
+            seen.append(text)
+            return []
+
+    monkeypatch.setattr(tokens, "_encoding", Encoder)
+    text = f"some words {'x' * 5500} and{' ' * 3000}more"
+    tokens.count(text)
+    assert "".join(seen) == text
+    assert max(map(len, seen)) == 1000
+
+
 def test_long_ordinary_text_counts_as_the_sum_of_its_lines() -> None:
     line = "The quick brown fox jumps over the lazy dog.\n"
     assert tokens.count(line * 100) == 100 * tokens.count(line)

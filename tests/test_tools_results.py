@@ -30,7 +30,12 @@ def test_grep_counts_all_and_shows_thirty() -> None:
 
 def test_a_result_is_bounded_whatever_the_lines() -> None:
     tools = Toolbox(lambda: view_of({"a": ("w" * 2000 + "\n") * 200}))
-    assert sum(len(match["text"]) for match in tools.grep(pattern="w")["matches"]) < 20_000
+    found = tools.grep(pattern="w")
+    lines = [
+        line for match in found["matches"] for line in (match["text"], *match["before"], *match["after"])
+    ]
+    assert 16_000 <= sum(map(len, lines)) < 20_000
+    assert (found["total_matches"], found["truncated"]) == (200, True)
     read = tools.read_lines(doc_id="a")
     assert sum(len(line["text"]) for line in read["lines"]) <= 16_000
     assert read["notes"] == ["the rest would be too much at once; go on at line 33"]
