@@ -156,8 +156,14 @@ def test_places_that_a_model_made_up_do_no_harm(snippets: tuple[tuple[str, int, 
 
 
 def test_a_place_outside_every_block_comes_with_a_margin() -> None:
-    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=(("topics/home", 1, 2),))]}))
-    assert places(evidence) == [("topics/home", 5, 12)], "header lines are no evidence"
+    text = "# A\nLisbon\n" + "\n" * 30 + "# B\nPorto\n"
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=(("n", 10, 10),))]}), view_of({"n": text}))
+    assert places(evidence) == [("n", 1, 20)]
+
+
+def test_a_place_in_a_header_stands_for_the_best_block() -> None:
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=(("topics/home", 3, 3),))]}))
+    assert places(evidence) == [("topics/home", 5, 8)]
 
 
 def test_the_fallback_fills_up_what_is_small() -> None:

@@ -31,10 +31,11 @@ class Place:
     end_line: int
 
 
-def blocks_around(view: View, places: Iterable[Place]) -> list[Retrieved]:
+def blocks_around(view: View, question: str, places: Iterable[Place]) -> list[Retrieved]:
     """The heading blocks that hold these lines, or the lines with a margin; each block once, in that order.
 
-    A place in a document that does not exist is passed over: models invent ids.
+    A place in a document's header stands for what the document says on the question: its best block. One
+    in a document that does not exist is passed over: models invent ids.
 
     Source: Algorithm 3 of arXiv 2606.10677.
     """
@@ -44,11 +45,16 @@ def blocks_around(view: View, places: Iterable[Place]) -> list[Retrieved]:
             doc_id = view.resolve(place.doc_id)
         except DocumentNotFound:
             continue
-        start, end = sorted((place.start_line, place.end_line))
-        blocks = searcher(view).blocks_at(doc_id, start, end)
-        for block in blocks or [searcher(view).lines_at(doc_id, start - MARGIN, end + MARGIN)]:
+        for block in _blocks(view, question, doc_id, *sorted((place.start_line, place.end_line))):
             found.setdefault((doc_id, block.start_line), block)
     return [block for block in found.values() if block.text.strip()]
+
+
+def _blocks(view: View, question: str, doc_id: str, start: int, end: int) -> list[Retrieved]:
+    document, search = view.document(doc_id), searcher(view)
+    if end <= document.header.end:
+        return search.order(question, search.blocks_at(doc_id, 1, len(document.lines)))[:1]
+    return search.blocks_at(doc_id, start, end) or [search.lines_at(doc_id, start - MARGIN, end + MARGIN)]
 
 
 def bodies(view: View, question: str, doc_ids: Iterable[str], budget: int) -> list[Retrieved]:

@@ -98,7 +98,7 @@ def read_agentic(
         if search.idle >= IDLE_ROUNDS:
             stop = "nothing new"
             break
-        if sum(tokens.count(item.text) for item in blocks_around(view, search.named)) >= budget:
+        if sum(tokens.count(item.text) for item in blocks_around(view, question, search.named)) >= budget:
             stop = "budget"
             break
     items = _materialised(
@@ -189,13 +189,17 @@ def _materialised(
     search: _Search, view: View, question: str, settings: ReaderSettings, budget: int, exhausted: bool
 ) -> list[Retrieved]:
     """What the model named; where a search that ran out named nothing, what its tools matched."""
-    items = blocks_around(view, search.named) + bodies(view, question, search.docs, budget)
+    items = blocks_around(view, question, search.named) + bodies(view, question, search.docs, budget)
     if not items and exhausted:
-        items = searcher(view).order(question, blocks_around(view, search.matched))
+        items = searcher(view).order(question, blocks_around(view, question, search.matched))
     return items[: settings.search_limit]
 
 
 def _short(call: Call) -> str:
     """A call on one line, for the trace."""
-    arguments = ", ".join(f"{name}={str(value)[:60]!r}" for name, value in call["arguments"].items())
+    given = (
+        (name, value if isinstance(value, int) else str(value)[:60])
+        for name, value in call["arguments"].items()
+    )
+    arguments = ", ".join(f"{name[:20]}={value!r}" for name, value in given)
     return f"{call['name'][:40]}({arguments})"
