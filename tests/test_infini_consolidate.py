@@ -260,6 +260,16 @@ def test_a_summary_is_one_line_of_bounded_length() -> None:
     assert library.documents["topics/things"].summary == "one two three four five"
 
 
+def test_lines_of_a_doubled_seq_wait_until_someone_says_which_is_which() -> None:
+    doubled = f"{entry(11, 'a')}\n{entry(11, 'b')}\n{entry(12, 'c')}\n{entry(13, 'd')}\n"
+    library = Library({CURRENT: doubled, "topics/x": document(entry(13, "d"))})
+    before = library.lines()
+    consolidate(library)
+    assert library.lines() == before
+    assert [seq for seq, _ in library.lines(CURRENT)] == [11, 11, 13]
+    assert consolidate(library).calls == []
+
+
 # ── refusals and failures ───────────────────────────────────────────────────────────────────────
 
 

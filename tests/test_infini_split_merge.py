@@ -78,6 +78,13 @@ def test_a_long_document_is_split_and_its_largest_part_keeps_the_name() -> None:
     assert library.documents["topics/long"].summary == "things; all of them"
 
 
+def test_the_name_stays_with_the_part_that_has_it_for_a_title() -> None:
+    library = Library({"topics/long": long_document()}, markdown_length=200)
+    parts = assigned(("Large", [100, 101, 102, 103, 110]), ("long!", [111, 112, 120, 121]))
+    consolidate(library, plan=[assigned(("Things", [122])), parts])
+    assert [seq for seq, _ in library.lines("topics/long")] == [111, 112, 120, 121]
+
+
 def test_parts_that_are_still_too_long_are_cut_without_the_model() -> None:
     library = Library({"topics/long": long_document()}, markdown_length=90)
     consolidate(library, plan=lambda variables: "no")
@@ -95,7 +102,9 @@ def test_a_planner_that_sees_one_topic_only_still_splits() -> None:
     assert [len(library.lines(doc_id)) for doc_id in ("topics/long", "topics/a")] == [5, 5]
 
 
-@pytest.mark.parametrize("extra", ["A person's words.", "- an item without signature", "- <seq=x> damaged"])
+@pytest.mark.parametrize(
+    "extra", ["A person's words.", "- an item without signature", "- <seq=x> damaged", entry(100, "twice")]
+)
 def test_a_document_with_a_persons_words_is_not_split_and_check_says_so(extra: str) -> None:
     library = Library({"topics/long": long_document(extra, "")}, markdown_length=100)
     consolidate(library)

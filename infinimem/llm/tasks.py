@@ -5,7 +5,7 @@ line text, and code moves what they name (STRATEGIES: reference rewriting).
 
 Shapes that several tasks share:
     turn     {"id", "role", "speaker", "time", "text"}
-    fact     {"id", "time", "source", "text"}
+    fact     {"id", "time", "source", "text"}, and "speaker" where it is known
     topic    {"title", "facts": [fact, …]}
     doc      {"id", "summary"}
 """

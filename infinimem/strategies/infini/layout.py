@@ -27,6 +27,7 @@ from infinimem.strategies.infini.topics import (
     entries_of,
     fact,
     heading_of,
+    movable,
     packed,
     sections,
     shown,
@@ -79,7 +80,7 @@ def target(view: View, route: Route) -> Target:
         return Target(route.doc_id, route.title, "", (), route.topics)
     document = view.document(route.doc_id)
     return Target(
-        route.doc_id, route.title, document.summary, document.entries, route.topics, document.has_prose
+        route.doc_id, route.title, document.summary, movable(document, view), route.topics, document.has_prose
     )
 
 

@@ -18,7 +18,16 @@ from infinimem.store.view import View
 from infinimem.strategies.infini import claims as archiving
 from infinimem.strategies.infini.asking import Data, ask, once
 from infinimem.strategies.infini.claims import Claim
-from infinimem.strategies.infini.topics import Topic, clean_title, fact, joined, packed, sections
+from infinimem.strategies.infini.topics import (
+    Topic,
+    clean_title,
+    fact,
+    joined,
+    movable,
+    packed,
+    sections,
+    size,
+)
 
 
 @dataclass(frozen=True)
@@ -36,13 +45,12 @@ def rewrite(view: View, llm: LLM) -> Draft:
     Raises:
         ModelUnavailable: the buffer stays as it is.
     """
-    places = {place.entry.seq: place for place in view.buffer.entries}
-    limit = view.settings.infini.plan_split_threshold
+    places = {place.entry.seq: place for place in movable(view.buffer, view)}
     lines = [Topic("", (place.entry,)) for place in places.values()]
     topics: list[Topic] = []
     claims: list[Claim] = []
     notes: list[str] = []
-    for chunk in packed(lines, limit):
+    for chunk in packed(lines, _share(lines, view.settings.infini.plan_split_threshold)):
         part = [places[line.entries[0].seq] for line in chunk]
         found, said, wrong = _part(part, llm, unsorted(view))
         topics += found
@@ -52,6 +60,13 @@ def rewrite(view: View, llm: LLM) -> Draft:
     entries = {seq: place.entry for seq, place in places.items()}
     topics += _returned(topics, claims, {claim.seq for claim in held}, entries, unsorted(view))
     return Draft(joined(topics), held, (*notes, *(f"withheld: {reason}" for reason in withheld)))
+
+
+def _share(lines: Sequence[Topic], limit: int) -> int:
+    """Tokens of a part, so that all parts are about as large: a few lines alone are grouped badly."""
+    sizes = [size(line.entries) for line in lines]
+    parts = -(-sum(sizes) // max(limit, 1))
+    return min(limit, -(-sum(sizes) // max(parts, 1)) + max(sizes, default=0))
 
 
 def unsorted(view: View) -> str:

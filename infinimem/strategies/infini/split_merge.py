@@ -27,9 +27,11 @@ from infinimem.strategies.infini.topics import (
     entries_of,
     halves,
     joined,
+    movable,
     packed,
     sections,
     size,
+    slugify,
     title_of,
 )
 
@@ -54,7 +56,11 @@ def split(view: View, llm: LLM) -> Maintenance:
 
 
 def split_plan(doc_id: str, view: View, llm: LLM) -> Plan | None:
-    """The document in parts of which the largest keeps its name; None where there is but one line to part."""
+    """The document in parts; its name stays with the part of that title, else with the largest.
+
+    Returns:
+        None where there is but one line, which cannot be parted.
+    """
     document = view.document(doc_id)
     title = title_of(doc_id)
     topics = sections(document.entries, title)
@@ -64,7 +70,8 @@ def split_plan(doc_id: str, view: View, llm: LLM) -> Plan | None:
     parts = _parts(planner.route(topics), view.settings.infini.markdown_length)
     if len(parts) < 2:
         parts = [Route("", half[0].title, tuple(half)) for half in halves(topics)]
-    stays = max(parts, key=lambda part: size(entries_of(part.topics)))  # the first of equals
+    namesakes = [part for part in parts if slugify(part.title) == slugify(title)]
+    stays = max(namesakes or parts, key=lambda part: size(entries_of(part.topics)))  # the first of equals
     kept = {entry.seq for entry in entries_of(stays.topics)}
     places = tuple(place for place in document.entries if place.entry.seq in kept)
     targets = [replace(target(view, Route(doc_id, title, ())), places=places)]
@@ -182,4 +189,5 @@ def may_change(doc_id: str, view: View) -> bool:
         return False
     document = view.document(doc_id)
     foreign = document.has_prose or document.unsigned or document.malformed
-    return document.header.problem is None and not foreign
+    whole = len(movable(document, view)) == len(document.entries)
+    return document.header.problem is None and whole and not foreign

@@ -27,7 +27,7 @@ from infinimem.strategies.infini.plan import Planner, Route, nearest
 from infinimem.strategies.infini.read_agentic import read_agentic
 from infinimem.strategies.infini.read_hybrid import read_bm25, read_hybrid, read_summary
 from infinimem.strategies.infini.rewrite import rewrite, unsorted
-from infinimem.strategies.infini.topics import Slugs, sections
+from infinimem.strategies.infini.topics import Slugs, movable, sections
 from infinimem.tools import Toolbox
 
 
@@ -55,7 +55,7 @@ class Infini:
 
         A plan that is refused is followed once by one that asks no model.
         """
-        if not view.buffer.entries or not self.is_due(view, event):
+        if not self.is_due(view, event) or not movable(view.buffer, view):
             return
         outcome = yield self.consolidation(view)
         if isinstance(outcome, Rejected):
@@ -94,7 +94,7 @@ class Infini:
 
     def fallback(self, view: View, reasons: Sequence[Reason]) -> Plan:
         """Every line of the buffer to the document nearest to it, or to the inbox; nothing is archived."""
-        routes = nearest(view, sections(view.buffer.entries, unsorted(view)))
+        routes = nearest(view, sections(movable(view.buffer, view), unsorted(view)))
         targets = [target(view, route) for route in routes]
         notes = [f"refused: {reason}; lines went to the nearest documents" for reason in reasons]
         return compose("consolidate", [(item, plain(item)) for item in targets], (), view, notes)

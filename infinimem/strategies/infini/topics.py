@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from infinimem import law, tokens
 from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.store.view import TOPICS, View, fold
@@ -63,6 +65,15 @@ def size(entries: Iterable[Entry]) -> int:
 def entries_of(topics: Iterable[Topic]) -> tuple[Entry, ...]:
     """All entries, in the topics' order."""
     return tuple(entry for topic in topics for entry in topic.entries)
+
+
+def movable(document: Document, view: View) -> tuple[Located, ...]:
+    """Lines whose seq stands nowhere else; of a doubled one no one can say which is meant."""
+    times = Counter(place.entry.seq for place in document.entries)
+    found = (
+        (place, view.entry(place.entry.seq)) for place in document.entries if times[place.entry.seq] == 1
+    )
+    return tuple(place for place, known in found if known is not None and known.doc_id == document.id)
 
 
 # ── grouping ────────────────────────────────────────────────────────────────────────────────────
