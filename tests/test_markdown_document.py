@@ -114,6 +114,7 @@ def test_what_a_person_types_is_told_apart() -> None:
     assert [place.entry.seq for place in document.entries] == [5]
     assert document.malformed == (10, 11, 12, 13)
     assert document.has_prose
+    assert Document.parse("topics/t", b"- <seq=6 broken\n").has_prose
     assert not Document.parse("topics/t", b"- one\n\n# h\n- <seq=1> x\n- \n").has_prose
 
 
@@ -157,6 +158,12 @@ def test_a_fence_in_what_was_said_hides_no_evidence() -> None:
     document = Document.parse("evidence/s", "\n".join(lines).encode())
     assert [place.entry.text for place in document.entries] == said
     assert not document.has_prose
+
+
+def test_what_is_indented_in_evidence_is_no_markup() -> None:
+    document = Document.parse("evidence/s", b"   # no heading\n```\n- <seq=1> a\n  ```\n- <seq=2> b\n")
+    assert [(place.entry.text, place.headings) for place in document.entries] == [("a\n```", ()), ("b", ())]
+    assert not document.headings
 
 
 def test_continuations_belong_to_evidence_alone() -> None:

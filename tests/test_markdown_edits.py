@@ -180,6 +180,7 @@ def test_a_header_without_an_end_is_left_alone() -> None:
 def test_signing_leaves_the_text(before: str, number: int, after: str) -> None:
     document = Document.parse("topics/t", before.encode("utf-8", "surrogateescape"))
     entry_line = format_entry(9, "whatever", source="human")
+    assert document.sign(number, "- <seq=9,source=human>") == document.sign(number, entry_line)
     assert document.sign(number, entry_line).to_bytes() == after.encode("utf-8", "surrogateescape")
 
 

@@ -283,6 +283,11 @@ def test_a_header_that_cannot_be_edited_by_lines_is_refused(lines: list[str], ke
         edit(lines, {key: "x"})
 
 
+def test_two_keys_on_one_line_are_not_parted() -> None:
+    with pytest.raises(ValueError, match="other keys would change"):
+        edit(["---", "a: b\u2028c: d", "---"], {"a": None})
+
+
 WORDS = st.text(max_size=12) | st.sampled_from(
     [
         "yes",

@@ -238,6 +238,7 @@ def test_ordinary_text_is_not_touched(text: str) -> None:
         ("marks \u200e\u200f\u061c stay", "marks \u200e\u200f\u061c stay"),
         ("joined 👩\u200d👧 می\u200cخواهم", "joined 👩\u200d👧 می\u200cخواهم"),
         ("flag \U0001f3f4\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073\U000e007f", None),
+        ("no flag \U0001f3f4\U000e007f", "no flag \U0001f3f4\\U000e007f"),
         ("tags \U000e0041\U000e0042", "tags \\U000e0041\\U000e0042"),
         ("\ufeff\x1b[0m \x85 \v \f \u2028 stay", "\ufeff\x1b[0m \x85 \v \f \u2028 stay"),
         ("C:\\new\\u0000", "C:\\new\\u0000"),
