@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from server import model_url as model_url
 
 
 @pytest.fixture(scope="session")
