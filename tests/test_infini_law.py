@@ -94,6 +94,7 @@ def test_every_line_is_kept_once_whatever_the_model_says(
 
     seqs = [seq for seq, _ in library.lines()]
     assert len(seqs) == len(set(seqs))
+    assert not [note for plan in library.plans for note in plan.notes if "\n" in note or "\x00" in note]
     written = {add.text for plan in library.plans for add in plan.adds if plan.op == "append"}
     assert written <= {place.entry.text for doc in library.documents.values() for place in doc.entries}
     live = {seq for seq, _ in library.lines("topics/", CURRENT)}

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from infinimem.llm.base import LLM
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Why
 from infinimem.store.view import View
 from infinimem.strategies.infini import claims as archiving
@@ -84,7 +85,7 @@ def compose(
         adds=tuple(adds),
         moves=tuple(moves.values()),
         derived=tuple(found for target, layout in laid if (found := _described(target, layout, gone))),
-        notes=tuple(dict.fromkeys(said_of)),
+        notes=tuple(dict.fromkeys(one_line(clean_text(note)) for note in said_of)),
     )
 
 

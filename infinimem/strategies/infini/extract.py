@@ -130,7 +130,7 @@ def _closed(unit: Sequence[Located], entries: Sequence[NewEntry], notes: Sequenc
     """The plan of a unit: turns that no entry cites are empty."""
     cited = {seq for entry in entries for seq in entry.origin}
     empty = tuple(place.entry.seq for place in unit if place.entry.seq not in cited)
-    return Plan(adds=tuple(entries), empty=empty, notes=tuple(notes))
+    return Plan(adds=tuple(entries), empty=empty, notes=tuple(one_line(clean_text(note)) for note in notes))
 
 
 def _ask(
