@@ -94,10 +94,13 @@ class _Before:
             place.entry.seq for place in self._memory.view.entries("evidence") if place.entry.seq > self._seq
         )
 
+    def receipts(self) -> list[Receipt]:
+        """The receipts that are new: the buffer fell due on the way."""
+        return [receipt for receipt in self._memory.receipts() if receipt.number > self._receipt]
+
     def receipt(self) -> Receipt | None:
-        """The last receipt, if it is new."""
-        new = [receipt for receipt in self._memory.receipts() if receipt.number > self._receipt]
-        return new[-1] if new else None
+        """The last of them."""
+        return self.receipts()[-1] if self.receipts() else None
 
 
 @click.command("import", cls=Command)
@@ -139,6 +142,8 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None)
             f"{found.format}: {counts['sessions']} sessions, {len(turns)} turns, {len(entries)} entries"
             + (f", {len(turns) - recorded} turns were there before" if recorded < len(turns) else "")
         )
+        for receipt in before.receipts():
+            out.say(f"{receipt.id}: {len(receipt.rows)} lines sorted")
         for why, times in skipped.items():
             out.say(f"skipped: {times} {why}")
 

@@ -184,10 +184,8 @@ class _Window:
             except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
                 raise self.damaged(str(error)) from error
             else:
-                # At the very end of what was read a number may go on.
-                if end < len(self._text) or not self._grow():
-                    self._at = end
-                    return value
+                self._at = end
+                return value
 
     def _grow(self) -> bool:
         """Read on, as much again as is held (so that a long record costs linear time)."""

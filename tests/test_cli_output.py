@@ -1,0 +1,92 @@
+"""Printing: a terminal, a pipe, JSON; characters that no stream takes; bars that come late."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+
+import pytest
+
+from infinimem.cli import output
+from infinimem.cli.output import Output
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Called in the test itself: pytest puts its own streams in place after the fixtures."""
+    stream = Terminal()
+    monkeypatch.setattr("sys.stdout", stream)
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    return stream
+
+
+ROWS = [("a", 1, "one\ttwo\nthree"), ("b", "", "\x1b[2J\udcff")]
+
+
+def test_a_pipe_gets_a_line_for_each_row(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().table(("x", "y", "z"), ROWS)
+    assert capsys.readouterr().out == "a\t1\tone two three\nb\t\t\\udcff\n"
+
+
+def test_a_terminal_gets_columns_and_no_controls(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = at_a_terminal(monkeypatch)
+    out = Output()
+    out.table(("x", "y", "z"), ROWS)
+    out.line("\x1b]0;owned\x07 [bold]as it is[/bold]")
+    out.diff("--- a\n+++ b\n\x9b31m")
+    shown = terminal.getvalue()
+    assert "\\x1b[2J" in shown
+    assert "\\x1b]0;owned\\x07 [bold]as it is[/bold]" in shown
+    assert "\\x9b31m" in shown
+    assert "\x1b[2J" not in shown and "\x1b]0" not in shown and "\x9b" not in shown
+
+
+def test_json_is_one_line_and_keeps_every_character(capsys: pytest.CaptureFixture[str]) -> None:
+    out = Output(as_json=True)
+    out.result({"text": "café\n\x1b\udcff"}, lambda: pytest.fail("not shown"))
+    out.say("nothing")
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"text": "café\n\x1b\udcff"}
+    assert (captured.out.count("\n"), captured.err) == (1, "")
+
+
+def test_talk_goes_to_stderr_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().say("hello")
+    Output(quiet=True).say("nothing")
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+def test_a_bar_shows_only_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = at_a_terminal(monkeypatch)
+    with Output().progress("Quick") as step:
+        step(1, 2)
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    with Output().progress("Slow") as step:
+        deadline = time.monotonic() + 10
+        while "1/2" not in terminal.getvalue() and time.monotonic() < deadline:
+            step(1, 2)
+            time.sleep(0.01)
+    assert "Slow" in terminal.getvalue()
+    shown = len(terminal.getvalue())
+    with Output(quiet=True).progress("Quiet") as step:
+        time.sleep(0.05)
+    assert len(terminal.getvalue()) == shown
+
+
+def test_work_that_fails_takes_its_bar_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = at_a_terminal(monkeypatch)
+    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    with pytest.raises(ValueError, match="broken"), Output().progress("Slow"):
+        time.sleep(0.05)
+        raise ValueError("broken")
+    shown = terminal.getvalue()
+    time.sleep(0.2)
+    assert terminal.getvalue() == shown
