@@ -101,14 +101,20 @@ def test_lines_about_different_things_do_not_rival() -> None:
 
 def test_everyday_words_find_their_kin_and_dates_count() -> None:
     assert answer("Where does she live?", evidence("I moved to Lisbon.", "I bought a lamp."))[1] == ["1"]
-    lines = evidence("I ran a race.", "I ran a race with Zoe.", times=["2023-05-01", "2023-07-01"])
+    times = ["2023-05-01", "2023-07-01", "2023-09-01"]
+    lines = evidence("I ran a race.", "The race along the river was wet.", "Zoe won a race.", times=times)
     assert answer("Which race was in July 2023?", lines)[1][0] == "2"
+
+
+def test_a_name_that_a_line_calls_out_is_not_its_subject() -> None:
+    lines = evidence("Ann: Nice paint, Bob!", "Bob: I paint boats with oil.")
+    assert answer("What does Bob paint?", lines)[1][0] == "2"
 
 
 def test_headings_are_no_answers_and_unsigned_lines_may_be() -> None:
     lines = [
         {"id": "notes/a:3", "time": None, "source": "human", "text": text}
-        for text in ("# Kiln", "The kiln is hot")
+        for text in ("# Kiln hot", "The kiln is hot")
     ]
     lines[0]["id"] = "notes/a:1"
     assert answer("Is the kiln hot?", [{"doc_id": "notes/a", "lines": lines}])[1] == ["notes/a:3"]
@@ -232,9 +238,11 @@ def test_the_last_round_stops_whatever_is_left_to_do() -> None:
 
 def test_only_tools_that_exist_are_called() -> None:
     variables: dict[str, Any] = dict.fromkeys(tasks.STEP.variables, "")
-    variables |= {"question": "Who is Bob?", "history": [], "tools": TOOLS[:1]}
+    variables |= {"question": "Who is Bob?", "history": [], "tools": TOOLS[:1], "rounds_left": 6}
     data = run(tasks.STEP, **variables)
-    assert {call["name"] for call in data["tool_calls"]} <= {"grep"}
+    assert {call["name"] for call in data["tool_calls"]} == {"grep"}
+    history = [entry(call, hits=[hit(3, "- Bob is Ann's son")]) for call in step("Who is Bob?")["tool_calls"]]
+    assert run(tasks.STEP, **variables | {"history": history})["done"]
 
 
 def test_a_question_of_stop_words_or_of_nothing_is_searched_all_the_same() -> None:

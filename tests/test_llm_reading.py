@@ -22,10 +22,19 @@ GOOD: dict[str, Any] = {"answer": "Lisbon", "cites": ["41"]}
         f"  \n{json.dumps(GOOD, indent=2)}\n",
         f"```json\n{json.dumps(GOOD)}\n```",
         f"Sure, here it is:\n```\n{json.dumps(GOOD)}\n```\nAnything else?",
+        f"Use {{x}}:\n```json\n{json.dumps(GOOD)}\n```\nor {{y}}.",
         f"The answer is {json.dumps(GOOD)} as asked.",
         f"<think>Maybe {{this}} or {{that}}?</think>\n{json.dumps(GOOD)}",
     ],
-    ids=["whole", "indented", "fence", "fence in talk", "in a sentence", "after thinking"],
+    ids=[
+        "whole",
+        "indented",
+        "fence",
+        "fence in talk",
+        "fence among braces",
+        "in a sentence",
+        "after thinking",
+    ],
 )
 def test_finds_the_object(text: str) -> None:
     reply = read(text, ANSWER.schema)

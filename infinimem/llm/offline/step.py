@@ -48,7 +48,7 @@ def step(variables: Mapping[str, Any]) -> dict[str, Any]:
     lines = list(dict.fromkeys(line for entry in history for line in _seen(entry["result"])))
     asked = Question(question, (line.text for line in lines))
     ranked = _ranked(lines, asked)
-    done = {str(_call(entry["name"], **entry["arguments"])) for entry in history}
+    done = {str({"name": entry["name"], "arguments": dict(entry["arguments"])}) for entry in history}
     calls = [call for call in _second_look(asked, ranked) if call["name"] in tools and str(call) not in done]
     last = int(variables["rounds_left"]) < 1 or any(entry["name"] == "read_lines" for entry in history)
     if calls and not last:
