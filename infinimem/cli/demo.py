@@ -14,7 +14,7 @@ CONVERSATION = Path(__file__).with_name("demo_conversation.json")
 QUESTIONS = (
     "Which nuts is Nora allergic to?",
     "When do they fly to Slovenia?",
-    "What is the address of the router?",
+    "What is the address of heron?",
 )
 SHOWN = 40
 """Lines of the diff that are shown."""
