@@ -219,9 +219,8 @@ class Document:
     def _emptied(self, gone: Set[int]) -> set[int]:
         """Lines of the sections that `gone` leaves with blank lines alone, emptied subsections included."""
         empty: set[int] = set()
-        below: list[
-            tuple[int, int, bool, bool]
-        ] = []  # level, line, whether it holds text, whether it lost any
+        # Level and line of each heading below, whether it still holds text, whether it lost any.
+        below: list[tuple[int, int, bool, bool]] = []
         end = tail = len(self.lines) + 1
         for heading in reversed(self.headings):
             block = range(heading.line + 1, end)
