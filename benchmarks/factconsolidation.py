@@ -18,13 +18,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from metrics import mean
+
 from infinimem.importers import read_turns
 from infinimem.memory import Memory, open_memory
-
-if __package__:
-    from benchmarks.metrics import mean
-else:
-    from metrics import mean
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -18,15 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from metrics import CUTS, distinct, mean, ndcg, recall
+
 from infinimem import tokens
 from infinimem.importers import read_turns
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Retrieved
-
-if __package__:
-    from benchmarks.metrics import CUTS, distinct, mean, ndcg, recall
-else:
-    from metrics import CUTS, distinct, mean, ndcg, recall
 
 BUDGETS = (512, 1024, 2048)
 ALL = 1 << 30

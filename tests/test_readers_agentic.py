@@ -84,7 +84,7 @@ def test_the_model_is_told_catalog_tools_history_and_rounds() -> None:
 
 
 def test_a_reply_that_cannot_be_read_costs_a_round() -> None:
-    replies = ["no JSON", Reply(None, "TRUNCATED"), step(done=True, snippets=(("home", 10, 10),))]
+    replies: list[Any] = ["no JSON", Reply(None, "TRUNCATED"), step(done=True, snippets=(("home", 10, 10),))]
     evidence = read(ScriptedLLM({"step": replies}))
     assert places(evidence) == [("topics/home", 10, 12)]
     assert [row.get("failure") for row in evidence.trace[:2]] == ["JSON_PARSE_FAIL", "TRUNCATED"]

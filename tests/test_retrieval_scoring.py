@@ -79,10 +79,12 @@ def test_a_score_adds_what_is_around_and_the_whole() -> None:
     own = math.log(1 + 1.5 / 1.5) * (K1 + 1) / (1 + K1)
     around = math.log(1 + 1.5 / 1.5) * (K1 + 1) / (1 + K1 * (0.5 + 0.5 * 1 / 0.5))
     whole = math.log(1 + 1.5 / 1.5) * (K1 + 1) / (1 + K1 * (0.5 + 0.5 * 2 / 1.5))
-    assert ranking.best(["easel"]) == [(0, pytest.approx(own + WHOLE_WEIGHT * whole, abs=1e-4))]
-    assert ranking.best(["paint"]) == [
-        (0, pytest.approx(AROUND_WEIGHT * around + WHOLE_WEIGHT * whole, abs=1e-4))
-    ]
+    ((position, score),) = ranking.best(["easel"])
+    assert position == 0
+    assert score == pytest.approx(own + WHOLE_WEIGHT * whole, abs=1e-4)
+    ((position, score),) = ranking.best(["paint"])
+    assert position == 0
+    assert score == pytest.approx(AROUND_WEIGHT * around + WHOLE_WEIGHT * whole, abs=1e-4)
 
 
 def test_ties_keep_the_order_of_positions() -> None:

@@ -60,8 +60,7 @@ def _integer(name: str, value: Any, rule: Mapping[str, Any], notes: list[str]) -
             raise ValueError
     except (TypeError, ValueError):
         raise ArgumentError(f"{name!r} is {str(value)[:40]!r}; a whole number is wanted") from None
-    low, high = rule.get("minimum", number), rule.get("maximum", number)
-    clamped = min(max(number, low), high)
+    clamped: int = min(max(number, rule.get("minimum", number)), rule.get("maximum", number))
     if clamped != number:
         notes.append(f"{name} = {str(number)[:20]} is out of range, {clamped} was used")
     return clamped

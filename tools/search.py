@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from infinimem import tokens
@@ -47,7 +47,7 @@ def search(view: View, query: str, limit: int = 10, scope: Scope = "default") ->
     return {"hits": [_hit(view.document(block.doc_id), block, terms) for block in blocks]}
 
 
-def _hit(document: Document, block: Retrieved, terms: Collection[str]) -> dict[str, Any]:
+def _hit(document: Document, block: Retrieved, terms: frozenset[str]) -> dict[str, Any]:
     start, end = snippet(document, block.start_line, block.end_line, terms)
     return {
         "doc_id": block.doc_id,
@@ -60,10 +60,10 @@ def _hit(document: Document, block: Retrieved, terms: Collection[str]) -> dict[s
     }
 
 
-def snippet(document: Document, start: int, end: int, terms: Collection[str]) -> tuple[int, int]:
+def snippet(document: Document, start: int, end: int, terms: frozenset[str]) -> tuple[int, int]:
     """The lines of a block to show: the one with most of the terms, then its neighbours while they fit."""
     lines = {line: shown(document.text_line(line)) for line in range(start, end + 1)}
-    best = max(lines, key=lambda line: (len(terms & frozenset(terms_of(lines[line]))), -line))
+    best = max(lines, key=lambda line: (len(terms.intersection(terms_of(lines[line]))), -line))
     first = last = best
     left = SNIPPET - tokens.count(lines[best])
     while first > start or last < end:

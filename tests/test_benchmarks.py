@@ -1,0 +1,111 @@
+"""The measures, by hand; and the scripts, run on a conversation written for this."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(FOLDER)
+
+    def loader(name: str) -> ModuleType:
+        return importlib.import_module(name)
+
+    return loader
+
+
+def test_recall_and_ndcg_by_hand(load: Any) -> None:
+    metrics = load("metrics")
+    ranked = metrics.distinct(["a", "b", "a", "c", "d"])
+    assert ranked == ["a", "b", "c", "d"]
+    assert metrics.recall(ranked, ["b", "d", "z"], 2) == pytest.approx(1 / 3)
+    assert metrics.recall(ranked, ["b", "d", "z"], 5) == pytest.approx(2 / 3)
+    gained = 1 / math.log2(3) + 1 / math.log2(5)
+    assert metrics.ndcg(ranked, ["b", "d"], 5) == pytest.approx(gained / (1 + 1 / math.log2(3)))
+    assert metrics.ndcg(["a"], ["a", "b", "c"], 1) == 1.0, "the ideal has min(|gold|, k) hits"
+    assert metrics.mean([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("evidence", "gold"),
+    [
+        (["D1:1"], ["D1:1"]),
+        (["D1:1; D2:3"], ["D1:1", "D2:3"]),
+        (["D1:1 D2:3", "D1:1"], ["D1:1", "D2:3"]),
+        (["D01:01"], ["D1:1"]),
+        (["D9:9", "D", "D:1:2"], []),
+        ([], []),
+    ],
+)
+def test_gold_is_mended(load: Any, evidence: list[str], gold: list[str]) -> None:
+    assert load("locomo").gold_turns(evidence, {"D1:1", "D2:3"}) == gold
+
+
+CONVERSATION = {
+    "sample_id": "conv-1",
+    "conversation": {
+        "speaker_a": "Ana",
+        "speaker_b": "Mel",
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [
+            {"speaker": "Ana", "dia_id": "D1:1", "text": "I moved to Lisbon with my cat Olive last month."},
+            {
+                "speaker": "Mel",
+                "dia_id": "D1:2",
+                "text": "My dentist Dr. Vu plays the violin in a band.",
+            },
+        ],
+    },
+    "qa": [
+        {"question": "Where did Ana move?", "answer": "Lisbon", "evidence": ["D1:1"], "category": 4},
+        {"question": "Who plays the violin?", "answer": "Dr. Vu", "evidence": ["D1:2; D7:7"], "category": 1},
+        {"question": "No evidence?", "answer": "-", "evidence": [], "category": 3},
+    ],
+}
+
+
+def test_locomo_runs(
+    load: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "locomo.json"
+    data.write_text(json.dumps([CONVERSATION]))
+    monkeypatch.setattr(sys, "argv", ["locomo.py", "--data", str(data)])
+    load("locomo").main()
+    table = capsys.readouterr().out
+    assert "| 1-4 together | 2 | 100.0 | 100.0 |" in table
+    assert "| 3 open-domain | 0 |" in table
+
+
+def test_factconsolidation_runs(
+    load: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = {
+        "context": "Here is a list of facts:\n0. Ana lives in the city of Porto.\n1. Olive is Ana's cat.\n"
+        "2. Ana lives in the city of Lisbon.\n",
+        "questions": ["In which city does Ana live?"],
+        "answers": [["Lisbon"]],
+        "metadata": {"source": "tiny"},
+    }
+    data = tmp_path / "facts.json"
+    data.write_text(json.dumps([record]))
+    monkeypatch.setattr(sys, "argv", ["factconsolidation.py", "--data", str(data)])
+    load("factconsolidation").main()
+    assert "first cited line 100, by the whole answer 100" in capsys.readouterr().out
+
+
+def test_an_answer_counts_if_the_expected_one_is_a_part_of_it(load: Any) -> None:
+    holds = load("factconsolidation").holds
+    assert holds("She lives in the  Hague!", ["hague"])
+    assert holds("U.S.A.", ["usa"])
+    assert not holds("Rome", ["Lisbon", "Porto"])
