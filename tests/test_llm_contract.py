@@ -53,7 +53,7 @@ def test_usage_adds_up_by_task(llm: LLM) -> None:
 
 def test_variables_must_be_exactly_those_of_the_task(llm: LLM) -> None:
     for wrong in ({}, {**ASK, "more": 1}):
-        with pytest.raises(ValueError, match="missing|unused"):
+        with pytest.raises(ValueError, match=r"missing|unused"):
             llm.complete(ANSWER, wrong)
     assert total(llm.usage).calls == 0
 

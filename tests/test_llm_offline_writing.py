@@ -221,17 +221,28 @@ def test_people_who_are_called_by_name_title_no_topic() -> None:
     assert not any("caroline" in topic["title"].lower() for topic in rewrite(facts(*said))["topics"])
 
 
-def test_a_list_of_statements_is_grouped_by_what_they_share() -> None:
+def test_statements_that_follow_no_thread_are_grouped_by_what_they_share() -> None:
     said = [
-        f"{n}. {name} is a citizen of Chad." for n, name in enumerate(["Ada", "Bo", "Cy", "Di", "Ed", "Flo"])
+        "I work as a nurse at the hospital.",
+        "My dog Rex is a beagle.",
+        "I drink oat-milk latte.",
+        "My shift at the hospital is long.",
+        "Rex saw the vet.",
+        "The latte is from the bar.",
+        "My sister plays chess.",
     ]
-    said += [
-        f"{n}. The author of {book} is Zoe." for n, book in enumerate(["Ava", "Bea", "Cob", "Dun", "Eli"], 6)
-    ]
+    groups = [topic["fact_ids"] for topic in rewrite(facts(*said))["topics"]]
+    assert groups == [["1", "4"], ["2", "5"], ["3", "6"], ["7"]]
+
+
+def test_a_long_list_is_grouped_by_the_terms_that_most_share() -> None:
+    said = [f"{n}. X{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10]} is a citizen of Chad." for n in range(30)]
+    said += [f"{n}. The author of Y{'abcdefghij'[n % 10]}v is Zoe." for n in range(30, 60)]
     said = said[::2] + said[1::2]
-    groups = [set(topic["fact_ids"]) for topic in rewrite(facts(*said))["topics"]]
-    citizens = {str(n) for n, text in enumerate(said, 1) if "citizen" in text}
-    assert citizens in groups and len(groups) == 2
+    topics = rewrite(facts(*said))["topics"]
+    assert all(5 <= len(topic["fact_ids"]) <= 25 for topic in topics)
+    for topic in topics:
+        assert len({"citizen" in said[int(i) - 1] for i in topic["fact_ids"]}) == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from infinimem.retrieval.tokenizer import STOP_WORDS, fold, tokens
 
 _COMMON = """
-able above absolute absolutely accept accomplish accomplishment achieve achievement achieving across act
+self able above absolute absolutely accept accomplish accomplishment achieve achievement achieving across act
 actual actually add added adding admire adorable advance advanced adventurous advice afraid age ago agree
 ahead ain't air alive allow almost alone along already alright although always amaze amazed amazing american
 amount ancient angry annual another answer anxious anymore anyone anything anytime anyway anywhere apart

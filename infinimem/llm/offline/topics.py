@@ -2,18 +2,19 @@
 
 After TextTiling (Hearst 1997): a topic ends where the words of the facts before and after a gap differ
 most. What was talked about twice is joined again by its salient terms. Facts that do not hang together
-with their neighbours (a list of statements) are grouped by the terms that they share.
+with their neighbours (a list of statements) are grouped one by one by the terms that they share.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations, pairwise
 from typing import Any
 
 from infinimem.llm.offline.duplicates import find_duplicates
-from infinimem.llm.offline.lexicon import strip_ordinal
 from infinimem.llm.offline.salience import Corpus, similarity, title
 
 WINDOW = 4
@@ -22,8 +23,10 @@ SMALLEST, LARGEST = 5, 25
 """Facts of a topic, where there are enough."""
 ALIKE = 0.16
 """Cosine from which two groups are about the same."""
-LOOSE = 0.02
-"""Mean cohesion of neighbours below which there is no thread to follow."""
+LONG_LIST = 50
+"""Statements from which groups as small as two would be too many."""
+THREAD = 0.04
+"""Mean cosine of neighbours from which facts follow a thread; conversations have twice as much."""
 
 
 def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,12 +70,21 @@ def _name(corpus: Corpus, group: Sequence[int], parts: int = 2) -> str:
 
 def _groups(corpus: Corpus) -> list[list[int]]:
     count = len(corpus.texts)
-    if count <= SMALLEST:
-        return [list(range(count))] if count else []
-    gaps = _cohesion(corpus)
-    if sum(gaps) / len(gaps) < LOOSE or _listed(corpus):
+    if count < 2:
+        return [[0]] if count else []
+    if _follows_a_thread(corpus):
+        return _joined(corpus, _segments(_cohesion(corpus), count), neighbours=True)
+    if count > LONG_LIST:
         return _by_shared_terms(corpus)
-    return _join(corpus, _segments(gaps, count))
+    groups = _joined(corpus, [[i] for i in range(count)], neighbours=False)
+    return [group for group in groups if len(group) > 1] + _bundled([g[0] for g in groups if len(g) == 1])
+
+
+def _follows_a_thread(corpus: Corpus) -> bool:
+    """Whether neighbours have words in common, as in a conversation, and not as in a list of statements."""
+    alone = [corpus.vector([i]) for i in range(len(corpus.texts))]
+    alike = [similarity(one, two) for one, two in pairwise(alone)]
+    return sum(alike) / len(alike) >= THREAD
 
 
 def _cohesion(corpus: Corpus) -> list[float]:
@@ -114,40 +126,39 @@ def _segments(gaps: Sequence[float], count: int) -> list[list[int]]:
     return [list(range(start, end + 1)) for start, end in zip(starts, ends, strict=True)]
 
 
-def _join(corpus: Corpus, groups: list[list[int]]) -> list[list[int]]:
-    """Join the most alike groups first while they stay small enough, then the small ones to anybody."""
-    groups = [group for group in groups if group]
-    vectors = [corpus.vector(group) for group in groups]
-    while len(groups) > 1:
-        best = _best_pair(groups, vectors)
-        if best is None:
-            break
-        one, two = best
-        groups[one] = sorted(groups[one] + groups.pop(two))
-        vectors.pop(two)
-        vectors[one] = corpus.vector(groups[one])
-    return groups
+def _joined(corpus: Corpus, groups: list[list[int]], *, neighbours: bool) -> list[list[int]]:
+    """Join the most alike groups first, as long as they are alike and no group grows too large.
 
+    With `neighbours`, groups that are too small to stand alone go to whoever is nearest, what was said
+    next to them above all.
+    """
+    members = dict(enumerate(groups))
+    vectors = {name: corpus.vector(group) for name, group in members.items()}
+    heap: list[tuple[float, int, int]] = []
 
-def _best_pair(groups: Sequence[list[int]], vectors: Sequence[Mapping[str, float]]) -> tuple[int, int] | None:
-    best, pair = 0.0, None
-    for one in range(len(groups)):
-        for two in range(one + 1, len(groups)):
-            size = len(groups[one]) + len(groups[two])
-            if size > LARGEST:
-                continue
-            alike = similarity(vectors[one], vectors[two])
-            small = min(len(groups[one]), len(groups[two]), len(vectors[one]), len(vectors[two])) < SMALLEST
-            if small and two == one + 1:
-                alike += ALIKE / 2  # what was said next to each other
-            if alike > best and (small or alike >= ALIKE):
-                best, pair = alike, (one, two)
-    return pair
+    def offer(one: int, two: int) -> None:
+        alike = similarity(vectors[one], vectors[two])
+        small = neighbours and any(
+            len(group) < SMALLEST for name in (one, two) for group in (members[name], vectors[name])
+        )
+        if small and members[one][0] <= members[two][-1] + 1 and members[two][0] <= members[one][-1] + 1:
+            alike += ALIKE / 2
+        if alike >= ALIKE or (small and alike > 0):
+            heapq.heappush(heap, (-alike, one, two))
 
-
-def _listed(corpus: Corpus) -> bool:
-    """Whether most facts are one-line statements of a numbered list."""
-    return sum(strip_ordinal(text) != text for text in corpus.texts) > 0.5 * len(corpus.texts)
+    for one, two in combinations(members, 2):
+        offer(one, two)
+    while heap:
+        _, one, two = heapq.heappop(heap)
+        if one not in members or two not in members or len(members[one]) + len(members[two]) > LARGEST:
+            continue
+        new = len(groups) + len(vectors)  # a name that was never used
+        members[new] = sorted(members.pop(one) + members.pop(two))
+        vectors[new] = corpus.vector(members[new])
+        for other in members:
+            if other != new:
+                offer(other, new)
+    return list(members.values())
 
 
 def _by_shared_terms(corpus: Corpus) -> list[list[int]]:
@@ -160,8 +171,13 @@ def _by_shared_terms(corpus: Corpus) -> list[list[int]]:
         term, size = min(spread.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
         if size < SMALLEST:
             break
-        group = sorted(i for i in left if term in terms[i])
-        groups += [group[i : i + LARGEST] for i in range(0, len(group), LARGEST)]
+        group = [i for i in left if term in terms[i]]
+        groups += _bundled(group)
         left -= set(group)
-    rest = sorted(left)
-    return groups + [rest[i : i + LARGEST] for i in range(0, len(rest), LARGEST)]
+    return groups + _bundled(left)
+
+
+def _bundled(members: Collection[int]) -> list[list[int]]:
+    """Members in their order, in groups that are not too large."""
+    ordered = sorted(members)
+    return [ordered[i : i + LARGEST] for i in range(0, len(ordered), LARGEST)]
