@@ -182,12 +182,11 @@ class Planner:
         ]
 
     def _offered(self, topics: Sequence[Topic]) -> list[CatalogRow]:
-        """The nearest of the open documents, best first; all of them where they are few."""
+        """The nearest of the open documents, best first."""
         limit = self.view.settings.infini.planner_docs
         text = "\n".join(entry.text for entry in entries_of(topics))
         near = searcher(self.view).documents(text, limit=limit, ids=list(self._open))
-        rest = [doc_id for doc_id in self._open if doc_id not in near] if len(self._open) <= limit else []
-        return [self._open[doc_id] for doc_id in (*near, *rest)]
+        return [self._open[doc_id] for doc_id in near]
 
     def _routes(self, topics: Sequence[Topic], assigned: Sequence[_Assigned]) -> list[Route]:
         """Assignments with ids: equal titles are one document, and one of that name that exists is taken."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from infinimem import law, tokens
 from infinimem.retrieval import tokenizer
 
 _SPACE = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r"\s*\n\s*")
 _ENDS = ".!?…:;\"'”’)»"
 _FULL_STOPS = "。！？"  # no space follows them
 _BREAK = re.compile(rf"(?<=[.!?…])\s+|(?<=[{_FULL_STOPS}])|\n+")
@@ -30,8 +32,7 @@ def verbatim(text: str, origin: str) -> bool:
 
     Half a sentence is not verbatim: it may have lost a "not".
     """
-    told = _SPACE.sub(" ", origin).replace(" \n", "\n").replace("\n ", "\n").strip()
-    told = re.sub(r"\n+", "\n", told)
+    told = _folded(origin)
     said = " ".join(text.split())
     flat = told.replace("\n", " ")
     start = flat.find(said) if said else -1
@@ -44,6 +45,12 @@ def verbatim(text: str, origin: str) -> bool:
             return True
         start = flat.find(said, start + 1)
     return False
+
+
+@lru_cache(maxsize=64)  # one origin is asked about for each of its entries
+def _folded(text: str) -> str:
+    """The text with single blanks and line breaks, none at the ends of lines."""
+    return _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
 
 
 def cut(text: str, limit: int) -> list[str]:
