@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from infinimem import law
 from infinimem.markdown.document import Document
@@ -14,9 +14,7 @@ from infinimem.settings import InfiniSettings, Settings
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.render import render
 from infinimem.store.view import TOPICS, View
-from infinimem.strategies.infini.topics import fact
 
-T = TypeVar("T")
 NOW = "2025-03-03T12:00:00Z"
 
 
@@ -215,6 +213,3 @@ def keep_all(variables: Mapping[str, Any]) -> dict[str, Any]:
 def swapped(library: Library, **settings: Any) -> None:
     """Change settings of the `infini` group."""
     library.settings = replace(library.settings, infini=replace(library.settings.infini, **settings))
-
-
-__all__ = ["fact"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ def item(text: str, *origin: object, time: str | None = None, refers: str | None
     return {"text": text, "from": [str(seq) for seq in origin], "time": time, "refers": refers}
 
 
-def reply(*entries: dict[str, Any], empty: tuple[object, ...] = ()) -> dict[str, Any]:
+def reply(*entries: dict[str, Any], empty: Sequence[object] = ()) -> dict[str, Any]:
     return {"entries": list(entries), "empty": [str(seq) for seq in empty]}
 
 

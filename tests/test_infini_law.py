@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply, Task
 from infinimem.model import CURRENT, Plan, Usage
+from infinimem.strategies.base import Plans
 from infinimem.strategies.infini import Infini
 from infinimem.testing import GarbageLLM
 from tests.infini_library import Library, document, entry
@@ -53,11 +54,12 @@ def converse(library: Library, llm: Any, rounds: int) -> None:
     strategy = Infini(llm, library.settings)
     for number in range(rounds):
         library.say(*SAID, session=f"s{number}", speaker="AB"[number % 2], time=f"2024-01-{number + 1:02}")
-        for start in (
+        steps: tuple[Callable[[], Plans], ...] = (
             lambda: strategy.observe(library.view(), library.view().uncited()),
             lambda: strategy.tick(library.view(), "due"),
             lambda: strategy.tick(library.view(), "consolidate"),
-        ):
+        )
+        for start in steps:
             try:
                 library.drive(start())
             except ModelUnavailable:
