@@ -14,6 +14,7 @@ Reason codes of `verify`:
 and of archivings that are withheld (the line stays live):
     UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
     NOT_A_DUPLICATE    the two texts differ in more than wording
+    OTHER_SPEAKER      two people say it: neither repeats nor replaces the other
     NOT_NEWER          what supersedes is older than what it supersedes
     PROTECTED          a person's line, or a pinned one
     TOO_MANY           more than a fifth of the lines of one run
@@ -26,6 +27,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason
 
@@ -168,6 +170,8 @@ def _why_not(move: Move, old: Entry, survivor: Located | None, archived: set[int
     if old.pinned or old.source == "human":
         return Reason("PROTECTED", seqs)
     new = survivor.entry
+    if len({old.fields.get("speaker"), new.fields.get("speaker")} - {None}) > 1:
+        return Reason("OTHER_SPEAKER", seqs)
     if move.why == "duplicate" and not is_duplicate(old.text, new.text):
         return Reason("NOT_A_DUPLICATE", seqs)
     if move.why == "superseded" and not is_newer(new, old):
@@ -216,6 +220,7 @@ _NOT_NAMES = frozenset(
 )
 
 
+@lru_cache(maxsize=4096)
 def normalised(text: str) -> str:
     """Text for comparing: NFKC, case-folded, without the punctuation around words ("C++" keeps its own)."""
     text = unicodedata.normalize("NFKC", text).replace("’", "'")
@@ -237,6 +242,7 @@ def is_duplicate(one: str, other: str) -> bool:
     return claims(one) == claims(other)
 
 
+@lru_cache(maxsize=4096)
 def claims(text: str) -> Mapping[str, frozenset[str]]:
     """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
     text = unicodedata.normalize("NFKC", text).replace("’", "'")
@@ -266,7 +272,8 @@ def unsupported(text: str, origins: Iterable[str]) -> list[str]:
         Lines such as 'number 14'; empty when all is borne out.
     """
     joined = "\n".join(origins)
-    held, said, whole = claims(joined), set(_words(joined)), normalised(joined)
+    # Origins may be a megabyte: those are not worth keeping.
+    held, said, whole = claims.__wrapped__(joined), set(_words(joined)), normalised.__wrapped__(joined)
     said |= {word.removesuffix("'s") for word in said}
     missing = []
     for kind, found in claims(text).items():

@@ -81,6 +81,7 @@ def test_evidence_and_notes_cannot_be_moved() -> None:
         (entry(1, "x", source="human"), entry(2, "x"), "duplicate", "PROTECTED"),
         (entry(1, "x", pin="yes"), entry(2, "x"), "duplicate", "PROTECTED"),
         (entry(1, "x"), entry(3, "x"), "duplicate", "UNKNOWN_SURVIVOR"),
+        (entry(1, "x", speaker="Ann"), entry(2, "x", speaker="Bo"), "duplicate", "OTHER_SPEAKER"),
     ],
 )
 def test_an_archiving_without_grounds_leaves_the_line_live(

@@ -75,11 +75,7 @@ def allowed(
     """
     left = {claim.seq: claim for claim in claims}
     lines = sorted({*run, *left})
-    withheld = [
-        Reason("OTHER_SPEAKER", (seq, left[seq].by)) for seq in left if _other_speaker(left[seq], view)
-    ]
-    for reason in withheld:
-        del left[reason.seqs[0]]
+    withheld: list[Reason] = []
     while True:
         final = {claim.seq: claim for claim in _followed(left)}
         circling = [seq for seq in left if seq not in final]
@@ -95,12 +91,6 @@ def allowed(
             if left[seq].by not in refused:  # one that leans on a refused claim is looked at again
                 withheld.append(reason)
                 del left[seq]
-
-
-def _other_speaker(claim: Claim, view: View) -> bool:
-    """Whether two people say it: "I have a dog" of one is neither repeated nor replaced by the other's."""
-    said = {place.entry.fields.get("speaker") for seq in (claim.seq, claim.by) if (place := view.entry(seq))}
-    return len(said - {None}) > 1
 
 
 def _archiving(claim: Claim) -> Move:
