@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -392,3 +395,36 @@ def test_documents_are_selected_by_the_question() -> None:
     assert run(tasks.SELECT, question="roses or kiln or tomatoes", docs=DOCS, limit=1)["ids"] == [
         "topics/garden"
     ]
+
+
+# ── determinism ─────────────────────────────────────────────────────────────────────────────────
+
+_SORT = """
+import json, sys
+from infinimem.llm.offline.filing import plan
+from infinimem.llm.offline.salience import summary
+from infinimem.llm.offline.topics import titled_groups
+texts = json.load(sys.stdin)
+groups = titled_groups(texts)
+topics = [{"title": t, "facts": [{"id": str(i), "text": texts[i]} for i in g]} for t, g in groups]
+docs = [{"id": t, "summary": summary([texts[i] for i in g], 60)} for t, g in groups]
+given = {"topics": topics, "docs": docs, "planned_titles": [], "markdown_length": 5000}
+json.dump([groups, docs, plan(given)], sys.stdout)
+"""
+
+
+def test_hash_seeds_change_nothing(shared_data: Path) -> None:
+    conversation = json.loads((shared_data / "locomo_dev.json").read_text())[0]["conversation"]
+    said = [t["text"] for key, session in conversation.items() if isinstance(session, list) for t in session]
+    results = set()
+    for seed in ("1", "2", "3"):
+        done = subprocess.run(
+            [sys.executable, "-c", _SORT],
+            input=json.dumps(said[:240]),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        results.add(done.stdout)
+    assert len(results) == 1 and len(json.loads(results.pop())[0]) > 5

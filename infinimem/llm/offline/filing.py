@@ -114,7 +114,7 @@ def _planned(name: str, titles: Iterable[str]) -> str:
 
 
 def _topic(topic: Mapping[str, Any]) -> Profile:
-    spread = Counter(term for fact in topic["facts"] for term in set(content_terms(fact["text"])))
+    spread = Counter(term for fact in topic["facts"] for term in dict.fromkeys(content_terms(fact["text"])))
     profile = {term: 1 + math.log(count) for term, count in spread.items()}
     for term in content_terms(topic["title"]):
         profile[term] = profile.get(term, 0.0) + 2.0
@@ -126,7 +126,7 @@ def _document(doc: Mapping[str, Any]) -> Profile:
     name = doc["id"].rpartition("/")[2].replace("-", " ")
     profile: Profile = {}
     for weight, part in ((3.0, name), (2.0, keywords), (1.0, text)):
-        for term in set(content_terms(part)):
+        for term in dict.fromkeys(content_terms(part)):
             profile[term] = profile.get(term, 0.0) + weight
     return profile
 

@@ -25,17 +25,20 @@ class Corpus:
 
     texts: Sequence[str]
     words: list[list[Word]] = field(init=False)
+    terms: list[list[str]] = field(init=False)
+    """Those of each text, each once, in its order: sums of weights must not depend on the order of sets."""
     spread: Counter[str] = field(init=False)
     """Term: in how many facts it stands."""
 
     def __post_init__(self) -> None:
         words = [content_words(strip_ordinal(text)) for text in self.texts]
-        spread = Counter(term for found in words for term in {word.term for word in found})
+        spread = Counter(term for found in words for term in _distinct(found))
         called = Counter(
             word.term for text in self.texts for name in vocatives(text) for word in content_words(name)
         )
         people = {term for term, times in called.items() if times > 1 and times > spread[term] / 4}
         self.words = [[word for word in found if word.term not in people] for found in words]
+        self.terms = [_distinct(found) for found in self.words]
         self.spread = Counter({term: times for term, times in spread.items() if term not in people})
 
     def idf(self, term: str) -> float:
@@ -44,7 +47,7 @@ class Corpus:
 
     def vector(self, members: Iterable[int]) -> dict[str, float]:
         """The terms of some facts, each with its weight; of length one."""
-        counts = Counter(term for i in members for term in {word.term for word in self.words[i]})
+        counts = Counter(term for i in members for term in self.terms[i])
         weights = {term: (1 + math.log(count)) * self.idf(term) for term, count in counts.items()}
         length = math.sqrt(sum(weight * weight for weight in weights.values())) or 1.0
         return {term: weight / length for term, weight in weights.items()}
@@ -52,7 +55,7 @@ class Corpus:
     def phrases(self, members: Sequence[int], limit: int) -> list[str]:
         """What some facts are about, in their own words, the most telling first."""
         surfaces = _Surfaces(self.words[i] for i in members)
-        inside = Counter(term for i in members for term in {word.term for word in self.words[i]})
+        inside = Counter(term for i in members for term in self.terms[i])
         pairs = self._pairs(members)
         needed = 2 if len(members) > 2 else 1
         common = _EVERYWHERE * len(self.texts) if len(members) < len(self.texts) / 2 else math.inf
@@ -101,11 +104,15 @@ class Corpus:
         whole = self.vector(members)
 
         def share(i: int) -> float:
-            terms = {word.term for word in self.words[i]}
+            terms = self.terms[i]
             said: float = sum(whole.get(term, 0.0) for term in terms) / (6 + len(terms)) ** 0.7
             return said / 3 if "?" in self.texts[i] else said
 
         return sorted(members, key=lambda i: (-share(i), i))
+
+
+def _distinct(words: Iterable[Word]) -> list[str]:
+    return list(dict.fromkeys(word.term for word in words))
 
 
 class _Surfaces:

@@ -164,14 +164,13 @@ def _joined(corpus: Corpus, groups: list[list[int]], *, neighbours: bool) -> lis
 def _by_shared_terms(corpus: Corpus) -> list[list[int]]:
     """Facts to the terms that most of them share, term by term."""
     left = set(range(len(corpus.texts)))
-    terms = [{word.term for word in words} for words in corpus.words]
     groups: list[list[int]] = []
     while left:
-        spread = Counter(term for i in left for term in terms[i])
+        spread = Counter(term for i in left for term in corpus.terms[i])
         term, size = min(spread.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
         if size < SMALLEST:
             break
-        group = [i for i in left if term in terms[i]]
+        group = [i for i in left if term in corpus.terms[i]]
         groups += _bundled(group)
         left -= set(group)
     return groups + _bundled(left)
