@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-
-from infinimem import tokens
-from infinimem.errors import ModelUnavailable, UsageError
-from infinimem.model import CURRENT, Move
-from infinimem.strategies.infini import Infini
-from infinimem.strategies.infini.topics import INBOX
-from infinimem.testing import ScriptedLLM
-from tests.infini_library import (
+from infini_library import (
     Library,
     assigned,
     document,
@@ -25,6 +18,13 @@ from tests.infini_library import (
     rewritten,
     swapped,
 )
+
+from infinimem import tokens
+from infinimem.errors import ModelUnavailable, UsageError
+from infinimem.model import CURRENT, Move
+from infinimem.strategies.infini import Infini
+from infinimem.strategies.infini.topics import INBOX
+from infinimem.testing import ScriptedLLM
 
 ROME, OSLO = "Lives in Rome", "Lives in Oslo"
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from infini_library import Library
 
 from infinimem import tokens
 from infinimem.errors import ModelUnavailable
@@ -17,7 +18,6 @@ from infinimem.strategies.infini import Infini
 from infinimem.strategies.infini.extract import units
 from infinimem.strategies.infini.wording import cut, unsupported, verbatim
 from infinimem.testing import GarbageLLM, ScriptedLLM
-from tests.infini_library import Library
 
 
 def item(text: str, *origin: object, time: str | None = None, refers: str | None = None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from infini_library import Library, document, entry
 
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply, Task
@@ -15,7 +16,6 @@ from infinimem.model import CURRENT, Plan, Usage
 from infinimem.strategies.base import Plans
 from infinimem.strategies.infini import Infini
 from infinimem.testing import GarbageLLM
-from tests.infini_library import Library, document, entry
 
 SAID = (
     "I moved to Lisbon in 2021 and I like the light there.",

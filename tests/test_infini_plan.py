@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from infini_library import Library, assigned, document, entry, ids
 
 from infinimem.llm.base import Reply
 from infinimem.strategies.infini.plan import GIVE_UP, Planner
@@ -21,7 +22,6 @@ from infinimem.strategies.infini.topics import (
     slugify,
 )
 from infinimem.testing import GarbageLLM, ScriptedLLM
-from tests.infini_library import Library, assigned, document, entry, ids
 
 FOOD = document("# Drinks", entry(101, "Drinks oat milk"), summary="food and drinks")
 TRIPS = document("# Trips", entry(102, "Went to Rome"), summary="journeys")

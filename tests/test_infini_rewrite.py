@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from infini_library import Library, entry, ids, one_topic, rewritten
 
 from infinimem.strategies.infini.claims import Claim
 from infinimem.strategies.infini.rewrite import Draft, rewrite
 from infinimem.testing import GarbageLLM, ScriptedLLM
-from tests.infini_library import Library, entry, ids, one_topic, rewritten
 
 
 def draft(library: Library, *replies: Any) -> tuple[Draft, ScriptedLLM]:

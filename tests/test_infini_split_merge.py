@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from infini_library import Library, assigned, document, entry, ids, keep_all, one_topic, swapped
 
 from infinimem import tokens
 from infinimem.model import Finding
@@ -15,7 +16,6 @@ from infinimem.settings import InfiniSettings
 from infinimem.strategies.infini import Infini
 from infinimem.strategies.infini.split_merge import is_merge_due
 from infinimem.testing import GarbageLLM, ScriptedLLM
-from tests.infini_library import Library, assigned, document, entry, ids, keep_all, one_topic, swapped
 
 
 def no_groups(_: Mapping[str, Any]) -> dict[str, Any]:
