@@ -256,6 +256,8 @@ def test_a_long_list_is_grouped_by_the_terms_that_most_share() -> None:
         ("Anna beat Bob at chess", "Bob beat Anna at chess", False),
         ("Drinks 2 cups of tea a day", "Drinks 3 cups of tea a day", False),
         ("She likes tea", "She does not like tea", False),
+        ("👍", "🎉", False),
+        ("🎉", "🎉", True),
         ("The capital of Chad is Paris", "The capital of Chad is Lima", False),
     ],
 )

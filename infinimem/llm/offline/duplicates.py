@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,19 +26,20 @@ def find_duplicates(facts: Iterable[Fact]) -> list[dict[str, str]]:
 
     Of a group the most trusted stays, then the one with the highest id.
     """
-    groups: list[list[Fact]] = []
-    by_key: dict[tuple[str, ...], list[list[Fact]]] = defaultdict(list)
+    equal: dict[tuple[str, ...], list[Fact]] = {}
     for fact in facts:
-        candidates = by_key[_key(fact["text"])]
-        for group in candidates:
-            if all(_same(fact, other) for other in group):
-                group.append(fact)
+        equal.setdefault(_said(fact), []).append(fact)
+    near: dict[tuple[str, ...], list[list[Fact]]] = {}
+    for group in equal.values():
+        rivals = near.setdefault(_key(group[0]["text"]), [])
+        for rival in rivals:
+            if _same(group[0], rival[0]):
+                rival += group
                 break
         else:
-            candidates.append([fact])
-            groups.append(candidates[-1])
+            rivals.append(group)
     pairs = []
-    for group in groups:
+    for group in (group for rivals in near.values() for group in rivals):
         *rest, kept = sorted(group, key=_rank)
         pairs += [{"discarded": fact["id"], "kept": kept["id"]} for fact in rest]
     return pairs
@@ -53,15 +53,19 @@ def number(fact_id: str) -> tuple[int, str]:
 def _key(text: str) -> tuple[str, ...]:
     """The telling terms in their order: near duplicates share them all, "A beat B" and "B beat A" do not."""
     terms: Sequence[str] = tokens(text)
-    return tuple(term for term in terms if term not in dull()) or tuple(terms)
+    return tuple(term for term in terms if term not in dull()) or tuple(terms) or (text,)
+
+
+def _said(fact: Fact) -> tuple[str, ...]:
+    """Equal for facts of the same words, the same person and, where the words depend on it, the same time."""
+    text = fact["text"]
+    when = str(fact.get("time")) if _TODAY.search(text) else ""
+    return law.normalised(text) or text, str(fact.get("speaker")), when
 
 
 def _same(one: Fact, other: Fact) -> bool:
-    if one.get("speaker") != other.get("speaker"):
-        return False
-    if one.get("time") != other.get("time") and _TODAY.search(one["text"]):
-        return False
-    return law.is_duplicate(one["text"], other["text"])
+    """Whether two facts differ in wording only."""
+    return _said(one)[1:] == _said(other)[1:] and law.is_duplicate(one["text"], other["text"])
 
 
 def _rank(fact: Fact) -> tuple[int, tuple[int, str]]:
