@@ -9,6 +9,7 @@ It drives strategies (generators of plans) and holds no logic of its own beyond 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -16,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from infinimem import answer as answering
 from infinimem import tokens
+from infinimem.answer import answer
 from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.capped import Capped
@@ -25,11 +26,13 @@ from infinimem.llm.connect import connect
 from infinimem.model import CURRENT, Answer, Evidence, Finding, Located, Plan, Receipt, Turn, Usage
 from infinimem.store.doctor import examine
 from infinimem.store.library import Clock, Library, init, system_clock
-from infinimem.store.outcome import Applied, Outcome
+from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Strategy
 from infinimem.strategies.infini import Infini
 from infinimem.tools import Toolbox
+
+log = logging.getLogger("infinimem")
 
 Progress = Callable[[int, int], None]
 """Called with the turns done and the turns to do."""
@@ -119,7 +122,8 @@ class Memory:
             if isinstance(outcome, Applied):
                 entries.extend(outcome.added)
                 done.update(plan.empty, *(add.origin for add in plan.adds))
-                self._drive(lambda: self.strategy.tick(outcome.view, "due"))
+                self.library.stamp()
+                self._drive(lambda: self.strategy.tick(self.view, "due"))
                 outcome = replace(outcome, view=self.view)
             if progress:
                 progress(len(done), len(pending))
@@ -132,7 +136,8 @@ class Memory:
             raise ModelUnavailable(
                 f"{error}; what was said is recorded and drawn from at the next call"
             ) from error
-        return tuple(self.view.entry(place.entry.seq) or place for place in entries)
+        view = self.view
+        return tuple(view.entry(place.entry.seq) or place for place in entries)
 
     def consolidate(self, max_tokens: int | None = None) -> Receipt | None:
         """Sort the buffer into topics now, due or not.
@@ -187,6 +192,10 @@ class Memory:
                 spent, began = total(self.llm.usage), self.library.clock()
                 if isinstance(outcome, Applied) and outcome.receipt:
                     receipts.append(outcome.receipt)
+                else:  # no receipt holds them
+                    reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
+                    for remark in (*plan.notes, *map(str, reasons)):
+                        log.info("%s: %s", plan.op, remark)
                 plan = plans.send(note(plan, outcome) if note else outcome)
         except StopIteration:
             return receipts
@@ -236,7 +245,7 @@ class Memory:
             self.view, question, reader or settings.name, settings.evidence_budget, sources
         )
         now = self.library.clock().date().isoformat()
-        text, citations = answering.answer(self.llm, question, evidence.items, now, settings.evidence_budget)
+        text, citations = answer(self.llm, question, evidence.items, now, settings.evidence_budget)
         return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
 
     # ── looking after ───────────────────────────────────────────────────────────────────────────

@@ -21,6 +21,9 @@ from infinimem.store.view import EVIDENCE, Scope, View
 NEIGHBOURS = 2
 """How many turns before and after count as what was said around one."""
 
+CONTEXT_LENGTH = 2000
+"""Characters of a turn that are context of another entry; every entry carries its own copy."""
+
 _MONTHS = (
     *("", "January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -100,6 +103,10 @@ class Origins:
             for doc_id, number in sorted(near)
             if 0 <= number < len(self._said[doc_id])
         ]
+
+    def terms(self, seq: int) -> tuple[str, ...]:
+        """The terms of a turn, as context of others: of a pasted book only how it begins."""
+        return terms(self.turn(seq).entry.text[:CONTEXT_LENGTH])
 
     def session(self, doc_id: str) -> tuple[str, ...]:
         """All terms that were said in a session."""
@@ -190,11 +197,10 @@ class Pieces:
     def _entry(self, place: Located) -> Piece:
         entry = place.entry
         origin = self.origins.of(place)
-        around = [term for turn in self.origins.around(origin) for term in terms(turn.entry.text)]
+        around = [term for turn in self.origins.around(origin) for term in self.origins.terms(turn.entry.seq)]
         for seq in origin:  # a model's wording is also found by what was said
-            said = self.origins.turn(seq).entry.text
-            if said != entry.text:
-                around += terms(said)
+            if self.origins.turn(seq).entry.text != entry.text:
+                around += self.origins.terms(seq)
         around += terms(" ".join(place.headings))
         whole = self.origins.turn(origin[0]).doc_id if origin else place.doc_id
         item = Retrieved(
