@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from infinimem.llm import tasks
 from infinimem.llm.base import Task
@@ -138,6 +140,20 @@ def test_the_newest_fact_is_quoted_first(shared_data: Path, size: str, floor: in
         quoted, _ = answer(question, [{"doc_id": "d", "lines": lines}])
         right += any(gold.lower() in quoted[0].lower() for gold in golds)
     assert right >= floor
+
+
+WORDS = st.text(max_size=60) | st.text(alphabet="ab AB.,!?'-1é北\u0301👍\"", max_size=30)
+
+
+@given(WORDS, st.lists(WORDS, max_size=6))
+def test_any_question_over_any_lines_is_answered_from_them(question: str, texts: list[str]) -> None:
+    data = run(tasks.ANSWER, question=question, evidence=evidence(*texts), now="")
+    assert set(data["cites"]) <= {str(n) for n in range(1, len(texts) + 1)}
+    assert bool(data["cites"]) == (data["answer"] != NOTHING)
+    first = step(question)
+    assert first["tool_calls"][0]["name"] == "search"
+    second = step(question, [entry(first["tool_calls"][0], hits=[hit(1, *texts)])])
+    assert second["done"] or second["tool_calls"]
 
 
 # ── searching ───────────────────────────────────────────────────────────────────────────────────

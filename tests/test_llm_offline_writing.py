@@ -399,6 +399,30 @@ def test_documents_are_selected_by_the_question() -> None:
     ]
 
 
+WORDS = st.text(max_size=60) | st.text(alphabet="ab AB.,!?'-1é北\u0301👍", max_size=30)
+
+
+@given(st.lists(WORDS, max_size=12), st.lists(WORDS, max_size=4), st.integers(0, 60))
+def test_any_text_is_placed_once_and_nothing_raises(texts: list[str], others: list[str], limit: int) -> None:
+    data = rewrite(facts(*texts))
+    known = {fact["id"]: fact for fact in facts(*texts)}
+    placed = [i for topic in data["topics"] for i in topic["fact_ids"]]
+    assert sorted(placed + [pair["discarded"] for pair in data["duplicates"]]) == sorted(known)
+    topics = [
+        {"title": topic["title"], "facts": [known[i] for i in topic["fact_ids"]]} for topic in data["topics"]
+    ]
+    docs = [{"id": f"topics/{n}", "summary": text, "tokens": 9} for n, text in enumerate(others)]
+    assigned = plan(topics, docs, markdown_length=limit)
+    assert sorted(i for part in assigned for i in part["fact_ids"]) == sorted(placed)
+    assert all((part["doc_id"] is None) != (part["new_title"] is None) for part in assigned)
+    laid = layout([], topics, limit)
+    ids = [i for row in laid["layout"] for i in row["fact_ids"]]
+    assert sorted(ids + [pair["discarded"] for pair in laid["duplicates"]]) == sorted(placed)
+    assert tokens.count(laid["summary"]) <= limit
+    run(tasks.MERGE, docs=docs)
+    run(tasks.SELECT, question=" ".join(texts), docs=docs, limit=3)
+
+
 # ── determinism ─────────────────────────────────────────────────────────────────────────────────
 
 _SORT = """

@@ -131,7 +131,7 @@ def content_words(text: str) -> list[Word]:
     words = []
     before = ""
     matches = [*_WORD.finditer(text)]
-    for match, following in zip(matches, [*matches[1:], None], strict=True):
+    for match, following in zip(matches, [*matches[1:], None], strict=False):
         surface = match.group()
         parts = [term for term in tokens(surface) if term not in dull() and _telling(term)]
         if parts:
