@@ -59,7 +59,8 @@ def answer(
     reply = llm.complete(tasks.ANSWER, {"question": question, "evidence": _by_document(lines), "now": now})
     best = tuple(line.citation for line in lines[:QUOTED])
     if reply.data is None or not reply.data["answer"].strip():
-        return UNREADABLE.format(failure=reply.failure or "EMPTY", line=lines[0].text), best[:1]
+        quoted = next((line for line in lines if not line.text.startswith("#")), lines[0])
+        return UNREADABLE.format(failure=reply.failure or "EMPTY", line=quoted.text), (quoted.citation,)
     known = {line.id: line.citation for line in lines}
     cited = (name.strip(" #[]<>") for name in reply.data["cites"])
     citations = tuple(known[name] for name in dict.fromkeys(cited) if name in known)

@@ -59,7 +59,8 @@ def test_the_loop_runs_against_a_server(
 
 def test_the_commands_run(tmp_path: Path) -> None:
     (block,) = blocks("From the shell", "sh")
-    script = 'set -eu\ninfinimem() { %s -m infinimem.cli "$@"; }\n%s' % (shlex.quote(sys.executable), block)
+    program = f'infinimem() {{ {shlex.quote(sys.executable)} -m infinimem "$@"; }}'
+    script = f"set -eu\n{program}\n{block}"
     done = subprocess.run(
         ["sh", "-c", script],
         cwd=tmp_path,

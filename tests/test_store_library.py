@@ -1,4 +1,4 @@
-"""The library: what was said is recorded once, plans move lines, receipts restore, nothing is half-written."""
+"""The library: what was said is recorded once, plans move lines, receipts restore, nothing is half-done."""
 
 from __future__ import annotations
 

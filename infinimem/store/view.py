@@ -117,7 +117,7 @@ class View:
 
         stems = sorted(self._by_stem)
         near = difflib.get_close_matches(wanted.rsplit("/", 1)[-1], stems, n=3, cutoff=0.6)
-        ids = [self._by_stem[stem][0] for stem in near]
+        ids = [min(self._by_stem[stem], key=lambda doc_id: doc_id not in self._default) for stem in near]
         return f"; near it: {', '.join(ids)}" if ids else "; list_docs (ls) shows what there is"
 
     @cached_property

@@ -12,11 +12,14 @@ from functools import lru_cache
 from infinimem import law, tokens
 from infinimem.retrieval import tokenizer
 
+OCCURRENCES = 1000
+"""A text that stands more often in its origin is not looked for to the end; nobody says that much alike."""
+
 _SPACE = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
 _ENDS = ".!?…:;\"'”’)»"
 _FULL_STOPS = "。！？"  # no space follows them
-_BREAK = re.compile(rf"(?<=[.!?…])\s+|(?<=[{_FULL_STOPS}])|\n+")
+_BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "280. " may head a list item
 
 
 def unsupported(text: str, origins: Sequence[str]) -> list[str]:
@@ -36,12 +39,13 @@ def verbatim(text: str, origin: str) -> bool:
     said = " ".join(text.split())
     flat = told.replace("\n", " ")
     start = flat.find(said) if said else -1
-    while start >= 0:
+    for _ in range(OCCURRENCES):
+        if start < 0:
+            return False
         end = start + len(said)
-        before, after = told[:start], told[end:]
+        before, last, after = told[max(start - 2, 0) : start], said[-1], told[end : end + 1]
         opens = before[-1:] in ("", "\n", *_FULL_STOPS) or (before[-1] == " " and before[-2:-1] in _ENDS)
-        closes = after[:1] in ("", "\n") or said[-1] in _FULL_STOPS or (said[-1] in _ENDS and after[0] == " ")
-        if opens and closes:
+        if opens and (after in ("", "\n") or last in _FULL_STOPS or (last in _ENDS and after == " ")):
             return True
         start = flat.find(said, start + 1)
     return False
