@@ -1,6 +1,6 @@
 """From evidence to an answer with citations; shared by all strategies, which differ in what they find.
 
-It knows evidence and one language task, nothing of libraries or strategies.
+It knows evidence and one language task, nothing of files or strategies.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from infinimem.llm import tasks
 from infinimem.llm.base import LLM
 from infinimem.markdown.signature import one_line, parse_entry
 from infinimem.model import Citation, Retrieved
+from infinimem.store.view import EVIDENCE
 
 QUOTED = 3
 """Lines that are cited where a model made up its citations."""
@@ -80,21 +81,25 @@ def _lines(items: Iterable[Retrieved]) -> Iterator[_Line]:
 
 
 def _split(item: Retrieved) -> Iterator[_Line]:
-    """An entry as one line; a block as its signed lines and whatever else is not blank."""
-    physical = item.text.split("\n")
-    entries = [parse_entry(text) for text in physical]
-    if len(item.seqs) == 1 and not any(entries):
+    """An entry as one line; a block as its signed lines and whatever else is not blank.
+
+    What else stands in evidence is how the entry before it goes on, in a block's first lines one above it.
+    """
+    if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
         yield _Line(str(item.seqs[0]), _said(item.speaker, item.text), item.time, item.source, place)
         return
-    for number, (text, entry) in enumerate(zip(physical, entries, strict=True), start=item.start_line):
-        if entry:
+    source = item.source if item.doc_id.startswith(EVIDENCE) else "human"
+    for number, text in enumerate(item.text.split("\n"), item.start_line):
+        entry = parse_entry(text)
+        if entry and entry.seq in item.seqs:
             place = Citation(item.doc_id, number, number, (entry.seq,), entry.text)
             said = _said(entry.fields.get("speaker"), entry.text)
             yield _Line(str(entry.seq), said, entry.time, entry.source, place)
+            source = entry.source if item.doc_id.startswith(EVIDENCE) else source
         elif text.strip():
             place = Citation(item.doc_id, number, number, (), text.strip())
-            yield _Line(f"{item.doc_id}:{number}", _said(None, text.strip()), None, "human", place)
+            yield _Line(f"{item.doc_id}:{number}", _said(None, text.strip()), None, source, place)
 
 
 def _said(speaker: str | None, text: str) -> str:

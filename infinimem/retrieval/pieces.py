@@ -241,7 +241,9 @@ class Pieces:
 
     def _shown(self, document: Document, block: Partition) -> Retrieved:
         places = [
-            place for place in document.entries if block.start_line <= place.start_line <= block.end_line
+            place
+            for place in document.entries
+            if place.start_line <= block.end_line and block.start_line <= place.end_line
         ]
         origin = tuple(dict.fromkeys(seq for place in places for seq in self.origins.of(place)))
         sources = {place.entry.source for place in places} or {"human"}
@@ -255,6 +257,7 @@ class Pieces:
             origin=origin,
             source=sources.pop() if len(sources) == 1 else None,
             headings=block.headings,
+            physical=True,
         )
 
 
