@@ -10,7 +10,7 @@ It drives strategies (generators of plans) and holds no logic of its own beyond 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -60,10 +60,10 @@ def open_memory(
         LibraryError: no such folder (and `create` is false).
         UsageError: no such strategy, or a setting is wrong.
     """
-    library = init(Path(path)) if create else Library(Path(path))
-    library.clock = clock
     if strategy != "infini":
         raise UsageError(f"no strategy is called {strategy!r}; there is: infini")
+    library = init(Path(path)) if create else Library(Path(path))
+    library.clock = clock
     llm = connect(model, library.settings.llm) if model is None or isinstance(model, str) else model
     return Memory(library, llm)
 
@@ -92,7 +92,7 @@ class Memory:
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
-    def observe(self, turns: Sequence[Turn], progress: Progress | None = None) -> tuple[Located, ...]:
+    def observe(self, turns: Iterable[Turn], progress: Progress | None = None) -> tuple[Located, ...]:
         """Record turns and draw entries from them, and from turns that are still pending.
 
         Args:
@@ -107,7 +107,7 @@ class Memory:
             NotALibrary: the folder was not made a library.
             ModelUnavailable: the turns are recorded, and drawn from at the next call.
         """
-        self.library.record(turns)
+        self.library.record(tuple(turns))
         return self._extract(progress)
 
     def _extract(self, progress: Progress | None = None) -> tuple[Located, ...]:

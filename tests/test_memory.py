@@ -235,10 +235,16 @@ def test_bad_calls_are_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="reader"):
         memory.ask("what?", reader="psychic")
     with pytest.raises(UsageError, match="strategy"):
-        open_memory(tmp_path / "m", strategy="none")
+        open_memory(tmp_path / "new", strategy="none", create=True)
+    assert not (tmp_path / "new").exists()
     (tmp_path / "plain").mkdir()
     with pytest.raises(NotALibrary, match="infinimem init"):
         open_memory(tmp_path / "plain", model="offline").observe(turns(TALK))
+
+
+def test_turns_may_come_one_by_one(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    assert len(memory.observe(turn for turn in turns(TALK))) == len(TALK)
 
 
 def test_a_million_characters_are_remembered(tmp_path: Path) -> None:
