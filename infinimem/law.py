@@ -7,10 +7,11 @@
 Reason codes of `verify`:
     UNKNOWN_SEQ        a move or an origin names a line that is not in the library
     MOVED_TWICE        a line is moved more than once
-    BAD_TARGET         a line would go to a document that is not the strategy's
+    BAD_TARGET         a line would go to, or leave, a document that is not the strategy's
     NO_ORIGIN          a new entry names no origin
     EMPTY_TEXT         a new entry says nothing
     FOREIGN_RECORD     a record outside the strategy's folder
+    PROTECTED          a new entry would replace a person's line, or a pinned one
 and of archivings that are withheld (the line stays live):
     UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
     NOT_A_DUPLICATE    the two texts differ in more than wording
@@ -110,10 +111,18 @@ def _bad_moves(moves: Sequence[Move], lookup: Lookup, roots: Sequence[str]) -> l
         if place is None:
             reasons.append(Reason("UNKNOWN_SEQ", (move.seq,)))
         elif place.doc_id != CURRENT and not _under(place.doc_id, roots):
-            reasons.append(Reason("BAD_TARGET", (move.seq,), f"{place.doc_id} is not the strategy's"))
+            reasons.append(_foreign(place))
         if not _under(move.to, roots):
             reasons.append(Reason("BAD_TARGET", (move.seq,), move.to))
     return reasons
+
+
+def _foreign(place: Located) -> Reason:
+    return Reason("BAD_TARGET", (place.entry.seq,), f"{place.doc_id} is not the strategy's")
+
+
+def _protected(entry: Entry) -> bool:
+    return entry.pinned or entry.source == "human"
 
 
 def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
@@ -129,6 +138,11 @@ def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
             reasons.append(Reason("UNKNOWN_SEQ", missing, add.text[:80]))
         if add.to != CURRENT and not _under(add.to, roots):
             reasons.append(Reason("BAD_TARGET", add.origin, add.to))
+        for place in filter(None, map(lookup, add.replaces)):
+            if place.doc_id != CURRENT and not _under(place.doc_id, roots):
+                reasons.append(_foreign(place))
+            elif _protected(place.entry):
+                reasons.append(Reason("PROTECTED", (place.entry.seq,)))
         twice = tuple(seq for seq in add.replaces if seq in moved)
         if twice:
             reasons.append(Reason("MOVED_TWICE", twice))
@@ -167,7 +181,7 @@ def _why_not(move: Move, old: Entry, survivor: Located | None, archived: set[int
     seqs = (move.seq, *((move.by,) if move.by is not None else ()))
     if survivor is None or move.by == move.seq or move.by in archived or is_archive(survivor.doc_id):
         return Reason("UNKNOWN_SURVIVOR", seqs)
-    if old.pinned or old.source == "human":
+    if _protected(old):
         return Reason("PROTECTED", seqs)
     new = survivor.entry
     if len({old.fields.get("speaker"), new.fields.get("speaker")} - {None}) > 1:
