@@ -75,6 +75,10 @@ class Settings:
     reader: ReaderSettings = field(default_factory=ReaderSettings)
 
 
+_PORTIONS = frozenset({"chunk_tokens", "markdown_length", "plan_split_threshold"})
+"""Settings by which text is cut."""
+
+
 def parse_settings(data: bytes, where: str = "infinimem.toml") -> Settings:
     """Read infinimem.toml.
 
@@ -87,7 +91,7 @@ def parse_settings(data: bytes, where: str = "infinimem.toml") -> Settings:
         FormatTooNew: written by a later version.
     """
     try:
-        values = tomllib.loads(data.decode("utf-8"))
+        values = tomllib.loads(data.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(
             f"{where} is not valid TOML ({error}); mend the line or restore the file"
@@ -132,6 +136,8 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
         raise SettingsError(f"{where}: {name} = {value!r}; a {wanted} is wanted")
     if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
         raise SettingsError(f"{where}: {name} = {value!r}; it cannot be negative")
+    if value == 0 and name in _PORTIONS:
+        raise SettingsError(f"{where}: {name} = 0; nothing fits into that")
     return value
 
 
