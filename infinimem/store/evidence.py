@@ -10,6 +10,8 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from infinimem.errors import UsageError
@@ -23,7 +25,13 @@ PART_BYTES = 2 * 1024 * 1024
 """Beyond this size a session goes on in a new file."""
 
 _ROLES: Mapping[str, Source] = {"user": "user", "human": "user", "assistant": "AI", "ai": "AI", "model": "AI"}
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\Z")
+_TIME = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\Z", re.ASCII
+)
+SESSION_LENGTH = 1000
+"""Characters; a session's name stands in the header of its file, which is bounded."""
+PARTICIPANTS_LENGTH = 4000
+"""Characters of names that a header lists; every line has its own speaker."""
 
 
 @dataclass
@@ -40,12 +48,24 @@ def check_turn(turn: Turn) -> None:
     """Refuse a turn that cannot be recorded.
 
     Raises:
-        UsageError: no text, or a time that is not ISO 8601.
+        UsageError: no text, a time that is not ISO 8601, or a session's name that is no name.
     """
     if not turn.text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
-    if turn.time is not None and not _TIME.match(turn.time):
+    if turn.time is not None and not _is_time(turn.time):
         raise UsageError(f"time {turn.time[:40]!r} is not ISO 8601; write 2025-03-03 or 2025-03-03T14:05:00")
+    if turn.session is not None and len(turn.session) > SESSION_LENGTH:
+        raise UsageError(
+            f"session {turn.session[:40]!r}… is too long for a name; use {SESSION_LENGTH} characters"
+        )
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return _TIME.match(text) is not None
 
 
 def seen(view: View) -> dict[tuple[str, ...], int]:
@@ -150,9 +170,10 @@ def _header(doc_id: str, turn: Turn, date: str, turns: Sequence[Turn]) -> str:
         lines.append(f"session: {quote(_plain(turn.session))}")
     lines.append(f"date: {date}")
     same = [other for other in turns if other.session == turn.session]
-    speakers = dict.fromkeys(_plain(other.speaker) for other in same if other.speaker)
-    if speakers:
-        lines.append(f"participants: {flow(list(speakers))}")
+    speakers = list(dict.fromkeys(_plain(other.speaker) for other in same if other.speaker))
+    ends = accumulate(len(quote(speaker, flow=True)) for speaker in speakers)
+    if listed := [speaker for speaker, end in zip(speakers, ends, strict=True) if end <= PARTICIPANTS_LENGTH]:
+        lines.append(f"participants: {flow(listed)}")
     return "\n".join([*lines, "---", ""])
 
 

@@ -154,6 +154,24 @@ class Files:
         self.stage(f"{path}.new", data, mode_of=path)
         self.install(f"{path}.new", path)
 
+    def create(self, path: str, data: bytes) -> None:
+        """Write a file where none is.
+
+        Raises:
+            LibraryError: something is there, be it a link or what cannot be read; it stays.
+        """
+        self.must_be_free(path)
+        self.replace(path, data)
+
+    def exists(self, path: str) -> bool:
+        """Whether anything has that name: also a link, or a file that `read` does not give."""
+        return os.path.lexists(self.root / path)
+
+    def must_be_free(self, path: str) -> None:
+        """Raise a LibraryError if something has that name."""
+        if self.exists(path):
+            raise LibraryError(f"{self.root / path} is a link or cannot be read; move it away and try again")
+
     def install(self, staged: str, path: str) -> None:
         """Put a staged file in its place."""
         full = self.root / path
@@ -189,12 +207,19 @@ class Files:
             sync_folder((self.root / path).parent)
 
     def make_folder(self, folder: Path) -> None:
-        """Make a folder below the root, and make its name durable."""
-        if folder.is_dir():
+        """Make a folder below the root, and make its name durable.
+
+        Raises:
+            LibraryError: a part of the way is a link; what is written behind it would not be read again.
+        """
+        if folder == self.root:
             return
         self.make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        sync_folder(folder.parent)
+        if folder.is_symlink():
+            raise LibraryError(f"{folder} is a link; put a folder in its place, the library follows no links")
+        if not folder.is_dir():
+            folder.mkdir(exist_ok=True)
+            sync_folder(folder.parent)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

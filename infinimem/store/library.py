@@ -14,6 +14,7 @@ from pathlib import Path
 
 from infinimem import law
 from infinimem.errors import LibraryError, NotALibrary
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Reason, Receipt, Turn, Usage
 from infinimem.settings import Settings, parse_settings, template
@@ -24,12 +25,13 @@ from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.receipts import format_receipt, parse_receipt
 from infinimem.store.render import Rendered, count_unsigned, render, stamp
 from infinimem.store.transaction import Change, Conflict, Transaction, recover
-from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, OWNED, TOPICS, View
+from infinimem.store.view import JOURNAL, OWNED, TOPICS, View, whole
 
 SETTINGS = "infinimem.toml"
 HIGH_WATER = ".infinimem/seq"
 EMPTY = ".infinimem/empty"
-IGNORE = ".infinimem/\n"
+MAX_SEQ = 10**18 - 1
+"""The highest that a signature can carry."""
 
 Clock = Callable[[], datetime]
 
@@ -50,16 +52,22 @@ def init(root: Path) -> Library:
     except OSError as error:
         raise LibraryError(f"cannot make {root}: {error.strerror}; choose another folder") from error
     files = Files(root)
-    if files.read(SETTINGS) is None:
-        files.replace(SETTINGS, template().encode())
-    for folder in (TOPICS, ARCHIVE, EVIDENCE, JOURNAL, ".infinimem/"):
-        files.make_folder(root / folder.rstrip("/"))
-    if files.read(f"{CURRENT}.md") is None:
-        files.replace(f"{CURRENT}.md", b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n")
-    files.replace(".infinimem/.gitignore", b"*\n")
-    if files.read(".gitignore") is None:
-        files.replace(".gitignore", IGNORE.encode())
-    return Library(root)
+    made = {
+        SETTINGS: template().encode(),
+        f"{CURRENT}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n",
+        ".gitignore": b".infinimem/\n",
+        ".infinimem/.gitignore": b"*\n",
+    }
+    with exclusive(files):
+        for folder in OWNED:
+            files.make_folder(root / folder)
+        for path, data in made.items():
+            if not files.exists(path):
+                files.create(path, data)
+    library = Library(root)
+    if not library.initialised:
+        raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")
+    return library
 
 
 class Library:
@@ -171,7 +179,7 @@ class Library:
                 text = part.header + "".join(f"{line}\n" for line in part.lines)
                 data = text.encode("utf-8", "surrogateescape")
                 if part.header:
-                    self._files.replace(f"{part.doc_id}.md", data)
+                    self._files.create(f"{part.doc_id}.md", data)
                 else:
                     self._files.append(f"{part.doc_id}.md", data)
             now = self.view()
@@ -221,9 +229,12 @@ class Library:
             return None
         with self._locked() as view:
             first = self._allocate(count_unsigned(view), view)
-            return self._commit(
-                stamp(view, first), view, "stamp", (), self._head("people", "", Usage(), None)
-            )
+            done = stamp(view, first)
+            if not done.documents:
+                return None
+            if broken := _check(view, done):
+                raise LibraryError(f"what people typed cannot be signed ({broken[0]}); run infinimem doctor")
+            return self._commit(done, view, "stamp", (), self._head("people", "", Usage(), None))
 
     # ── under the lock ──────────────────────────────────────────────────────────────────────────
 
@@ -289,7 +300,7 @@ class Library:
                 (change.path.removesuffix(".md"), digest(change.old), digest(change.new))
                 for change in changes
             ),
-            notes=notes,
+            notes=tuple(one_line(clean_text(note)) for note in notes),
         )
         transaction = Transaction(self._files, number)
         for change in changes:
@@ -304,12 +315,14 @@ class Library:
         highest = max(mark or 0, view.max_seq)
         if mark is None:
             highest = max([highest, *(row.seq for receipt in self.receipts() for row in receipt.rows)])
+        if highest + count > MAX_SEQ:
+            raise LibraryError(f"seq {highest} leaves no room for new ones; mend the line that carries it")
         self._files.replace(HIGH_WATER, f"{highest + count}\n".encode())
         return highest + 1
 
     def _next_receipt(self, view: View) -> int:
         names = (doc_id.removeprefix(JOURNAL) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
-        return 1 + max((int(name.split("-")[0]) for name in names if name.split("-")[0].isdigit()), default=0)
+        return 1 + max((whole(name.split("-")[0]) or 0 for name in names), default=0)
 
     def _now(self) -> str:
         return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

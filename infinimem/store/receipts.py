@@ -1,6 +1,7 @@
 """Receipts: what a transaction did, as a Markdown file of the journal.
 
-The table has a row for every seq touched. `## Before` holds, for every file touched, a reverse diff of its
+The table has a row for every seq touched; files and notes stand in the body too, for a header is bounded and
+they are not. `## Before` holds, for every file touched, a reverse diff of its
 skeleton: the file's lines with each entry written as `@seq` and every other line behind a `>`. Putting the
 lines back by seq along it restores the bytes, and no entry is quoted. Of a file that was not there before
 it says just that.
@@ -10,13 +11,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.model import Receipt, Touched, Usage
+from infinimem.store.view import whole
 
-_ROW = re.compile(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$")
+_SHA = re.compile(r"-|[0-9a-f]{64}")
 
 
 def format_receipt(
@@ -39,19 +41,33 @@ def format_receipt(
         f"model: {quote(receipt.model)}",
         f"usage: {{calls: {usage.calls}, tokens_in: {usage.tokens_in}, tokens_out: {usage.tokens_out}}}",
         f"seconds: {receipt.seconds:.1f}",
-        "files:",
-        *(f"  - {{id: {quote(doc)}, old: {old}, new: {new}}}" for doc, old, new in receipt.files),
+        "---",
+        *_table(("seq", "was", "now", "why"), [(str(r.seq), r.was, r.now, r.why) for r in receipt.rows]),
+        "",
+        "## Files",
+        *_table(("file", "sha256 before", "sha256 after"), receipt.files),
     ]
     if receipt.notes:
-        lines += ["notes:", *(f"  - {quote(note)}" for note in receipt.notes)]
-    lines += ["---", "| seq | was | now | why |", "| --- | --- | --- | --- |"]
-    lines += [f"| {row.seq} | {row.was} | {row.now} | {row.why} |" for row in receipt.rows]
+        lines += ["", "## Notes", *(f"> {note}" for note in receipt.notes)]
     diff: list[str] = []
     for doc_id in sorted(before):
         diff += _reverse(doc_id, before[doc_id], after[doc_id])
     fence = "`" * max(3, 1 + max((len(run) for line in diff for run in re.findall("`+", line)), default=0))
     lines += ["", "## Before", f"{fence}diff", *diff, fence, ""]
     return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table; a "|" in a cell stands behind a backslash."""
+    escaped = ([re.sub(r"[|\\]", r"\\\g<0>", cell) for cell in row] for row in rows)
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *escaped)]
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a row of `_table`; none where the line is no row."""
+    if not (line.startswith("| ") and line.endswith(" |")):
+        return []
+    return [re.sub(r"\\(.)", r"\1", cell) for cell in line[2:-2].split(" | ")]
 
 
 def skeleton(document: Document | None) -> list[str]:
@@ -78,29 +94,21 @@ def parse_receipt(document: Document) -> Receipt:
     number, _, op = name.partition("-")
     usage = header.get("usage")
     counts = usage if isinstance(usage, dict) else {}
-    files = header.get("files")
-    notes = header.get("notes")
-    rows = [Touched(int(row[1]), row[2], row[3], row[4]) for row in map(_ROW.match, document.lines) if row]
+    rows = [_cells(line) for line in document.lines]
     return Receipt(
-        number=int(number) if number.isdigit() else 0,
+        number=whole(number) or 0,
         op=op,
         time=str(header.get("time", "")),
         strategy=str(header.get("strategy", "")),
         model=str(header.get("model", "")),
-        usage=Usage(*(_int(counts.get(key)) for key in ("calls", "tokens_in", "tokens_out"))),
+        usage=Usage(*(whole(counts.get(key)) or 0 for key in ("calls", "tokens_in", "tokens_out"))),
         seconds=_float(header.get("seconds")),
-        rows=tuple(rows),
+        rows=tuple(Touched(seq, *row[1:]) for row in rows if len(row) == 4 and (seq := whole(row[0]))),
         files=tuple(
-            (str(row.get("id")), str(row.get("old")), str(row.get("new")))
-            for row in (files if isinstance(files, list) else ())
-            if isinstance(row, dict)
+            (row[0], row[1], row[2]) for row in rows if len(row) == 3 and all(map(_SHA.fullmatch, row[1:]))
         ),
-        notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
+        notes=tuple(line[2:] for line in document.lines if line.startswith("> ")),
     )
-
-
-def _int(value: object) -> int:
-    return int(value) if isinstance(value, str) and value.isdigit() else 0
 
 
 def _float(value: object) -> float:

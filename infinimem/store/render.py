@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from infinimem import law, tokens
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
-from infinimem.markdown.header import flow, quote
+from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs
 from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Source, Touched
-from infinimem.store.view import ARCHIVE, TOPICS, View
+from infinimem.store.view import ARCHIVE, TOPICS, View, aliases_of, archive_of, whole
 
 LOG_LENGTH = 20
 """Entries of a document's update_log; the journal has all."""
@@ -56,7 +56,7 @@ def stamp(view: View, first_seq: int) -> Rendered:
             line = format_entry(seq, item.text, source="human")
             document = document.sign(item.line, line)
             done.documents[doc_id] = document
-            done.added.append((seq, line))
+            done.added.append((seq, document.lines[item.line - 1].removesuffix("\r")))
             done.rows.append(Touched(seq, doc_id, doc_id, "stamped"))
             seq += 1
     return done
@@ -170,13 +170,14 @@ class _Desk:
             del takers[doc_id]
             if takers:
                 heir = min(takers, key=lambda taker: (-takers[taker], taker))
-                aliases = [*_names(self._get(heir)), doc_id.rsplit("/", 1)[-1], *_names(document)]
-                kept = list(dict.fromkeys(aliases))
-                self._set(heir, _headed(self._get(heir), {"aliases": flow(kept)}))
+                names = [doc_id.rsplit("/", 1)[-1], *aliases_of(document)]
+                self._set(heir, _also_called(self._get(heir), names))
 
     def _write_headers(self, plan: Plan) -> None:
         derived = {item.doc_id: item for item in plan.derived}
         there = {doc_id for doc_id in derived if doc_id in self._view} | self._result.documents.keys()
+        if plan.op == "consolidate":
+            there |= {doc_id for doc_id in self._view.ids() if self._former_name(doc_id)}
         for doc_id in sorted(there):
             if self._result.documents.get(doc_id, ...) is None:
                 continue
@@ -188,6 +189,15 @@ class _Desk:
                 item = derived.get(doc_id)
                 summary = (item.summary if item else "") or document.summary or _title(doc_id)
                 self._set(doc_id, self._topic(document, summary, plan.op))
+
+    def _former_name(self, doc_id: str) -> str | None:
+        """The stem that a topic document had before a person renamed it, while its header still says so."""
+        if doc_id not in self._view or not doc_id.startswith(TOPICS):
+            return None
+        named = self._view.document(doc_id).header.values.get("id")
+        if not isinstance(named, str) or not named.startswith(TOPICS) or named in self._view:
+            return None
+        return named.rsplit("/", 1)[-1]
 
     def _topic(self, document: Document, summary: str, op: str) -> Document:
         new = document.id not in self._view
@@ -216,6 +226,8 @@ class _Desk:
             header["created_time"] = self._now
         header["update_log"] = "".join(f"\n  - {flow(_counted(row))}" for row in rows[-LOG_LENGTH:])
         header["aux"] = f"{{{aux}}}"
+        if former := self._former_name(document.id):
+            document = _also_called(document, [former])
         return _headed(document, header)
 
 
@@ -244,9 +256,9 @@ def _replaced(plan: Plan, first_seq: int) -> list[_Way]:
     return [_Way(old, to, "", f"rewritten as {seq}", True) for old, (seq, to) in heirs.items()]
 
 
-def _counted(row: Mapping[str, str]) -> dict[str, str | int]:
+def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
     """A row of an update log, its counts as numbers again."""
-    return {key: int(value) if value.isdecimal() else value for key, value in row.items()}
+    return {key: value if (number := whole(value)) is None else number for key, value in row.items()}
 
 
 def _headed(document: Document, changes: Mapping[str, str | None]) -> Document:
@@ -257,18 +269,13 @@ def _headed(document: Document, changes: Mapping[str, str | None]) -> Document:
         return document
 
 
-def _names(document: Document) -> list[str]:
-    aliases = document.header.values.get("aliases", ())
-    return [str(alias) for alias in aliases] if isinstance(aliases, list) else []
+def _also_called(document: Document, names: Iterable[str]) -> Document:
+    kept = dict.fromkeys([*aliases_of(document), *names])
+    return _headed(document, {"aliases": flow(list(kept))})
 
 
 def _title(doc_id: str) -> str:
     return doc_id.rsplit("/", 1)[-1].replace("-", " ")
-
-
-def archive_of(topic: str) -> str:
-    """Id of the archive of a topic document."""
-    return ARCHIVE + topic.split("/", 1)[-1]
 
 
 def least_trusted(origins: Sequence[Entry]) -> Source:

@@ -54,6 +54,9 @@ class Transaction:
             LibraryError: the disk refused. Before the manifest nothing has changed; after it, the next
                 `recover` finishes.
         """
+        for change in self._changes:
+            if change.old is None and self._files.read(change.path, limit=MAX_OWNED) is None:
+                self._files.must_be_free(change.path)
         steps = []
         # Lines are created where they go before they vanish where they were: a crash between two
         # installs may show a line twice for a moment, never nowhere.
@@ -63,7 +66,13 @@ class Transaction:
                 staged = f"{self._folder}/{number}.bin"
                 self._files.stage(staged, change.new, mode_of=change.path)
             steps.append(
-                {"path": change.path, "old": digest(change.old), "new": digest(change.new), "staged": staged}
+                {
+                    "path": change.path,
+                    "old": digest(change.old),
+                    "new": digest(change.new),
+                    "staged": staged,
+                    "shrinks": _shrinks(change),
+                }
             )
         for change in self._changes:
             if digest(self._files.read(change.path, limit=MAX_OWNED)) != digest(change.old):
@@ -72,44 +81,48 @@ class Transaction:
         manifest = json.dumps({"steps": steps}, indent=1).encode()
         self._files.stage(f"{self._folder}/manifest.new", manifest)
         self._files.install(f"{self._folder}/manifest.new", f"{self._folder}/manifest")
-        _finish(self._files, self._folder)
+        if kept := _finish(self._files, self._folder):
+            raise Conflict(f"{kept[0]} changed while it was being written; try again")
 
 
 def _growth(change: Change) -> tuple[bool, bool, str]:
     """Creations and growing files first, shrinking ones next, deletions last."""
-    shrinks = len(change.new or b"") < len(change.old or b"")
-    return change.new is None, shrinks, change.path
+    return change.new is None, _shrinks(change), change.path
 
 
-def recover(files: Files) -> list[str]:
-    """Finish or drop what a crash left behind. Idempotent; the caller holds the lock.
+def _shrinks(change: Change) -> bool:
+    return len(change.new or b"") < len(change.old or b"")
 
-    Returns:
-        Paths that a person changed in the meantime: theirs stays.
-    """
+
+def recover(files: Files) -> None:
+    """Finish or drop what a crash left behind. Idempotent; the caller holds the lock."""
     root = files.root / FOLDER
-    kept: list[str] = []
     if not root.is_dir():
-        return kept
+        return
     for folder in sorted(item.name for item in root.iterdir()):
         if (root / folder / "manifest").is_file():
-            kept += _finish(files, f"{FOLDER}/{folder}")
+            _finish(files, f"{FOLDER}/{folder}")
         else:
             _drop(files, f"{FOLDER}/{folder}")
-    return kept
 
 
 def _finish(files: Files, folder: str) -> list[str]:
-    """Install every step of a manifest that is not done yet, then drop the folder."""
-    manifest = files.read(f"{folder}/manifest") or b'{"steps": []}'
-    kept = []
-    for step in json.loads(manifest)["steps"]:
-        now = digest(files.read(step["path"], limit=MAX_OWNED))
-        if now == step["new"]:
+    """Install every step of a manifest that is not done yet, then drop the folder.
+
+    A file that a person saved in between stays as it is. Nothing that was on its way there may vanish where
+    it was: then nothing is installed at all, or, where that was begun before a crash, nothing that shrinks.
+
+    Returns:
+        Paths of such files.
+    """
+    steps = json.loads(files.read(f"{folder}/manifest", limit=MAX_OWNED) or b'{"steps": []}')["steps"]
+    found = {step["path"]: digest(files.read(step["path"], limit=MAX_OWNED)) for step in steps}
+    kept = [step["path"] for step in steps if found[step["path"]] not in (step["old"], step["new"])]
+    begun = any(found[step["path"]] == step["new"] for step in steps)
+    for step in steps:
+        if found[step["path"]] != step["old"] or (kept and (step["shrinks"] or not begun)):
             continue
-        if now != step["old"]:
-            kept.append(step["path"])
-        elif step["staged"] is None:
+        if step["staged"] is None:
             files.remove(step["path"])
         else:
             files.install(step["staged"], step["path"])

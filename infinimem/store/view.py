@@ -6,6 +6,7 @@ through the store's own loader and never writes.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ OWNED = (TOPICS, ARCHIVE, EVIDENCE, JOURNAL)
 """Folders that the program writes in an initialised library; all else but CURRENT is a person's."""
 
 
+_WHOLE = re.compile(r"[0-9]{1,18}\Z")
+
+
 @dataclass(frozen=True)
 class CatalogRow:
     """What a reader is told of a document before opening it. `tokens` counts the body."""
@@ -36,6 +40,22 @@ class CatalogRow:
     entries: int
     archived: int
     """Lines that left this topic for the archive: a question about the past may find them there."""
+
+
+def archive_of(topic: str) -> str:
+    """Id of the archive of a topic document."""
+    return ARCHIVE + topic.split("/", 1)[-1]
+
+
+def aliases_of(document: Document) -> list[str]:
+    """Other names that its header lists."""
+    named = document.header.values.get("aliases")
+    return [str(alias) for alias in named] if isinstance(named, list) else []
+
+
+def whole(value: object) -> int | None:
+    """A whole number as headers and names carry it; None for what is none, or beyond all use."""
+    return int(value) if isinstance(value, str) and _WHOLE.match(value) else None
 
 
 def fold(name: str) -> str:
@@ -139,9 +159,8 @@ class View:
     def _by_alias(self) -> Mapping[str, str]:
         aliases: dict[str, str] = {}
         for doc_id in self._owned(TOPICS):
-            named = self.document(doc_id).header.values.get("aliases", ())
-            for alias in named if isinstance(named, list) else ():
-                aliases.setdefault(fold(str(alias)), doc_id)
+            for alias in aliases_of(self.document(doc_id)):
+                aliases.setdefault(fold(alias), doc_id)
         return aliases
 
     def document(self, doc_id: str) -> Document:
@@ -168,15 +187,13 @@ class View:
     def row(self, doc_id: str) -> CatalogRow:
         """One row of the catalog; counting the tokens of a large note takes its time."""
         document = self.document(doc_id)
-        stems = [doc_id.rsplit("/", 1)[-1]]
-        named = document.header.values.get("aliases", ())
-        stems += [str(alias) for alias in named] if isinstance(named, list) else []
         archived = 0
         if self.initialised and doc_id.startswith(TOPICS):
-            archives = (f"{ARCHIVE}{stem}" for stem in stems)
-            archived = sum(len(self.document(found).entries) for found in archives if found in self)
-        size = document.header.values.get("token_count")
-        count = int(size) if isinstance(size, str) and size.isdigit() else tokens.count(document.body)
+            named = (f"{ARCHIVE}{alias}" for alias in aliases_of(document))
+            archives = {archive_of(doc_id), *named} & self._known
+            archived = sum(len(self.document(found).entries) for found in archives)
+        size = whole(document.header.values.get("token_count"))
+        count = tokens.count(document.body) if size is None else size
         return CatalogRow(doc_id, document.summary, count, len(document.entries), archived)
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
@@ -237,5 +254,4 @@ class View:
     @property
     def epoch(self) -> int:
         """How many consolidations emptied the buffer so far."""
-        value = self.buffer.header.values.get("current_epoch")
-        return int(value) if isinstance(value, str) and value.isdigit() else 0
+        return whole(self.buffer.header.values.get("current_epoch")) or 0

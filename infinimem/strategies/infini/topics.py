@@ -16,7 +16,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
-from infinimem.store.view import TOPICS, View, fold
+from infinimem.store.view import TOPICS, View, aliases_of, fold
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
@@ -173,8 +173,7 @@ class Slugs:
         self._taken = {fold(CURRENT)} | {fold(doc_id.rsplit("/", 1)[-1]) for doc_id in view.ids("all")}
         for doc_id in view.ids():
             if doc_id.startswith(TOPICS):
-                aliases = view.document(doc_id).header.values.get("aliases", ())
-                self._taken |= {fold(str(alias)) for alias in (aliases if isinstance(aliases, list) else ())}
+                self._taken |= {fold(alias) for alias in aliases_of(view.document(doc_id))}
 
     def new(self, title: str) -> str:
         """The id `topics/<slug>`, with -2, -3 … where the slug is taken."""

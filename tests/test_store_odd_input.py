@@ -1,0 +1,231 @@
+"""Odd but possible folders: links, strange names and headers, a save in between. No line is lost."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from infinimem.errors import LibraryError, SettingsError, UsageError
+from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
+from infinimem.store.doctor import examine
+from infinimem.store.files import MAX_FILE, Files
+from infinimem.store.library import Library, init
+from infinimem.store.outcome import Applied, Rejected
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    made = init(tmp_path / "memory")
+    made.clock = lambda: datetime(2025, 3, 3, 12, tzinfo=UTC)
+    return made
+
+
+def fill(library: Library, *texts: str) -> list[int]:
+    told = library.record([Turn(text, time="2025-03-01") for text in texts])
+    outcome = library.apply(Plan(adds=tuple(NewEntry(p.entry.text, (p.entry.seq,)) for p in told)))
+    assert isinstance(outcome, Applied)
+    return [place.entry.seq for place in outcome.added]
+
+
+def consolidate(library: Library, *moves: Move, notes: tuple[str, ...] = ()) -> Receipt:
+    outcome = library.apply(Plan("consolidate", moves=moves, notes=notes))
+    assert isinstance(outcome, Applied)
+    assert outcome.receipt
+    return outcome.receipt
+
+
+# ── links and what cannot be read ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("folder", ["evidence", "topics", "journal"])
+def test_nothing_is_written_through_a_link(library: Library, tmp_path: Path, folder: str) -> None:
+    (library.root / folder).rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    (library.root / folder).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LibraryError, match="is a link"):
+        consolidate(library, Move(fill(library, "a")[0], "topics/a"))
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["evidence/2025-03-01.md", "topics/a.md"])
+def test_a_link_is_not_replaced_by_a_new_file(library: Library, tmp_path: Path, path: str) -> None:
+    (tmp_path / "mine.md").write_text("mine")
+    (library.root / path).symlink_to(tmp_path / "mine.md")
+    with pytest.raises(LibraryError, match="is a link"):
+        consolidate(library, Move(fill(library, "a")[0], "topics/a"))
+    assert (library.root / path).is_symlink()
+    assert not [finding for finding in examine(library) if finding.level == "error"]
+
+
+def test_init_keeps_a_large_buffer_and_a_link(library: Library, tmp_path: Path) -> None:
+    large = b"- <seq=1,source=user> one\n" + b"x" * MAX_FILE
+    (library.root / "CURRENT.md").write_bytes(large)
+    init(library.root)
+    assert (library.root / "CURRENT.md").read_bytes() == large
+    (tmp_path / "mine.toml").write_text("[infini]\n")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "infinimem.toml").symlink_to(tmp_path / "mine.toml")
+    with pytest.raises(LibraryError, match="is a link"):
+        init(tmp_path / "linked")
+    assert (tmp_path / "mine.toml").read_text() == "[infini]\n"
+    assert (tmp_path / "linked" / "infinimem.toml").is_symlink()
+
+
+# ── names, numbers, headers ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["Food, drink", "a|b", "a\\", "5: x"])
+def test_a_document_that_a_person_renamed_keeps_its_old_name_as_an_alias(library: Library, name: str) -> None:
+    seqs = fill(library, "a", "b", "c")
+    consolidate(library, Move(seqs[0], "topics/food", "A"))
+    consolidate(library, Move(seqs[1], "topics/food", why="superseded", by=seqs[0]))
+    (library.root / "topics/food.md").rename(library.root / f"topics/{name}.md")
+    fourth = fill(library, "d")[0]
+    consolidate(library, Move(seqs[2], "topics/other", "A"))  # mended though nothing comes in
+    view = library.view()
+    assert view.document(f"topics/{name}").header.values["id"] == f"topics/{name}"
+    assert view.resolve("food") == f"topics/{name}"
+    receipt = consolidate(library, Move(fourth, f"topics/{name}", "A"))
+    assert library.receipts()[-1] == receipt
+    assert library.view().document(f"topics/{name}").header.values["aliases"] == ["food"]
+
+
+def test_a_receipt_of_many_files_and_notes_is_read_back_whole(library: Library) -> None:
+    seqs = fill(library, *(f"fact {number}" for number in range(120)))
+    consolidate(library, *(Move(seq, f"topics/a-topic-of-{seq}", "A") for seq in seqs))
+    again = fill(library, *(f"fact {number}!" for number in range(120)))
+    moves = [Move(new, f"topics/a-topic-of-{old}", "A") for old, new in zip(seqs, again, strict=True)]
+    receipt = consolidate(library, *moves, notes=tuple(f"note | {number} `x`\n# y" for number in range(99)))
+    assert library.receipts()[-1] == receipt
+    assert len(receipt.files) == 121
+    assert not [finding for finding in examine(library) if finding.level == "error"]
+
+
+def test_an_archive_below_a_folder_is_counted(library: Library) -> None:
+    one, two = fill(library, "I like tea", "I like tea!")
+    consolidate(library, Move(one, "topics/w/x"), Move(two, "topics/w/x", why="duplicate", by=one))
+    assert library.view().row("topics/w/x").archived == 1
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5000, "-1", "[1, {a: 2}]"])
+def test_numbers_that_are_none_are_passed_over(library: Library, number: str) -> None:
+    (library.root / "CURRENT.md").write_text(f"---\ncurrent_epoch: {number}\n---\n")
+    (library.root / "journal" / "²-x.md").write_text(f"---\nusage: {{calls: {number}}}\n---\n")
+    log = f"update_log:\n  - {{added: {number}, op: old}}\n"
+    (library.root / "topics" / "x.md").write_text(f"---\ntoken_count: {number}\n{log}---\nhi\n")
+    assert library.view().row("topics/x").tokens == 1
+    assert library.view().epoch == 0
+    assert consolidate(library, Move(fill(library, "a")[0], "topics/x")).number == 1
+    assert len(library.receipts()) == 2
+
+
+def test_a_seq_that_leaves_no_room_is_said_before_anything_is_written(library: Library) -> None:
+    with (library.root / "CURRENT.md").open("a") as file:
+        file.write(f"- <seq={10**18 - 2},source=user> x\n")
+    (place,) = library.record([Turn("one", session="s")])
+    assert place.entry.seq == 10**18 - 1
+    with pytest.raises(LibraryError, match="no room"):
+        library.record([Turn("two", session="s")])
+    assert len(list(library.view().entries("evidence"))) == 1
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        Turn("x", time="2025-13-45"),
+        Turn("x", time="٢٠٢٥-٠١-٠١"),
+        Turn("x", time="2025-03-01T25:00"),
+        Turn("x", session="s" * 20_000),
+    ],
+)
+def test_a_date_that_never_was_and_an_endless_name_are_refused(library: Library, turn: Turn) -> None:
+    with pytest.raises(UsageError):
+        library.record([turn])
+    assert library.view().ids("evidence") == ()
+
+
+def test_a_crowd_is_recognised_when_it_comes_again(library: Library) -> None:
+    crowd = [Turn("hi", session="s", turn=str(n), speaker=f"Person Number {n}") for n in range(1500)]
+    assert len(library.record(crowd)) == 1500
+    assert library.record(crowd) == ()
+    assert not [finding for finding in examine(library) if finding.level == "error"]
+
+
+@pytest.mark.parametrize("name", ["chunk_tokens", "markdown_length", "plan_split_threshold"])
+def test_a_portion_of_nothing_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "infinimem.toml").write_text(f"[infini]\n{name} = 0\n")
+    with pytest.raises(SettingsError, match=name):
+        Library(tmp_path)
+
+
+# ── what may be replaced, and a save in between ─────────────────────────────────────────────────
+
+
+def test_a_new_line_replaces_neither_evidence_nor_a_person_s_line(library: Library) -> None:
+    fill(library, "a")
+    with (library.root / "CURRENT.md").open("a") as file:
+        file.write("- my own\n")
+    receipt = library.stamp()
+    assert receipt
+    for seq, code in ((1, "BAD_TARGET"), (receipt.rows[0].seq, "PROTECTED")):
+        add = NewEntry("anew", (seq,), to="topics/a", replaces=(seq,))
+        outcome = library.apply(Plan("consolidate", adds=(add,)))
+        assert isinstance(outcome, Rejected)
+        assert [reason.code for reason in outcome.reasons] == [code]
+
+
+@pytest.mark.parametrize("saves", [1, 5])
+def test_a_save_after_the_commit_point_costs_no_line(
+    library: Library, monkeypatch: pytest.MonkeyPatch, saves: int
+) -> None:
+    one, two = fill(library, "one", "two")
+    consolidate(library, Move(one, "topics/a", "A"))
+    left = iter(range(saves))
+    real = Files.install
+
+    def install(self: Files, staged: str, path: str) -> None:
+        real(self, staged, path)
+        if path.endswith("/manifest") and next(left, None) is not None:
+            with (self.root / "topics/a.md").open("a") as file:
+                file.write("a person's words\n")
+
+    monkeypatch.setattr(Files, "install", install)
+    if saves == 1:
+        consolidate(library, Move(two, "topics/a", "A"))
+    else:
+        with pytest.raises(LibraryError, match="changed while"):
+            consolidate(library, Move(two, "topics/a", "A"))
+    places = {place.entry.seq: place.doc_id for place in library.view().entries()}
+    assert places == {one: "topics/a", two: "topics/a" if saves == 1 else CURRENT}
+    assert library.view().document("topics/a").body.count("a person's words") == min(saves, 3)
+    assert not [finding for finding in examine(library) if finding.level == "error"]
+
+
+def test_a_save_between_a_crash_and_its_recovery_costs_no_line(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = fill(library, "one", "two")
+    consolidate(library, Move(one, "topics/b", "A"))
+
+    class Cut(BaseException):
+        pass
+
+    real = Files.install
+
+    def install(self: Files, staged: str, path: str) -> None:
+        if path == "topics/b.md":
+            raise Cut
+        real(self, staged, path)
+
+    monkeypatch.setattr(Files, "install", install)
+    three = fill(library, "three")[0]
+    with pytest.raises(Cut):
+        consolidate(library, Move(three, "topics/a", "A"), Move(two, "topics/b", "A"))
+    monkeypatch.undo()
+    with (library.root / "topics/b.md").open("a") as file:
+        file.write("a person's words\n")
+    places = [(place.entry.seq, place.doc_id) for place in Library(library.root).view().entries()]
+    assert {seq for seq, _ in places} == {one, two, three}
+    assert (two, CURRENT) in places
