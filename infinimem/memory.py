@@ -122,8 +122,8 @@ class Memory:
             if isinstance(outcome, Applied):
                 entries.extend(outcome.added)
                 done.update(plan.empty, *(add.origin for add in plan.adds))
-                self.library.stamp()
-                self._drive(lambda: self.strategy.tick(self.view, "due"))
+                if self._drive(lambda: self.strategy.tick(self.view, "due")):
+                    self.library.stamp()
                 outcome = replace(outcome, view=self.view)
             if progress:
                 progress(len(done), len(pending))
@@ -148,7 +148,12 @@ class Memory:
         Returns:
             The receipt of the consolidation (of the split or merge that followed, if only those happened);
             None where there was nothing to do.
+
+        Raises:
+            NotALibrary: the folder was not made a library.
+            ModelUnavailable: the buffer, or what is left of it, stays as it is.
         """
+        self.library.demand_initialised()
         with self.llm.cap(max_tokens):
             self._extract()
             self.library.stamp()

@@ -70,6 +70,14 @@ class Located:
     end_line: int
     headings: tuple[str, ...] = ()
 
+    @property
+    def seq(self) -> int:
+        return self.entry.seq
+
+    @property
+    def text(self) -> str:
+        return self.entry.text
+
 
 # ── plans: what a strategy proposes ─────────────────────────────────────────────────────────────
 
@@ -149,7 +157,8 @@ class Plan:
     """What a strategy wants done, as data. The store verifies it, applies it whole or not at all.
 
     `op` names the receipt ("consolidate", "split", "merge"); a plan that only adds entries to the
-    buffer and marks turns as empty ("append") leaves no receipt: the evidence is its record.
+    buffer and marks turns as empty ("append") leaves no receipt: the evidence is its record. Of an
+    "append" what another process drew from the same turns meanwhile is left out.
     """
 
     op: str = "append"

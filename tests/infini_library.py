@@ -49,7 +49,7 @@ class Library:
             tuple(sorted(frozen)),
             frozen.__getitem__,
             self.settings,
-            empty=frozenset(self._empty),
+            drawn=frozenset(self._empty),
             buffer_age=self.age,
         )
 

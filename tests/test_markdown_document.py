@@ -109,11 +109,11 @@ def test_what_a_person_types_is_told_apart() -> None:
         Item(3, "three"),
         Item(4, "<b>bold</b> and <seq=1>"),
         Item(5, "<https://example.org/?a=b> link"),
-        Item(6, "[ ] task"),
     )
     assert [place.entry.seq for place in document.entries] == [5]
     assert document.malformed == (10, 11, 12, 13)
     assert document.has_prose
+    assert Document.parse("topics/t", b"- [x] done\n").has_prose
     assert Document.parse("topics/t", b"- <seq=6 broken\n").has_prose
     assert not Document.parse("topics/t", b"- one\n\n# h\n- <seq=1> x\n- \n").has_prose
 

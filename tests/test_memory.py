@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -112,7 +113,7 @@ def test_garbage_costs_quality_and_never_a_line(tmp_path: Path, seed: int, rewri
     view = memory.view
     assert len(list(view.entries("evidence"))) == 200
     assert view.uncited() == ()
-    cited = view.cited | view.empty
+    cited = view.cited | (view.drawn or set())
     assert {place.entry.seq for place in view.entries("evidence")} <= cited
     assert memory.doctor() == []
 
@@ -255,3 +256,63 @@ def test_a_million_characters_are_remembered(tmp_path: Path) -> None:
     assert "79190000" in memory.retrieve("paragraph about 79190000").items[0].text
     memory.consolidate()
     assert errors(memory) == []
+
+
+def test_a_line_that_a_person_deleted_does_not_come_back(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe(turns(TALK))
+    buffer = tmp_path / "m" / "CURRENT.md"
+    kept = [line for line in buffer.read_text().splitlines(True) if "peanuts" not in line]
+    buffer.write_text("".join(kept))
+    memory.observe(turns(["I like tea with milk in it."], "s2"))
+    memory.consolidate()
+    assert not any("peanuts" in line for line in standing(memory.view).values())
+    assert any("peanuts" in place.text for place in memory.view.entries("evidence"))
+
+
+def test_a_copied_folder_draws_nothing_twice(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe(turns([*TALK, "Thanks!", "I keep two cats."]))
+    before = standing(memory.view)
+    shutil.rmtree(tmp_path / "m" / ".infinimem")
+    again = open_memory(tmp_path / "m", model="offline")
+    assert again.status()["pending"] == 0
+    (entry,) = again.observe(turns(["The cats are called Mo and Po."], "s2"))
+    assert entry.seq > max(before)
+    assert standing(again.view).keys() == {*before, entry.seq}
+    assert again.status()["pending"] == 0
+
+
+def test_two_that_draw_from_the_same_turn_give_one_line(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    other = open_memory(tmp_path / "m", model="offline")
+    memory.library.record(turns(TALK))
+    plans = [m.strategy.observe(m.view, m.view.uncited()) for m in (memory, other)]
+    for plan, m in [(next(plans[0]), memory), (next(plans[1]), other)]:
+        m.library.apply(plan)
+    assert len(standing(memory.view)) == len(TALK)
+
+
+def test_a_doubled_line_gets_a_seq_of_its_own(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe(turns(TALK))
+    memory.consolidate()
+    path = next((tmp_path / "m" / "topics").iterdir())
+    line = memory.view.document(f"topics/{path.stem}").entries[0].entry
+    with path.open("a") as file:
+        file.write(f"{line.line}\n- [ ] call Rita\n")
+    assert errors(memory)
+    memory.consolidate()
+    assert errors(memory) == []
+    (copy,) = [place.entry for place in memory.view.entries() if place.entry.origin == (line.seq,)]
+    assert copy.text == line.text
+    assert copy.source == line.source
+    assert "- [ ] call Rita\n" in path.read_text()
+    assert [row.why for row in memory.receipts()[-1].rows] == [f"renumbered from {line.seq}"]
+
+
+def test_a_folder_of_notes_is_not_consolidated(tmp_path: Path) -> None:
+    with pytest.raises(NotALibrary):
+        open_memory(tmp_path, model="offline").consolidate()
+    with pytest.raises(UsageError, match="role"):
+        open_memory(tmp_path / "m", model="offline", create=True).observe([Turn("x", role="bot")])

@@ -26,7 +26,7 @@ def test_an_entry_says_where_it_stands_and_where_it_came_from() -> None:
 
 
 def test_an_entry_is_found_by_the_turns_around_its_evidence() -> None:
-    best = searcher(view_of(LISBON, empty=frozenset({1, 3}))).entries("the old easel")[0]
+    best = searcher(view_of(LISBON, drawn=frozenset({1, 3}))).entries("the old easel")[0]
     assert best.seqs == (12,), "it says only 'I gave it away'"
 
 

@@ -153,7 +153,7 @@ def test_a_bad_plan_changes_nothing(library: Library) -> None:
 
 def test_a_person_s_list_items_are_signed_and_kept_as_typed(library: Library) -> None:
     fill(library, "a")
-    note = "* bought *milk*  \n- [ ] call Bo\n\nprose stays\n"
+    note = "* bought *milk*  \n- call Bo\n- [ ] a task\n\nprose stays\n"
     with (library.root / "CURRENT.md").open("a") as file:
         file.write(note)
     receipt = library.stamp()
@@ -161,7 +161,7 @@ def test_a_person_s_list_items_are_signed_and_kept_as_typed(library: Library) ->
     assert [row.why for row in receipt.rows] == ["stamped", "stamped"]
     text = (library.root / "CURRENT.md").read_text()
     assert re.search(r"^- <seq=\d+,source=human> bought \*milk\*  $", text, re.M)
-    assert "prose stays\n" in text
+    assert "- [ ] a task\n\nprose stays\n" in text
     assert library.stamp() is None
 
 

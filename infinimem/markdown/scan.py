@@ -19,6 +19,7 @@ MAX_ORIGINS = 1_000_000
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]++(.*))?\Z", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)\Z", re.DOTALL)
 _ITEM = re.compile(r"[-*+][ \t]++(?=[^ \t])")
+_TASK = re.compile(r"\[[ xX]\](?:[ \t]|\Z)")
 _RULE = re.compile(r"([-*])(?:[ \t]*+\1){2,}+[ \t]*+\Z")  # a thematic break such as `* * *`
 
 
@@ -64,9 +65,16 @@ def heading_title(line: str) -> tuple[int, str] | None:
 
 
 def item_start(line: str) -> int:
-    """Where the text of the list item at column 0 begins in `line`; 0 if it is none."""
+    """Where the text of the list item at column 0 begins in `line`; 0 if it is none.
+
+    A task (`- [ ] call Bo`) is none: a signature would take its checkbox away.
+    """
     match = _ITEM.match(line)
-    if match is None or (line[match.end()] == line[0] and _RULE.match(line)):
+    if (
+        match is None
+        or _TASK.match(line, match.end())
+        or (line[match.end()] == line[0] and _RULE.match(line))
+    ):
         return 0
     return match.end()
 

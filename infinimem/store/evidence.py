@@ -24,7 +24,11 @@ from infinimem.store.view import EVIDENCE, View
 PART_BYTES = 2 * 1024 * 1024
 """Beyond this size a session goes on in a new file."""
 
-_ROLES: Mapping[str, Source] = {"user": "user", "human": "user", "assistant": "AI", "ai": "AI", "model": "AI"}
+_ROLES: Mapping[str, Source] = {
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model"), "AI"),
+    **dict.fromkeys(("tool", "function", "system", "developer"), "tool"),
+}
 _TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\Z", re.ASCII
 )
@@ -48,10 +52,15 @@ def check_turn(turn: Turn) -> None:
     """Refuse a turn that cannot be recorded.
 
     Raises:
-        UsageError: no text, a time that is not ISO 8601, or a session's name that is no name.
+        UsageError: it is no Turn, says nothing, has a role that is none, a time that is not ISO 8601, or a
+            session's name that is no name.
     """
+    if not isinstance(turn, Turn):
+        raise UsageError(f"a Turn is wanted, not {type(turn).__name__}; write Turn(role=…, text=…)")
     if not turn.text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
+    if turn.role.casefold() not in _ROLES:
+        raise UsageError(f"role {turn.role[:40]!r} is unknown; write user, assistant or tool")
     if turn.time is not None and not _is_time(turn.time):
         raise UsageError(f"time {turn.time[:40]!r} is not ISO 8601; write 2025-03-03 or 2025-03-03T14:05:00")
     if turn.session is not None and len(turn.session) > SESSION_LENGTH:
@@ -113,7 +122,7 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
     }
     open_parts: dict[str, Part] = {}
     for seq, turn in enumerate(turns, first_seq):
-        source = _ROLES.get(turn.role.casefold(), "tool")
+        source = _ROLES[turn.role.casefold()]
         marked: dict[str, Any] = {
             "speaker": turn.speaker,
             "turn": turn.turn,

@@ -18,18 +18,18 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Reason, Receipt, Turn, Usage
 from infinimem.settings import Settings, parse_settings, template
-from infinimem.store import evidence
+from infinimem.store import drawn, evidence
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp, digest
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.receipts import format_receipt, parse_receipt
-from infinimem.store.render import Rendered, count_unsigned, render, stamp
+from infinimem.store.render import Rendered, render
+from infinimem.store.stamp import count, stamp
 from infinimem.store.transaction import Change, Conflict, Transaction, recover
 from infinimem.store.view import JOURNAL, OWNED, TOPICS, View, whole
 
 SETTINGS = "infinimem.toml"
 HIGH_WATER = ".infinimem/seq"
-EMPTY = ".infinimem/empty"
 MAX_SEQ = 10**18 - 1
 """The highest that a signature can carry."""
 
@@ -100,8 +100,8 @@ class Library:
     def view(self) -> View:
         """The library as it is now; the same object as long as no file changes."""
         stamps = self._files.scan()
-        empty = self._files.read(EMPTY) or b"" if self.initialised else b""
-        state = (stamps, empty)
+        known = drawn.read(self._files) if self.initialised else None
+        state = (stamps, known)
         if self._view is not None and self._view[0] == state:
             return self._view[1]
         buffer = stamps.get(f"{CURRENT}.md")
@@ -110,7 +110,7 @@ class Library:
             lambda doc_id: self._load(doc_id, stamps[f"{doc_id}.md"]),
             self.settings,
             initialised=self.initialised,
-            empty=frozenset(int(line) for line in empty.split() if line.isdigit()),
+            drawn=known,
             buffer_age=self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0,
         )
         self._view = (state, view)
@@ -224,26 +224,34 @@ class Library:
         }
 
     def stamp(self) -> Receipt | None:
-        """Sign the list items that people typed into CURRENT and topic documents; None if there are none."""
-        if not count_unsigned(self.view()):
+        """Sign what people typed or pasted into CURRENT and topic documents; None if there is nothing."""
+        if not count(self.view()):
             return None
         with self._locked() as view:
-            first = self._allocate(count_unsigned(view), view)
+            first = self._allocate(count(view), view)
             done = stamp(view, first)
             if not done.documents:
                 return None
             if broken := _check(view, done):
                 raise LibraryError(f"what people typed cannot be signed ({broken[0]}); run infinimem doctor")
-            return self._commit(done, view, "stamp", (), self._head("people", "", Usage(), None))
+            return self._commit(done, view, "stamp", (), self._head("people", "none", Usage(), None))
 
     # ── under the lock ──────────────────────────────────────────────────────────────────────────
 
-    @contextmanager
-    def _locked(self) -> Iterator[View]:
+    def demand_initialised(self) -> None:
+        """Refuse to write into a folder of notes.
+
+        Raises:
+            NotALibrary: it has no infinimem.toml.
+        """
         if not self.initialised:
             raise NotALibrary(
                 f"{self.root} has no {SETTINGS}; to write here, run: infinimem init {self.root}"
             )
+
+    @contextmanager
+    def _locked(self) -> Iterator[View]:
+        self.demand_initialised()
         with exclusive(self._files):
             recover(self._files)
             yield self.view()
@@ -262,13 +270,16 @@ class Library:
         if verdict.refused:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
+        if plan.op == "append":
+            waiting = drawn.pending(view)
+            plan = replace(
+                plan, adds=tuple(add for add in plan.adds if drawn.is_news(add.origin, waiting, view))
+            )
         first = self._allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         done = render(plan, view, first, self._next_receipt(view), self._now())
         broken = _check(view, done)
         if broken:
             return Rejected(view, tuple(broken))
-        if plan.empty:
-            self._files.append(EMPTY, "".join(f"{seq}\n" for seq in plan.empty).encode())
         receipt = None
         if plan.op == "append" and not plan.moves and set(done.documents) <= {CURRENT} and CURRENT in view:
             if done.added:
@@ -277,6 +288,8 @@ class Library:
         else:
             notes = (*plan.notes, *(f"withheld: {reason}" for reason in verdict.withheld))
             receipt = self._commit(done, view, plan.op, notes, self._head(strategy, model, usage, began))
+        if plan.op == "append":
+            drawn.note(self._files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
         return Applied(now, receipt, tuple(p for seq, _ in done.added if (p := now.entry(seq))))
 
@@ -340,7 +353,7 @@ def _check(view: View, done: Rendered) -> list[Reason]:
     """The law over the documents that change."""
     before = [_line(place) for doc in done.documents if doc in view for place in view.document(doc).entries]
     after = [_line(place) for doc in done.documents.values() if doc for place in doc.entries]
-    return law.conserved(before, after, done.added)
+    return law.conserved(before, after, done.added, done.removed)
 
 
 def _line(place: Located) -> law.Line:

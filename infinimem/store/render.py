@@ -29,6 +29,7 @@ class Rendered:
     documents: dict[str, Document | None] = field(default_factory=dict)
     rows: list[Touched] = field(default_factory=list)
     added: list[law.Line] = field(default_factory=list)
+    removed: list[law.Line] = field(default_factory=list)
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:
@@ -42,29 +43,6 @@ def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Re
         now: ISO 8601, UTC, for created_time and update logs.
     """
     return _Desk(view, receipt, now).work(plan, first_seq)
-
-
-def stamp(view: View, first_seq: int) -> Rendered:
-    """Sign every list item that a person typed into CURRENT or a topic document; its text is unchanged."""
-    done = Rendered()
-    seq = first_seq
-    for doc_id in view.ids():
-        if view.is_note(doc_id):
-            continue
-        document = view.document(doc_id)
-        for item in document.unsigned:
-            line = format_entry(seq, item.text, source="human")
-            document = document.sign(item.line, line)
-            done.documents[doc_id] = document
-            done.added.append((seq, document.lines[item.line - 1].removesuffix("\r")))
-            done.rows.append(Touched(seq, doc_id, doc_id, "stamped"))
-            seq += 1
-    return done
-
-
-def count_unsigned(view: View) -> int:
-    """How many lines `stamp` would sign."""
-    return sum(len(view.document(doc_id).unsigned) for doc_id in view.ids() if not view.is_note(doc_id))
 
 
 class _Desk:

@@ -71,7 +71,7 @@ class View:
         load: gives a document by id.
         settings: the settings in force.
         initialised: whether the folder has an infinimem.toml; without it every document is a note.
-        empty: evidence seqs in which nothing was to keep.
+        drawn: evidence seqs that were drawn from; None where that list is lost.
         buffer_age: seconds since CURRENT last changed.
     """
 
@@ -82,13 +82,13 @@ class View:
         settings: Settings,
         *,
         initialised: bool = True,
-        empty: frozenset[int] = frozenset(),
+        drawn: frozenset[int] | None = None,
         buffer_age: float = 0.0,
     ) -> None:
         self.settings = settings
         self.initialised = initialised
         self.buffer_age = buffer_age
-        self.empty = empty
+        self.drawn = drawn
         self._ids = ids
         self._load = load
 
@@ -237,12 +237,20 @@ class View:
         )
 
     def uncited(self) -> tuple[Located, ...]:
-        """Evidence that no entry cites and that was not found empty: still to be extracted, by seq."""
+        """Evidence that is still to be drawn from (store/drawn.py), by seq."""
+        if self.drawn is None:
+            newest = max((seq for seq in self.cited if self._is_evidence(seq)), default=0)
+            return tuple(
+                p for seq, p in sorted(self._by_seq.items()) if seq > newest and self._is_evidence(seq)
+            )
+        done = self.cited | self.drawn
         return tuple(
-            place
-            for seq, place in sorted(self._by_seq.items())
-            if place.doc_id.startswith(EVIDENCE) and seq not in self.cited and seq not in self.empty
+            p for seq, p in sorted(self._by_seq.items()) if seq not in done and self._is_evidence(seq)
         )
+
+    def _is_evidence(self, seq: int) -> bool:
+        place = self._by_seq.get(seq)
+        return place is not None and place.doc_id.startswith(EVIDENCE)
 
     @cached_property
     def buffer(self) -> Document:
