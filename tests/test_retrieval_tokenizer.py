@@ -79,3 +79,7 @@ def test_what_is_indexed_can_be_asked_for(text: str) -> None:
 @given(st.text(alphabet="aB3'-.:,_ n\tt/", max_size=30))
 def test_ascii_text_is_read_like_any_other(text: str) -> None:
     assert [*tokens(text), "北"] == tokens(f"{text} 北")
+
+
+def test_where_someone_lives_is_found_by_where_they_live() -> None:
+    assert tokens("lives") == tokens("living") == tokens("live") != tokens("life")

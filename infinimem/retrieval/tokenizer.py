@@ -35,7 +35,7 @@ shake shook shaken, shoot shot, show shown, sing sang sung, sit sat, sleep slept
 spent, stand stood, steal stole stolen, strike struck, swear swore sworn, swim swam swum, take took taken,
 teach taught, tear tore torn, tell told, think thought, throw threw thrown, understand understood, wake woke
 woken, wear wore worn, win won, write wrote written, child children, foot feet, goose geese, knife knives,
-life lives, man men, mouse mice, person people, shelf shelves, tooth teeth, wife wives, wolf wolves, woman
+man men, mouse mice, person people, shelf shelves, tooth teeth, wife wives, wolf wolves, woman
 women
 """
 _IRREGULAR = {form: forms[0] for forms in map(str.split, _IRREGULAR_FORMS.split(",")) for form in forms[1:]}
