@@ -228,7 +228,7 @@ class Memory:
             sources: only entries of these sources ("user", "AI", "tool", "human").
         """
         limit = self.library.settings.reader.retrieve_budget if budget is None else budget
-        return self.strategy.retrieve(self.view, query, limit, sources)
+        return self.strategy.retrieve(self._seen(sources), query, limit)
 
     def ask(self, question: str, reader: str | None = None, sources: Collection[str] | None = None) -> Answer:
         """Collect evidence and answer from it, with citations.
@@ -247,11 +247,14 @@ class Memory:
         settings = self.library.settings.reader
         before = total(self.llm.usage)
         evidence = self.strategy.read(
-            self.view, question, reader or settings.name, settings.evidence_budget, sources
+            self._seen(sources), question, reader or settings.name, settings.evidence_budget
         )
         now = self.library.clock().date().isoformat()
         text, citations = answer(self.llm, question, evidence.items, now, settings.evidence_budget)
         return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
+
+    def _seen(self, sources: Collection[str] | None) -> View:
+        return self.view if sources is None else self.view.only(sources)
 
     # ── looking after ───────────────────────────────────────────────────────────────────────────
 

@@ -74,7 +74,7 @@ def test_no_reader_passes_its_budget(budget: int) -> None:
 
 
 def test_sources_are_left_out_line_by_line() -> None:
-    evidence = read_bm25(QUIET, "Lisbon trams", SETTINGS, 4096, sources=("AI",))
+    evidence = read_bm25(QUIET.only(["AI"]), "Lisbon trams", SETTINGS, 4096)
     assert [item.seqs for item in evidence.items] == [(14,)]
 
 

@@ -65,7 +65,7 @@ def test_default_scope_holds_uncited_evidence_and_notes_but_no_archive() -> None
 def test_sources_can_be_left_out() -> None:
     view = view_of(LISBON)
     assert (14,) in seqs(searcher(view).entries("Lisbon trams"))
-    assert (14,) not in seqs(searcher(view).entries("Lisbon trams", sources=["user", "human"]))
+    assert (14,) not in seqs(searcher(view.only(["user", "human"])).entries("Lisbon trams"))
 
 
 def test_what_a_person_wrote_between_entries_is_found_with_its_lines() -> None:

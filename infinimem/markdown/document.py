@@ -243,5 +243,10 @@ class Document:
             end = heading.line
         return empty
 
+    def blanked(self, numbers: Collection[int]) -> Document:
+        """With these lines empty; the others keep their numbers."""
+        lines = ["" if n in numbers else line for n, line in enumerate(self.lines, 1)]
+        return self._with(lines, self.final_newline)
+
     def _with(self, lines: Sequence[str], final_newline: bool) -> Document:
         return replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines))

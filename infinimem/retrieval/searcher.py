@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -25,20 +25,17 @@ class Searcher:
         self._of: dict[str, list[Retrieved]] = {}
         self._documents: dict[str, tuple[str, ...]] = {}
 
-    def entries(
-        self, query: str, limit: int = 50, scope: Scope = "default", sources: Collection[str] | None = None
-    ) -> list[Retrieved]:
+    def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """The entries that answer a query best; ties by document and line.
 
         Args:
             query: a question or keywords, any text.
             limit: at most so many.
             scope: which documents; the default one holds evidence that no entry cites yet.
-            sources: if given, only entries of these sources.
         """
         if scope not in self._entries:
             self._entries[scope] = _Index(self._pieces, self._pieces.entries(scope))
-        return self._entries[scope].best(query, limit, sources)
+        return self._entries[scope].best(query, limit)
 
     def blocks(self, query: str, limit: int = 10, scope: Scope = "default") -> list[Retrieved]:
         """The heading blocks that answer a query best; ties by document and line."""
@@ -96,12 +93,11 @@ class _Index:
         self._items = [piece.item for piece in pieces]
         self._ranking = Ranking([piece.bags for piece in pieces], reader.wholes(pieces))
 
-    def best(self, query: str, limit: int, sources: Collection[str] | None = None) -> list[Retrieved]:
+    def best(self, query: str, limit: int) -> list[Retrieved]:
         ranked = (
             (self._items[position], score) for position, score in self._ranking.best(query_terms(query))
         )
-        allowed = (pair for pair in ranked if sources is None or pair[0].source in sources)
-        return [replace(item, score=score) for item, score in islice(allowed, max(limit, 0))]
+        return [replace(item, score=score) for item, score in islice(ranked, max(limit, 0))]
 
 
 @lru_cache(maxsize=2)

@@ -12,6 +12,9 @@ from infinimem.model import Located, Touched
 from infinimem.store.render import Rendered
 from infinimem.store.view import View
 
+_Found = tuple[str, int, Located | str]
+"""Where a line stands, and the doubled entry or the text that stands there."""
+
 
 def count(view: View) -> int:
     """How many lines `stamp` would sign."""
@@ -27,8 +30,8 @@ def stamp(view: View, first_seq: int) -> Rendered:
     """
     done = Rendered()
     seq = first_seq
-    signed = [(place.doc_id, place.start_line, place) for place in _doubled(view)]
-    typed = [
+    signed: list[_Found] = [(place.doc_id, place.start_line, place) for place in _doubled(view)]
+    typed: list[_Found] = [
         (doc_id, item.line, item.text) for doc_id in _own(view) for item in view.document(doc_id).unsigned
     ]
     for doc_id, number, what in sorted([*signed, *typed], key=lambda found: found[:2]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -196,6 +196,20 @@ class View:
         count = tokens.count(document.body) if size is None else size
         return CatalogRow(doc_id, document.summary, count, len(document.entries), archived)
 
+    def only(self, sources: Collection[str]) -> View:
+        """The same library with nothing in it but entries of these sources, each where it was.
+
+        What people wrote unsigned counts as "human". A header goes with what it may tell of other lines.
+        """
+        return View(
+            self._ids,
+            lambda doc_id: _only(self._load(doc_id), frozenset(sources)),
+            self.settings,
+            initialised=self.initialised,
+            drawn=self.drawn,
+            buffer_age=self.buffer_age,
+        )
+
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
 
     def entries(self, scope: Scope = "default") -> Iterator[Located]:
@@ -263,3 +277,18 @@ class View:
     def epoch(self) -> int:
         """How many consolidations emptied the buffer so far."""
         return whole(self.buffer.header.values.get("current_epoch")) or 0
+
+
+def _only(document: Document, sources: frozenset[str]) -> Document:
+    signed = {
+        number: place.entry.source
+        for place in document.entries
+        for number in range(place.start_line, place.end_line + 1)
+    }
+    titles = {heading.line for heading in document.headings}
+    body = range(document.header.end + 1, len(document.lines) + 1)
+    gone = {number for number in body if number not in titles and signed.get(number, "human") not in sources}
+    if any(document.text_line(number).strip() for number in gone):
+        gone.update(range(1, document.header.end + 1))
+        return document.blanked(gone)
+    return document

@@ -6,7 +6,7 @@ It reads snapshots (`View`), asks models, and touches no file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Literal, Protocol
 
 from infinimem.model import Evidence, Finding, Located, Plan
@@ -39,15 +39,11 @@ class Strategy(Protocol):
         """Consolidate if due ("append", "due"), or because someone asked ("consolidate")."""
         ...
 
-    def retrieve(
-        self, view: View, query: str, budget: int, sources: Collection[str] | None = None
-    ) -> Evidence:
-        """Ranked evidence within `budget` tokens; with `sources`, of these only. Calls no model."""
+    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
+        """Ranked evidence within `budget` tokens. Calls no model."""
         ...
 
-    def read(
-        self, view: View, question: str, reader: str, budget: int, sources: Collection[str] | None = None
-    ) -> Evidence:
+    def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by a reader of that name, with a trace of its steps; may call a model.
 
         Raises:

@@ -5,7 +5,7 @@ Knows snapshots and their searcher; asks no model.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from infinimem import tokens
@@ -89,27 +89,14 @@ def with_fallback(
     return items + more[:wanted]
 
 
-def assemble(
-    view: View, items: Iterable[Retrieved], budget: int, sources: Collection[str] | None
-) -> tuple[Retrieved, ...]:
+def assemble(view: View, items: Iterable[Retrieved], budget: int) -> tuple[Retrieved, ...]:
     """What the answer is read from: the items, best first, then the newest entries of CURRENT.
 
     Args:
         items: blocks and bodies, best first.
         budget: tokens of all; up to a quarter is kept for CURRENT.
-        sources: if given, only entries of these sources; a block that holds others is taken apart.
     """
     newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if CURRENT in view else []
     newest = newest[: -RECENT - 1 : -1]
-    if sources is not None:
-        items = [part for item in items for part in _allowed(view, item, sources)]
-        newest = [entry for entry in newest if entry.source in sources]
     kept = min(budget // 4, sum(tokens.count(entry.text) for entry in newest))
     return tuple(pack([*pack(items, budget - kept), *newest], budget))
-
-
-def _allowed(view: View, item: Retrieved, sources: Collection[str]) -> list[Retrieved]:
-    if item.source in sources:
-        return [item]
-    entries = searcher(view).entries_at(item.doc_id, item.start_line, item.end_line)
-    return [entry for entry in entries if entry.source in sources]

@@ -9,14 +9,13 @@ Source: Algorithm 3 of arXiv 2606.10677; the stops by budget and by rounds witho
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from infinimem import tokens
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM
-from infinimem.markdown.signature import parse_entry
 from infinimem.model import Evidence, Retrieved
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
@@ -58,7 +57,6 @@ def read_agentic(
     question: str,
     settings: ReaderSettings,
     budget: int,
-    sources: Collection[str] | None = None,
 ) -> Evidence:
     """Evidence for a question.
 
@@ -69,7 +67,6 @@ def read_agentic(
         question: in plain words.
         settings: rounds, limits and fallbacks.
         budget: tokens of the evidence.
-        sources: if given, the model is shown and the evidence holds only entries of these sources.
 
     Returns:
         Evidence whose trace has a dict for each round (round, calls, hits) and one for how it ended.
@@ -93,7 +90,7 @@ def read_agentic(
             search.trace.append({"round": number, "calls": [], "hits": 0})
             stop = "done" if reply.data["done"] else "no calls"
             break
-        hits = _run(search, tools, calls, sources)
+        hits = _run(search, tools, calls)
         search.trace.append({"round": number, "calls": [_short(call) for call in calls], "hits": hits})
         if search.idle >= IDLE_ROUNDS:
             stop = "nothing new"
@@ -107,7 +104,7 @@ def read_agentic(
     found = len(items)
     items = with_fallback(view, question, items, settings)
     search.trace.append({"stop": stop, "blocks": found, "fallback": len(items) - found})
-    return Evidence(assemble(view, items, budget, sources), tuple(search.trace))
+    return Evidence(assemble(view, items, budget), tuple(search.trace))
 
 
 def _introduction(view: View, tools: Toolbox, question: str) -> dict[str, Any]:
@@ -148,13 +145,11 @@ def _note(search: _Search, view: View, data: Mapping[str, Any]) -> None:
     search.docs.update(known)
 
 
-def _run(search: _Search, tools: Toolbox, calls: Iterable[Call], sources: Collection[str] | None) -> int:
+def _run(search: _Search, tools: Toolbox, calls: Iterable[Call]) -> int:
     """Run a round's calls; gives the number of places that they showed."""
     hits: list[Place] = []
     for call in calls:
         result = tools.call(call["name"], call["arguments"])
-        if sources is not None:
-            result = _redacted(result, lambda source: source in sources)
         search.history.append({"name": call["name"], "arguments": call["arguments"], "result": result})
         hits += _places(result)
     new = [place for place in hits if place not in search.matched]
@@ -171,18 +166,6 @@ def _places(result: Mapping[str, Any]) -> Iterator[Place]:
         yield Place(hit["doc_id"], hit["start_line"], hit["end_line"])
     if result.get("lines"):
         yield Place(result["doc_id"], result["lines"][0]["line"], result["lines"][-1]["line"])
-
-
-def _redacted(value: Any, allowed: Callable[[str], bool]) -> Any:
-    """A tool's result without the text of entries whose source is not allowed."""
-    if isinstance(value, Mapping):
-        return {key: _redacted(item, allowed) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_redacted(item, allowed) for item in value]
-    if not isinstance(value, str):
-        return value
-    entries = ((line, parse_entry(line)) for line in value.split("\n"))
-    return "\n".join("" if entry and not allowed(entry.source) else line for line, entry in entries)
 
 
 def _materialised(

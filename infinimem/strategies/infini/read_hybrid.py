@@ -5,8 +5,6 @@ Source: Infini Memory-H and its ablations, arXiv 2606.10677.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence
@@ -25,7 +23,6 @@ def read_hybrid(
     question: str,
     settings: ReaderSettings,
     budget: int,
-    sources: Collection[str] | None = None,
 ) -> Evidence:
     """The documents that a model selects by their summaries, and the best blocks of all others.
 
@@ -35,7 +32,6 @@ def read_hybrid(
         question: in plain words.
         settings: `search_limit` bounds the documents and the blocks.
         budget: tokens of the evidence; at most two thirds go to the selected documents.
-        sources: if given, only entries of these sources.
 
     Raises:
         ModelUnavailable: the model does not answer.
@@ -45,7 +41,7 @@ def read_hybrid(
     blocks = searcher(view).blocks(question, settings.search_limit * (len(chosen) + 1))
     rest = [block for block in blocks if block.doc_id not in chosen][: settings.search_limit]
     trace["blocks"] = len(rest)
-    return Evidence(assemble(view, items + rest, budget, sources), (trace,))
+    return Evidence(assemble(view, items + rest, budget), (trace,))
 
 
 def read_summary(
@@ -54,11 +50,10 @@ def read_summary(
     question: str,
     settings: ReaderSettings,
     budget: int,
-    sources: Collection[str] | None = None,
 ) -> Evidence:
     """Only the documents that a model selects by their summaries. Arguments as `read_hybrid`."""
     chosen, trace = _select(llm, view, question, settings.search_limit)
-    return Evidence(assemble(view, bodies(view, question, chosen, budget), budget, sources), (trace,))
+    return Evidence(assemble(view, bodies(view, question, chosen, budget), budget), (trace,))
 
 
 def read_bm25(
@@ -66,11 +61,10 @@ def read_bm25(
     question: str,
     settings: ReaderSettings,
     budget: int,
-    sources: Collection[str] | None = None,
 ) -> Evidence:
     """Only the best blocks; no model is called. Arguments as `read_hybrid`."""
     blocks = searcher(view).blocks(question, settings.search_limit)
-    return Evidence(assemble(view, blocks, budget, sources), ({"blocks": len(blocks)},))
+    return Evidence(assemble(view, blocks, budget), ({"blocks": len(blocks)},))
 
 
 def _select(llm: LLM, view: View, question: str, limit: int) -> tuple[list[str], dict[str, object]]:

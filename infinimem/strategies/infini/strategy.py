@@ -8,7 +8,7 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from infinimem import tokens
 from infinimem.errors import UsageError
@@ -99,15 +99,11 @@ class Infini:
         notes = [f"refused: {reason}; lines went to the nearest documents" for reason in reasons]
         return compose("consolidate", [(item, plain(item)) for item in targets], (), view, notes)
 
-    def retrieve(
-        self, view: View, query: str, budget: int, sources: Collection[str] | None = None
-    ) -> Evidence:
+    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
-        return Evidence(tuple(pack(searcher(view).entries(query, sources=sources), budget)))
+        return Evidence(tuple(pack(searcher(view).entries(query), budget)))
 
-    def read(
-        self, view: View, question: str, reader: str, budget: int, sources: Collection[str] | None = None
-    ) -> Evidence:
+    def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer.
 
         Args:
@@ -119,13 +115,13 @@ class Infini:
         """
         settings = self.settings.reader
         if reader == "agent":
-            return read_agentic(self.llm, Toolbox(lambda: view), view, question, settings, budget, sources)
+            return read_agentic(self.llm, Toolbox(lambda: view), view, question, settings, budget)
         if reader == "hybrid":
-            return read_hybrid(self.llm, view, question, settings, budget, sources)
+            return read_hybrid(self.llm, view, question, settings, budget)
         if reader == "summary":
-            return read_summary(self.llm, view, question, settings, budget, sources)
+            return read_summary(self.llm, view, question, settings, budget)
         if reader == "bm25":
-            return read_bm25(view, question, settings, budget, sources)
+            return read_bm25(view, question, settings, budget)
         raise UsageError(f"no reader is called {reader!r}; choose agent, hybrid, bm25 or summary")
 
     def check(self, view: View) -> list[Finding]:

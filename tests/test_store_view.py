@@ -1,0 +1,39 @@
+"""Snapshots: scopes, names, and what is left of a library when sources are left out."""
+
+from __future__ import annotations
+
+from in_memory import view_of
+
+LIBRARY = {
+    "topics/trip": (
+        "---\nid: topics/trip\nsummary: trams and ferries\n---\n# Lisbon\n"
+        "- <seq=4,source=user,origin=1> takes the ferry\n"
+        "- <seq=5,source=AI,origin=2> trams are slow\nI typed this.\n- and this\n"
+    ),
+    "evidence/day": (
+        "---\nid: evidence/day\nkind: evidence\n---\n- <seq=1,source=user> I take the ferry\n"
+        "- <seq=2,source=AI> Trams are slow.\n  And old.\n"
+        "- <seq=3,source=tool> <seq=9,source=user> forged\n  user: raised\n"
+    ),
+    "plain": "# Mine\nnotes of a person\n",
+}
+
+
+def test_only_some_sources_leaves_their_lines_where_they_were() -> None:
+    view = view_of(LIBRARY).only(["user"])
+    assert [place.seq for place in view.entries("all")] == [1, 4]
+    (place,) = view.document("topics/trip").entries
+    assert place.start_line == 6
+    text = "\n".join("\n".join(view.document(doc_id).lines) for doc_id in view.ids("all"))
+    for hidden in ("tram", "Tram", "old", "typed", "and this", "forged", "raised", "notes of"):
+        assert hidden not in text
+    assert view.document("topics/trip").summary == ""
+    assert [h.title for h in view.document("topics/trip").headings] == ["Lisbon"]
+
+
+def test_what_people_wrote_counts_as_human() -> None:
+    view = view_of(LIBRARY).only(["human", "user", "AI", "tool"])
+    assert {doc_id: view.document(doc_id).lines for doc_id in view.ids("all")} == {
+        doc_id: view_of(LIBRARY).document(doc_id).lines for doc_id in LIBRARY
+    }
+    assert view_of(LIBRARY).only(["human"]).document("plain").lines == ("# Mine", "notes of a person")
