@@ -111,3 +111,8 @@ def test_no_letter_is_lost(text: str) -> None:
     found = "".join(turn.text for turn in turns(text, "n", skipped))
     if not skipped:
         assert [c for c in found if c.isalpha()] == [c for c in text if c.isalpha()]
+
+
+def test_a_heading_of_many_blanks_is_read_at_once() -> None:
+    text = "# a" + " " * 100_000 + "b\n\n# C# ##\n"
+    assert [turn.text for turn in turns(text, "x", Counter())] == ["a" + " " * 100_000 + "b", "C#"]

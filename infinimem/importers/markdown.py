@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from infinimem.importers.fields import ROLES, Skipped, iso
+from infinimem.markdown.scan import heading_title
 from infinimem.model import Turn
 
-_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|(\d{1,9})[.)])(?:\s+(.*)|$)")
 _RULE = re.compile(r" {0,3}([-*_=])(?:\s*\1){2,}\s*")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -97,7 +97,7 @@ def _blocks(text: str, skipped: Skipped) -> Iterator[_Block]:
         opens = opener[1] if opener and not fence else ""
         if opens and not any(last >= at and _ends(closer, opens) for closer, last in closers.items()):
             opens = ""  # a fence that nothing closes hides nothing
-        heading, item, rule = _HEADING.fullmatch(line), _ITEM.fullmatch(line), _RULE.fullmatch(line)
+        heading, item, rule = heading_title(line), _ITEM.fullmatch(line), _RULE.fullmatch(line)
         if item and item[1] and int(item[1]) not in (0, 1, number, number + 1):
             item = None
         if fence or (inside and indent >= inside):
@@ -108,7 +108,7 @@ def _blocks(text: str, skipped: Skipped) -> Iterator[_Block]:
         elif heading or rule or item:
             yield block
             if heading:
-                yield _Block([heading[2]], level=len(heading[1]))
+                yield _Block([heading[1]], level=heading[0])
             if rule or heading or item is None:
                 block, inside, blank = _Block(), 0, False
                 continue
