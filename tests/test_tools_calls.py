@@ -119,3 +119,10 @@ def test_lines_are_cut_and_control_characters_made_visible() -> None:
 def test_no_call_raises(name: str, arguments: dict[str, Any]) -> None:
     json.dumps(TOOLS.call(name, arguments))
     TOOLS.text(name, arguments)
+
+
+@pytest.mark.parametrize("name", ["self", "view", "arguments"])
+def test_no_name_of_an_argument_is_special(name: str) -> None:
+    found = TOOLS.call("search", {"query": "Lisbon", name: 1})
+    assert found["hits"] and name in found["notes"][0]
+    assert TOOLS.text("search", {"query": "Lisbon", name: 1}).startswith("search: recorded text")

@@ -46,7 +46,7 @@ class Tool:
     rows: Callable[[Result], Iterable[str]]
     view: Callable[[], View]
 
-    def __call__(self, **arguments: Any) -> Result:
+    def __call__(self, /, **arguments: Any) -> Result:
         """Run it. A wrong argument or id gives {"error": one line}; a mended one is told in "notes"."""
         try:
             checked, notes = check(self.parameters, arguments)
@@ -55,7 +55,7 @@ class Tool:
             return {"error": str(error)}
         return {**result, "notes": [*notes, *result.get("notes", ())]} if notes else result
 
-    def text(self, **arguments: Any) -> str:
+    def text(self, /, **arguments: Any) -> str:
         """The result for a model to read: labelled as recorded data, in a fence that it cannot break."""
         result = self(**arguments)
         if "error" in result:
