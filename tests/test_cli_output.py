@@ -90,3 +90,14 @@ def test_work_that_fails_takes_its_bar_along(monkeypatch: pytest.MonkeyPatch) ->
     shown = terminal.getvalue()
     time.sleep(0.2)
     assert terminal.getvalue() == shown
+
+
+def test_talk_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().say("\x1b[2Jnotes/a")
+    assert capsys.readouterr().err == "\\x1b[2Jnotes/a\n"
+
+
+def test_a_terminal_shows_text_and_no_pictures_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = at_a_terminal(monkeypatch)
+    Output().line("the :key: is at topics/house:100:")
+    assert terminal.getvalue() == "the :key: is at topics/house:100:\n"

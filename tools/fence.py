@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from infinimem.markdown.signature import clean_text
+from infinimem.markdown.characters import clean_text, visible
 
 LINE_LENGTH = 500
 RESULT_LENGTH = 16_000
 """Characters of stored text in one result: a caller's context is not ours to fill."""
 
-_CONTROL = re.compile(r"[\x01-\x08\x0b-\x1f\x7f-\x9f]")
-
 
 def shown(text: str) -> str:
     """One stored line: at most 500 characters, terminal and other control characters as visible escapes."""
-    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", clean_text(text))
+    text = visible(clean_text(text))
     return text if len(text) <= LINE_LENGTH else f"{text[: LINE_LENGTH - 1]}…"
 
 

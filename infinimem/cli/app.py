@@ -17,6 +17,7 @@ from infinimem.cli import care, demo, lookup, reading, writing
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import printable
 from infinimem.errors import InfinimemError, UsageError
+from infinimem.markdown.characters import visible
 
 
 class _Failure(click.ClickException):
@@ -26,7 +27,7 @@ class _Failure(click.ClickException):
         super().__init__(" ".join(message.split()))
 
     def show(self, file: Any = None) -> None:
-        click.echo(printable(f"error: {self.format_message()}"), file=file, err=file is None)
+        click.echo(printable(visible(f"error: {self.format_message()}")), file=file, err=file is None)
 
 
 class _WrongCall(_Failure):
@@ -53,7 +54,7 @@ class _Root(Group):
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of the pipe has gone; click leaves quietly
             if ctx.ensure_object(Options).verbose:
-                traceback.print_exc()
+                click.echo(printable(visible(traceback.format_exc())), err=True)
             raise _failure(error) from error
 
 
@@ -107,5 +108,5 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # a terminal in another encoding shows escapes and does not fail
             reconfigure(errors="backslashreplace")
-    warnings.formatwarning = lambda message, *_: f"note: {message}\n"
+    warnings.formatwarning = lambda message, *_: f"note: {visible(str(message))}\n"
     app(prog_name="infinimem")

@@ -6,7 +6,6 @@ Data goes to stdout, talk to stderr. Knows nothing of libraries; rich is importe
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from threading import Lock, Timer
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+from infinimem.markdown.characters import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +27,6 @@ Step = Callable[[int, int], None]
 PATIENCE = 1.0
 """Seconds before a progress bar shows."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -61,7 +61,9 @@ class Output:
     def line(self, text: str = "", style: str | None = None) -> None:
         """A line, or several; `style` colours it on a terminal."""
         if self.for_people:
-            _console().print(_safe(text), style=style, markup=False, highlight=False, soft_wrap=True)
+            _console().print(
+                visible(text), style=style, markup=False, emoji=False, highlight=False, soft_wrap=True
+            )
         else:
             click.echo(printable(text))
 
@@ -78,7 +80,7 @@ class Output:
         for number, column in enumerate(columns, 1):
             table.add_column(column, overflow="fold", no_wrap=number < len(columns))
         for row in rows:
-            table.add_row(*(Text(_safe(str(cell))) for cell in row))
+            table.add_row(*(Text(visible(str(cell))) for cell in row))
         _console().print(table)
 
     def diff(self, text: str) -> None:
@@ -89,7 +91,7 @@ class Output:
     def say(self, text: str) -> None:
         """Talk: one line on stderr."""
         if self.talks:
-            click.echo(printable(_safe(text) if sys.stderr.isatty() else text), err=True)
+            click.echo(printable(visible(text)), err=True)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Step]:
@@ -148,11 +150,6 @@ def _console(stream: IO[str] | None = None) -> Console:
     from rich.console import Console
 
     return Console(file=stream or sys.stdout)
-
-
-def _safe(text: str) -> str:
-    """Text that cannot move a terminal's cursor or change its colours: controls become visible."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def printable(text: str) -> str:

@@ -14,6 +14,7 @@ _PAIR = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _HIDDEN = re.compile(r"[\x00\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BIDI = re.compile(r"[\n\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _FOLD = re.compile(r"[ \t]*+\n[ \t\n]*+")
 
 # The flags of England, Scotland, Wales and their like: the only tag sequences in use.
@@ -47,6 +48,11 @@ def one_line(text: str) -> str:
 def sound(text: str) -> str:
     """`text` with every undecodable byte (a lone surrogate) as U+FFFD: for showing, never for writing."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def visible(text: str) -> str:
+    """`text` that cannot move a terminal's cursor or change its colours: controls become visible escapes."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _lawful(text: str) -> set[int]:
