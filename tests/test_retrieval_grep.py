@@ -72,3 +72,9 @@ def test_agrees_with_looking_at_each_line(text: str, pattern: str) -> None:
     document = Document.parse("a", text.encode())
     expected = [at for at, line in enumerate(document.lines, start=1) if re.search(pattern, line)]
     assert lines(pattern, text) == expected
+
+
+def test_of_an_endless_line_a_huge_pattern_sees_a_part() -> None:
+    text = "ab" * 500_000 + "z"
+    assert lines("((a|b|c|d){0,30}){0,30}z", text) == []  # to the end it takes half a minute
+    assert lines("[ab]z", text) == [1]

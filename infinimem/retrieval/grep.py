@@ -13,6 +13,8 @@ from typing import Any
 from infinimem.markdown.document import Document
 
 MAX_PATTERN = 1000
+MAX_WORK = 200_000_000
+"""Instructions of a pattern times bytes of a line: where RE2 runs out of states it takes that many steps."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Pattern:
     """A pattern ready to search; `note` says where it is not used as it was written."""
 
     find: Callable[[bytes], Any]
-    """Searches one line."""
+    """Searches one line; of an endless one no more than `MAX_WORK` allows."""
     rules_out: Callable[[bytes], bool]
     """Whether no line of a whole text can match: spares looking at each."""
     note: str | None = None
@@ -61,10 +63,15 @@ def compile_pattern(pattern: str, ignore_case: bool = True) -> Pattern:
             note = f"not a pattern that RE2 knows ({reason}); it was searched for literally"
     options.literal = literal
     one_line = re2.compile(pattern, options)
+    reach = MAX_WORK // max(one_line.programsize, 1)
+
+    def search(line: bytes) -> Any:
+        return one_line.search(line[:reach])
+
     if not literal and any(anchor in pattern for anchor in (r"\A", r"\z", r"\C", "(?")):
-        return Pattern(one_line.search, lambda text: False, note)  # means something else in a whole text
+        return Pattern(search, lambda text: False, note)  # means something else in a whole text
     many_lines = one_line if literal else re2.compile(f"(?m){pattern}", options)
-    return Pattern(one_line.search, lambda text: many_lines.search(text) is None, note)
+    return Pattern(search, lambda text: len(text) <= reach and many_lines.search(text) is None, note)
 
 
 def find(documents: Iterable[Document], pattern: Pattern) -> Iterator[Match]:
