@@ -277,3 +277,9 @@ def test_the_package_is_imported_at_the_first_call_only() -> None:
         "sys.exit('openai' in sys.modules or 'fastjsonschema' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://a:b/v1", "http://a:99999", "http://a\x1b[2J/v1", "a/v1"])
+def test_an_address_that_is_none_is_told_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(ModelNotConfigured, match="base_url is no address"):
+        OpenAIClient("m", url, KEY)

@@ -181,7 +181,7 @@ class OpenAIClient:
 def _check(model: str, url: str, key: str) -> None:
     if not model.strip():
         raise ModelNotConfigured("the model's name is empty; set INFINIMEM_MODEL or use the model 'offline'")
-    if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+    if url and not _is_address(url):
         raise ModelNotConfigured("base_url is no address; write it like http://localhost:11434/v1")
     if not url and not key:
         raise ModelNotConfigured(
@@ -190,6 +190,15 @@ def _check(model: str, url: str, key: str) -> None:
         )
     if not (key.isascii() and key.isprintable()):
         raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and url.isprintable()
 
 
 def _for_this_prompt(dialect: Dialect, refusal: Refused) -> Dialect | None:
