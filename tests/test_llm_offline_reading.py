@@ -267,3 +267,11 @@ def test_a_question_of_stop_words_or_of_nothing_is_searched_all_the_same() -> No
         assert all(
             call["arguments"]["query"].strip() for call in data["tool_calls"] if call["name"] == "search"
         )
+
+
+@pytest.mark.parametrize("unit", ["Hey Ana, ", "Ab "])
+def test_a_pasted_book_is_a_question_like_any_other(unit: str) -> None:
+    tools = [{"name": "search"}, {"name": "grep"}]
+    variables = {"catalog": [], "doc_count": 0, "now": "", "tools": tools, "history": [], "rounds_left": 3}
+    calls = run(tasks.STEP, question=unit * 30_000, **variables)["tool_calls"]
+    assert {call["name"] for call in calls} == {"search", "grep"}

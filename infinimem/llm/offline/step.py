@@ -16,6 +16,8 @@ from infinimem.retrieval.tokenizer import STOP_WORDS, fold, tokens
 
 GREPS = 3
 """Patterns of the first round."""
+NAMES = 20
+"""Names of a question that are looked at: somebody may paste a book."""
 READS, AROUND = 4, 2
 """Places of the second round, and lines on each side of them."""
 SNIPPETS = 8
@@ -58,7 +60,11 @@ def step(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def _first_look(question: str) -> Iterator[Call]:
     yield _call("search", query=_telling_words(question), limit=10)
-    patterns = [*_QUOTED.findall(question), *_NUMBER.findall(question), *_runs(names(question), question)]
+    patterns = [
+        *_QUOTED.findall(question),
+        *_NUMBER.findall(question),
+        *_runs(names(question)[:NAMES], question),
+    ]
     for pattern in [*dict.fromkeys(patterns)][:GREPS]:
         yield _call("grep", pattern=re.escape(pattern).replace(r"\ ", " "), context_lines=0)
 
