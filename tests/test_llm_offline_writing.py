@@ -428,12 +428,12 @@ def test_any_text_is_placed_once_and_nothing_raises(texts: list[str], others: li
 _SORT = """
 import json, sys
 from infinimem.llm.offline.filing import plan
-from infinimem.llm.offline.salience import summary
+from infinimem.llm.offline.summary import summary
 from infinimem.llm.offline.topics import titled_groups
 texts = json.load(sys.stdin)
 groups = titled_groups(texts)
 topics = [{"title": t, "facts": [{"id": str(i), "text": texts[i]} for i in g]} for t, g in groups]
-docs = [{"id": t, "summary": summary([texts[i] for i in g], 60)} for t, g in groups]
+docs = [{"id": t, "summary": summary([{"text": texts[i]} for i in g], 60)} for t, g in groups]
 given = {"topics": topics, "docs": docs, "planned_titles": [], "markdown_length": 5000}
 json.dump([groups, docs, plan(given)], sys.stdout)
 """

@@ -101,7 +101,7 @@ def _groups(text: str) -> Iterator[str]:
     """Sentences joined up to some SHORT_WORDS; a sentence longer than that is cut between words."""
     group: list[str] = []
     size = 0
-    for sentence in _sentences(text):
+    for sentence in sentences(text):
         words = len(sentence.split())
         if group and (size + words > SHORT_WORDS or sum(map(len, group)) + len(sentence) > LONGEST):
             yield " ".join(group)
@@ -115,7 +115,8 @@ def _groups(text: str) -> Iterator[str]:
         yield " ".join(group)
 
 
-def _sentences(text: str) -> Iterator[str]:
+def sentences(text: str) -> Iterator[str]:
+    """A text cut where sentences end, as far as full stops tell."""
     start = 0
     for match in _SENTENCE_END.finditer(text):
         end = match.end()

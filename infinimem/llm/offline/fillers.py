@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from functools import cache
 
+from infinimem.llm.offline.lexicon import short_names
 from infinimem.retrieval.tokenizer import fold
 
 _GOOD = (
@@ -107,22 +108,31 @@ def is_filler(text: str, names: Collection[str] = (), *, answers: bool = False) 
     clauses = [clause for clause in clauses if _SPEECH.search(clause)]
     if answers and clauses and _YES_NO.match(clauses[0]):
         return False
-    called = _called(names)
-    return all(_is_phrase(clause, called) for clause in clauses)
+    known = called(names)
+    return all(_is_phrase(clause, known) for clause in clauses)
 
 
-def _is_phrase(clause: str, called: Collection[str]) -> bool:
+def _is_phrase(clause: str, known: Collection[str]) -> bool:
     if _filler().fullmatch(clause):
         return True
     words = clause.split()
     for rest, name in ((words[:-1], words[-1]), (words[1:], words[0])):
-        if name in called and (not rest or _filler().fullmatch(" ".join(rest))):
+        if name in known and (not rest or _filler().fullmatch(" ".join(rest))):
             return True
     return False
 
 
-def _called(names: Collection[str]) -> set[str]:
-    """How people may be called: their names, and short forms from three letters on."""
-    parts = [part for name in names for part in fold(name).split()]
-    short = {part[:end] for part in parts for end in range(3, len(part) + 1)}
-    return short | {"buddy", "dude", "friend", "man", "mate", "pal", "guys", "all", "everyone", "folks"}
+def called(names: Collection[str]) -> frozenset[str]:
+    """What people may be called, by name or not."""
+    return short_names(names) | {
+        "buddy",
+        "dude",
+        "friend",
+        "man",
+        "mate",
+        "pal",
+        "guys",
+        "all",
+        "everyone",
+        "folks",
+    }

@@ -7,7 +7,7 @@ from typing import Any
 
 from infinimem.llm.offline.duplicates import Fact, find_duplicates
 from infinimem.llm.offline.lexicon import content_terms
-from infinimem.llm.offline.salience import summary
+from infinimem.llm.offline.summary import summary
 from infinimem.retrieval.tokenizer import fold
 
 Sections = dict[str, list[Fact]]
@@ -84,4 +84,4 @@ def _fitting(title: str, headings: Sequence[str]) -> str:
 
 
 def _summary(sections: Mapping[str, Sequence[Fact]], limit: Any) -> str:
-    return summary([fact["text"] for facts in sections.values() for fact in facts], int(limit))
+    return summary([fact for facts in sections.values() for fact in facts], int(limit))

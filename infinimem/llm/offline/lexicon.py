@@ -7,6 +7,7 @@ nothing about a topic, and which words are names. It knows no facts and no docum
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import cache
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ decided dedicate dedicated dedication deep deeply definitely delicious depend de
 destress determination determined develop did didn't difference different difficult direction dirty discuss
 doing don't doubt down drank drawn dream drew drive drop drove dry dumb dunno during earlier early ease
 easily easy edit effect effort eight else embrace emotion empower enable encourage encouraging end energy
-enjoy enjoyable enjoyed enormous enough epic escape especially essential even evening event eventually
+enjoy enjoyable enjoyed enormous enough epic escape especially essential even evening event eventually every
 everybody everyone everyone's everything everywhere evoke exactly example excellent except excite excited
 exciting exhausted exist expand expanding expect expensive experience explain explore exploring express
 expression extra extremely eye face faced facing fact facts fair fall fam fantastic far fascinating fast
@@ -63,7 +64,7 @@ opportunity option orange order organize organized original others otherwise our
 overall overcome overwhelm overwhelming pace paid part particular particularly pass passion passionate past
 path patient pay peace peaceful people perfect perfectly perhaps person personal photo pic pick picked
 picture piece pieces pink place plan planned planning play played playing pleasure plenty plus point pop
-positive possible post pov power powerful practice precious prefer prepare pretty previous priceless
+positive possible post pov prob power powerful practice precious prefer prepare pretty previous priceless
 probably problem process produce progress promise proud provide psyched pull pumped purple purpose pursue
 pursuing push pushing put quality question quick quickly quiet quietly quite rad ran rarely rather reach
 reached read ready real realize realized really reason recent recently recharge recommend red reflect
@@ -165,6 +166,20 @@ def strip_ordinal(text: str) -> str:
     return _ORDINAL.sub("", text, count=1)
 
 
+def fact_text(text: str) -> str:
+    """What a fact says itself: no number before it and no aside in brackets, such as a picture's caption."""
+    bare = strip_ordinal(text)
+    said = _ASIDE.sub(lambda aside: "" if " " in aside[0] else aside[0], bare)
+    return said if said.strip() else bare
+
+
+def short_names(names: Collection[str]) -> frozenset[str]:
+    """How people may be called: their names, and short forms from three letters on."""
+    parts = [part for name in names for part in fold(name).split()]
+    return frozenset(part[:end] for part in parts for end in range(min(3, len(part)), len(part) + 1))
+
+
+_ASIDE = re.compile(r"(?<!\[)\[[^\[\]\n]*+\](?![\](])")
 _ORDINAL = re.compile(r"\A\s*\(?\d{1,6}[.):]\s+")
 _CALLED = re.compile(
     r"(?:\A|(?<=[,.!?;]))\s*(?:(?:hey|hi|hello|oh|thanks|wow)\s+)?([A-Z][\w'’]+)\s*(?=[,.!?;]|\Z)"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from infinimem import tokens
-from infinimem.llm.offline.lexicon import Word, content_words, strip_ordinal, vocatives
+from infinimem.llm.offline.lexicon import Word, content_words, fact_text, short_names, vocatives
+from infinimem.retrieval.tokenizer import fold
 
 Weights = Mapping[str, float]
 
@@ -24,6 +24,8 @@ class Corpus:
     """All facts of a task, against which the facts of one topic stand out."""
 
     texts: Sequence[str]
+    names: Collection[str] = ()
+    """Of those who speak; they are no topic of what they say."""
     words: list[list[Word]] = field(init=False)
     terms: list[list[str]] = field(init=False)
     """Those of each text, each once, in its order: sums of weights must not depend on the order of sets."""
@@ -31,15 +33,24 @@ class Corpus:
     """Term: in how many facts it stands."""
 
     def __post_init__(self) -> None:
-        words = [content_words(strip_ordinal(text)) for text in self.texts]
+        words = [content_words(fact_text(text)) for text in self.texts]
         spread = Counter(term for found in words for term in _distinct(found))
         called = Counter(
             word.term for text in self.texts for name in vocatives(text) for word in content_words(name)
         )
         people = {term for term, times in called.items() if times > 1 and times > spread[term] / 4}
-        self.words = [[word for word in found if word.term not in people] for found in words]
+        speakers = short_names(self.names)
+        self.words = [
+            [
+                word
+                for word in found
+                if word.term not in people
+                and not (word.surface[0].isupper() and fold(word.surface) in speakers)
+            ]
+            for found in words
+        ]
         self.terms = [_distinct(found) for found in self.words]
-        self.spread = Counter({term: times for term, times in spread.items() if term not in people})
+        self.spread = Counter(term for terms in self.terms for term in terms)
 
     def idf(self, term: str) -> float:
         """How much a term tells: rare ones more, those of one fact like those of two."""
@@ -99,16 +110,10 @@ class Corpus:
             )
         return found
 
-    def central(self, members: Sequence[int]) -> list[int]:
-        """Members in the order of how much of the whole each one says; questions say less."""
-        whole = self.vector(members)
-
-        def share(i: int) -> float:
-            terms = self.terms[i]
-            said: float = sum(whole.get(term, 0.0) for term in terms) / (6 + len(terms)) ** 0.7
-            return said / 3 if "?" in self.texts[i] else said
-
-        return sorted(members, key=lambda i: (-share(i), i))
+    def shares(self) -> list[float]:
+        """How much of the whole each text says; of two that say as much the shorter has more."""
+        whole = self.vector(range(len(self.texts)))
+        return [sum(whole[term] for term in terms) / (6 + len(terms)) ** 0.7 for terms in self.terms]
 
 
 def _distinct(words: Iterable[Word]) -> list[str]:
@@ -152,22 +157,6 @@ def title(phrases: Sequence[str]) -> str:
         return ""
     joined = phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
     return joined[0].upper() + joined[1:]
-
-
-def summary(texts: Sequence[str], limit: int) -> str:
-    """ "keyword, keyword; the most central lines", within `limit` tokens."""
-    corpus = Corpus(texts)
-    members = range(len(texts))
-    text = ", ".join(corpus.phrases(members, 6))
-    while tokens.count(text) > limit and "," in text:
-        text = text.rpartition(",")[0]
-    glue = "; "
-    for i in corpus.central(members)[:8]:
-        line = " ".join(strip_ordinal(texts[i]).split())
-        longer = f"{text}{glue}{line}" if text else line
-        if tokens.count(longer) <= limit:
-            text, glue = longer, " / "
-    return text if tokens.count(text) <= limit else ""
 
 
 def similarity(one: Weights, other: Weights) -> float:

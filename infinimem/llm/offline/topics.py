@@ -19,7 +19,7 @@ from infinimem.llm.offline.salience import Corpus, similarity, title
 
 WINDOW = 4
 """Facts on each side of a gap that are compared."""
-SMALLEST, LARGEST = 5, 25
+SMALLEST, LARGEST = 5, 20
 """Facts of a topic, where there are enough."""
 ALIKE = 0.16
 """Cosine from which two groups are about the same."""
@@ -35,21 +35,26 @@ def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
     duplicates = find_duplicates(facts)
     gone = {pair["discarded"] for pair in duplicates}
     live = [fact for fact in facts if fact["id"] not in gone]
+    names = sorted({fact["speaker"] for fact in live if fact.get("speaker")})
     topics = [
         {"title": name, "fact_ids": [live[i]["id"] for i in group]}
-        for name, group in titled_groups([fact["text"] for fact in live])
+        for name, group in titled_groups([fact["text"] for fact in live], names)
     ]
     return {"topics": topics, "duplicates": duplicates, "superseded": []}
 
 
-def titled_groups(texts: Sequence[str]) -> list[tuple[str, list[int]]]:
+def titled_groups(texts: Sequence[str], names: Collection[str] = ()) -> list[tuple[str, list[int]]]:
     """Group texts by topic.
+
+    Args:
+        texts: of the facts.
+        names: of those who speak.
 
     Returns:
         Title and members (indexes, ascending) of each group, in the order of their first member. Titles
         differ from each other; every index is in one group.
     """
-    corpus = Corpus(texts)
+    corpus = Corpus(texts, names)
     groups = sorted(_groups(corpus), key=lambda group: group[0])
     titles: Counter[str] = Counter()
     named = []
