@@ -28,6 +28,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 
 from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason
@@ -201,10 +202,21 @@ def is_archive(doc_id: str) -> bool:
 def is_newer(new: Entry, old: Entry) -> bool:
     """The recency rule: later time; where one is missing or they are equal, higher seq."""
     if new.time and old.time:
-        days = min(len(new.time), len(old.time), 19)
-        if new.time[:days] != old.time[:days]:
-            return new.time[:days] > old.time[:days]
+        later, earlier = _moment(new.time), _moment(old.time)
+        if (later.tzinfo is None) != (earlier.tzinfo is None):
+            later, earlier = later.replace(tzinfo=None), earlier.replace(tzinfo=None)
+        if "T" not in new.time or "T" not in old.time:  # known to the day only
+            return (later.date(), new.seq) > (earlier.date(), old.seq)
+        return (later, new.seq) > (earlier, old.seq)
     return new.seq > old.seq
+
+
+def _moment(time: str) -> datetime:
+    """An entry's time; one that a person mistyped is older than all others."""
+    try:
+        return datetime.fromisoformat(time)
+    except ValueError:
+        return datetime.min
 
 
 # ── texts ───────────────────────────────────────────────────────────────────────────────────────

@@ -109,6 +109,22 @@ def test_archiving_stops_at_a_fifth_of_a_run() -> None:
 
 
 @pytest.mark.parametrize(
+    ("new", "old", "newer"),
+    [
+        ("2025-01-02", "2025-01-01", True),
+        ("2025-01-01", "2025-01-01T23:00:00", True),
+        ("2025-01-01T10:00:00+02:00", "2025-01-01T09:00:00Z", False),
+        ("2025-01-01T10:00:00Z", "2025-01-01T11:00:00+02:00", True),
+        ("2025-01-01T10:00:00Z", "2025-01-01T11:00:00", False),
+        (None, "2025-01-01", True),
+        ("soon", "2025-01-01", False),
+    ],
+)
+def test_recency_is_time_then_seq(new: str | None, old: str, newer: bool) -> None:
+    assert law.is_newer(entry(2, time=new), entry(1, time=old)) is newer
+
+
+@pytest.mark.parametrize(
     ("one", "other", "same"),
     [
         ("I moved to Lisbon.", "i moved to lisbon", True),

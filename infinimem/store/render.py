@@ -18,6 +18,9 @@ from infinimem.markdown.signature import format_entry, format_seqs
 from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Source, Touched
 from infinimem.store.view import ARCHIVE, TOPICS, View, aliases_of, archive_of, whole
 
+HEADER_KEYS = frozenset({"id", "summary", "token_count", "created_time", "update_log", "aux", "aliases"})
+"""The keys of a topic document's header that the program writes; all others are a person's."""
+
 LOG_LENGTH = 20
 """Entries of a document's update_log; the journal has all."""
 

@@ -15,6 +15,7 @@ from infinimem.llm.base import LLM
 from infinimem.llm.tasks import MERGE
 from infinimem.model import Plan
 from infinimem.settings import InfiniSettings
+from infinimem.store.render import HEADER_KEYS
 from infinimem.store.view import TOPICS, CatalogRow, View
 from infinimem.strategies.base import Outcome
 from infinimem.strategies.infini.apply import apply
@@ -184,10 +185,11 @@ def _created(doc_id: str, view: View) -> str:
 
 
 def may_change(doc_id: str, view: View) -> bool:
-    """Whether all of the document is lines that may move."""
+    """Whether all of the document is the program's: lines that may move, under a header of its own keys."""
     if not doc_id.startswith(TOPICS):
         return False
     document = view.document(doc_id)
     foreign = document.has_prose or document.unsigned or document.malformed
     whole = len(movable(document, view)) == len(document.entries)
-    return document.header.problem is None and whole and not foreign
+    known = document.header.values.keys() <= HEADER_KEYS
+    return document.header.problem is None and known and whole and not foreign
