@@ -185,7 +185,7 @@ def test_groups_hold_only_as_far_as_they_are_sound() -> None:
     library = shelf(merge_group_max=2)
     library.write("topics/prose", document("Words.", entry(210, "a")))
     library.write("topics/inbox", document(entry(211, "a")))
-    library.write("topics/tagged", "---\nid: topics/tagged\ntags: [a]\n---\n" + document(entry(212, "a")))
+    library.write("topics/tagged", document(entry(212, "a"), tags="[mine]"))
     llm = consolidate(
         library,
         merge=groups(
