@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.sections import Partition, block_around, partitions
+from infinimem.markdown.sections import Partition, partitions
 
 
 def words(text: str) -> int:
@@ -53,8 +53,6 @@ def test_lines_count_from_the_top_of_the_file() -> None:
         Partition(("A",), 5, 6, "# A\na \ufffd"),
         Partition(("B",), 8, 9, "# B\nb"),
     )
-    assert [p.headings for p in block_around(document, 6, 8, 400, words)] == [("A",), ("B",)]
-    assert block_around(document, 7, 7, 400, words) == ()
 
 
 @pytest.mark.parametrize(
@@ -131,9 +129,8 @@ def test_partitions_are_the_body_in_order(lines: list[str], limit: int, doc_id: 
         assert document.text_line(partition.start_line).strip()
         assert document.text_line(partition.end_line).strip() or document.entries
     for place in document.entries:
-        around = block_around(document, place.start_line, place.end_line, limit, words)
+        around = [p for p in found if p.start_line <= place.end_line and p.end_line >= place.start_line]
         assert [p.start_line <= place.start_line and place.end_line <= p.end_line for p in around] == [True]
-    assert block_around(document, 1, len(lines) or 1, limit, words) == found
 
 
 def test_tokens_are_counted_by_default() -> None:

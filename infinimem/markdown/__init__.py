@@ -3,7 +3,7 @@
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Header, edit_header, flow, quote, read_header
 from infinimem.markdown.scan import Heading, Item
-from infinimem.markdown.sections import Partition, block_around, partitions
+from infinimem.markdown.sections import Partition, partitions
 from infinimem.markdown.signature import (
     clean_text,
     format_entry,
@@ -19,7 +19,6 @@ __all__ = [
     "Heading",
     "Item",
     "Partition",
-    "block_around",
     "clean_text",
     "edit_header",
     "flow",

@@ -62,13 +62,6 @@ def partitions(
     return tuple(found)
 
 
-def block_around(
-    document: Document, start: int, end: int, limit: int = PARTITION_TOKENS, count: Count | None = None
-) -> tuple[Partition, ...]:
-    """The partitions that hold any of the lines `start` to `end`."""
-    return tuple(p for p in partitions(document, limit, count) if p.start_line <= end and p.end_line >= start)
-
-
 def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
     """(heading path, first line, last line) of each heading block, without the blank lines around it."""
     headings = document.headings
