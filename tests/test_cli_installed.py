@@ -45,7 +45,9 @@ def test_a_pipe_that_closes_early_is_no_error(
 ) -> None:
     (tmp_path / "long.md").write_text("".join(f"- line {number} {'x' * 400}\n" for number in range(5000)))
     line = f"{command} --library . grep line --json | head -c 1; {command} --library . read long | head -n 1"
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    line = f"set -o pipefail; {line}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
     assert done.stdout == "{1 - line 0 " + "x" * 400 + "\n"

@@ -233,3 +233,10 @@ def test_verbatim_is_whole_sentences_or_lines(text: str, origin: str, holds: boo
 @settings(deadline=None)
 def test_cutting_loses_nothing_but_blank_pieces(text: str, limit: int) -> None:
     assert "".join("".join(cut(text, limit)).split()) == "".join(text.split())
+
+
+def test_an_item_of_a_list_is_verbatim_without_its_bullet() -> None:
+    told = "To buy:\n- milk and rice\n* no bread\n+ tea"
+    assert all(verbatim(item, told) for item in ("milk and rice", "no bread", "tea", "- milk and rice"))
+    assert not verbatim("bread", told)
+    assert not verbatim("rice", told)

@@ -9,7 +9,7 @@ import errno
 import sys
 import traceback
 import warnings
-from typing import Any
+from typing import Any, TextIO, cast
 
 import click
 
@@ -52,7 +52,9 @@ class _Root(Group):
             ctx.exit(130)
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
-                raise  # the reader of the pipe has gone; click leaves quietly
+                # The reader of the pipe has seen enough (`| head`): that is no failure.
+                sys.stdout = cast(TextIO, click.utils.PacifyFlushWrapper(sys.stdout))
+                ctx.exit(0)
             if ctx.ensure_object(Options).verbose:
                 click.echo(printable(visible(traceback.format_exc())), err=True)
             raise _failure(error) from error

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import counted
 
 
 @click.command(cls=Command)
@@ -40,7 +41,7 @@ def doctor(context: click.Context) -> None:
 
     def show() -> None:
         out.table(("level", "where", "what"), [(item.level, item.where, item.what) for item in findings])
-        out.say(f"{len(findings)} findings")
+        out.say(counted(len(findings), "finding"))
 
     out.result({"findings": [asdict(finding) for finding in findings]}, show)
     if any(finding.level == "error" for finding in findings):

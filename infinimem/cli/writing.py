@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infinimem.cli.options import OFFLINE, Command, Options, pass_options
+from infinimem.cli.output import counted
 from infinimem.cli.show import diff, receipt_json, show_receipt
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn
@@ -125,10 +126,12 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None)
     with out.progress(f"Importing {path.name}") as step:
         entries = memory.observe(turns, step)
     recorded = len(before.evidence())
+    again = len(turns) - recorded
+    sessions = {turn.session for turn in turns}
     skipped = dict(sorted(found.skipped.items()))
     counts = {
         "format": found.format,
-        "sessions": len({turn.session for turn in turns}),
+        "sessions": len(sessions),
         "turns": len(turns),
         "recorded": recorded,
         "entries": len(entries),
@@ -139,11 +142,12 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None)
 
     def show() -> None:
         out.line(
-            f"{found.format}: {counts['sessions']} sessions, {len(turns)} turns, {len(entries)} entries"
-            + (f", {len(turns) - recorded} turns were there before" if recorded < len(turns) else "")
+            f"{found.format}: {counted(len(sessions), 'session')}, {counted(len(turns), 'turn')}, "
+            + ", ".join([f"{len(entries)} entries", *([f"{again} there before"] if again else [])])
         )
-        for receipt in before.receipts():
-            out.say(f"{receipt.id}: {len(receipt.rows)} lines sorted")
+        if receipts := before.receipts():
+            sorted_ = sum(len(receipt.rows) for receipt in receipts)
+            out.say(f"{counted(sorted_, 'line')} sorted, see {receipts[0].id} to {receipts[-1].id}")
         for why, times in skipped.items():
             out.say(f"skipped: {times} {why}")
 
@@ -170,6 +174,10 @@ def consolidate(options: Options, dry_run: bool, estimate: bool, max_tokens: int
         with out.progress("Planning"):
             text = diff(memory.preview())
         out.result({"receipt": None, "diff": text}, lambda: out.diff(text))
+        if pending := len(memory.view.uncited()):
+            out.say(f"{counted(pending, 'turn')} will be drawn from first, and may be sorted too")
+        if typed := memory.library.unsigned():
+            out.say(f"{counted(typed, 'line')} that people typed will be signed first, and may be sorted too")
         return
     with out.progress("Consolidating"):
         receipt = memory.consolidate(max_tokens)

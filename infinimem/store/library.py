@@ -223,9 +223,13 @@ class Library:
             for doc_id, new in sorted(done.documents.items())
         }
 
+    def unsigned(self) -> int:
+        """How many lines `stamp` would sign."""
+        return count(self.view())
+
     def stamp(self) -> Receipt | None:
         """Sign what people typed or pasted into CURRENT and topic documents; None if there is nothing."""
-        if not count(self.view()):
+        if not self.unsigned():
             return None
         with self._locked() as view:
             first = self._allocate(count(view), view)

@@ -194,7 +194,9 @@ class View:
             archived = sum(len(self.document(found).entries) for found in archives)
         size = whole(document.header.values.get("token_count"))
         count = tokens.count(document.body) if size is None else size
-        return CatalogRow(doc_id, document.summary, count, len(document.entries), archived)
+        titles = (heading.title for heading in document.headings if heading.title)
+        summary = document.summary or next(titles, "")
+        return CatalogRow(doc_id, summary, count, len(document.entries), archived)
 
     def only(self, sources: Collection[str]) -> View:
         """The same library with nothing in it but entries of these sources, each where it was.

@@ -18,6 +18,7 @@ OCCURRENCES = 1000
 _SPACE = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
 _ENDS = ".!?…:;\"'”’)»"
+_BULLETS = ("- ", "* ", "+ ", "• ")
 _FULL_STOPS = "。！？"  # no space follows them
 _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "280. " may head a list item
 
@@ -43,7 +44,9 @@ def verbatim(text: str, origin: str) -> bool:
         if start < 0:
             return False
         end = start + len(said)
-        before, last, after = told[max(start - 2, 0) : start], said[-1], told[end : end + 1]
+        before, last, after = told[max(start - 3, 0) : start], said[-1], told[end : end + 1]
+        if before[-2:] in _BULLETS and before[:-2][-1:] in ("", "\n"):
+            before = "\n"
         opens = before[-1:] in ("", "\n", *_FULL_STOPS) or (before[-1] == " " and before[-2:-1] in _ENDS)
         if opens and (after in ("", "\n") or last in _FULL_STOPS or (last in _ENDS and after == " ")):
             return True
