@@ -54,7 +54,7 @@ def test_the_loop_runs_against_a_server(
     assert "She lives in Lisbon." in capsys.readouterr().out
     told = server.requests[1]["messages"][-1]
     assert told["role"] == "tool"
-    assert "I live in Lisbon now" in told["content"]
+    assert "I moved to Lisbon." in told["content"]
 
 
 def test_the_commands_run(tmp_path: Path) -> None:

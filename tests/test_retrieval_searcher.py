@@ -170,3 +170,11 @@ def test_packing_keeps_the_order_skips_what_does_not_fit_and_what_is_shown_alrea
     assert pack([block, inside, long, small], 10, len) == [block, small]
     assert pack([block], 1, len) == []
     assert pack([], 10, len) == []
+
+
+def test_kin_words_help_where_a_question_s_own_find_nothing() -> None:
+    files = {"topics/a": "- <seq=1> I moved to Porto.\n- <seq=2> I keep a cat.\n"}
+    assert seqs(searcher(view_of(files)).entries("Where does she live?")) == [(1,)]
+    files["topics/b"] = "- <seq=3> Rita lives in Faro.\n"
+    assert seqs(searcher(view_of(files)).entries("Where does she live?")) == [(3,)]
+    assert seqs(searcher(view_of(files)).entries("quantum chromodynamics")) == []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
 
 from infinimem.model import Retrieved
+from infinimem.retrieval.kin import related
 from infinimem.retrieval.pieces import Piece, Pieces
 from infinimem.retrieval.scoring import OWN_B, Field, Ranking
 from infinimem.retrieval.tokenizer import query_terms
@@ -94,10 +94,9 @@ class _Index:
         self._ranking = Ranking([piece.bags for piece in pieces], reader.wholes(pieces))
 
     def best(self, query: str, limit: int) -> list[Retrieved]:
-        ranked = (
-            (self._items[position], score) for position, score in self._ranking.best(query_terms(query))
-        )
-        return [replace(item, score=score) for item, score in islice(ranked, max(limit, 0))]
+        wanted = query_terms(query)
+        ranked = self._ranking.best(wanted) or self._ranking.best(related(wanted))
+        return [replace(self._items[at], score=score) for at, score in ranked[: max(limit, 0)]]
 
 
 @lru_cache(maxsize=2)

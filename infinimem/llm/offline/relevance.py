@@ -5,32 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
 
 from infinimem.llm.offline.lexicon import vocatives
+from infinimem.retrieval.kin import kin
 from infinimem.retrieval.tokenizer import STOP_WORDS, fold, query_terms, tokens
-
-_KIN = """
-live move home house address reside settle based
-job work employ employer career company profession occupation
-like love enjoy favorite favourite prefer fan
-born birth birthday
-marry married wife husband spouse wedding partner
-child kid son daughter
-name call
-buy purchase get bought
-drink coffee tea
-eat food meal dish
-trip travel visit vacation holiday went
-start begin began join
-hobby free pastime
-read book author
-allergic allergy
-"""
-"""Words of everyday questions whose answers use another one."""
 
 _MONTHS = "January February March April May June July August September October November December".split()
 _NAME = re.compile(r"(?<=[\w,;]\s)[A-ZÀ-ÖØ-Þ][\w'’.]*")
@@ -120,19 +102,6 @@ def split_speaker(line: str) -> tuple[str, str]:
     """ "Caroline: I moved." as its two parts; ("", line) where no one is named."""
     found = _SPEAKER.match(line)
     return (found[1], line[found.end() :]) if found else ("", line)
-
-
-@cache
-def kin() -> Mapping[str, frozenset[str]]:
-    """Each term of everyday questions with those that answers use in its place."""
-    groups = [
-        frozenset(term for word in row.split() for term in tokens(word)) for row in _KIN.split("\n") if row
-    ]
-    return {
-        term: frozenset().union(*(g for g in groups if term in g)) - {term}
-        for group in groups
-        for term in group
-    }
 
 
 def _forms(one: str, other: str) -> bool:

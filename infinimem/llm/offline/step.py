@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from infinimem.llm.offline.lexicon import strip_ordinal
-from infinimem.llm.offline.relevance import Match, Question, kin, names
+from infinimem.llm.offline.relevance import Match, Question, names
 from infinimem.markdown.signature import parse_entry
+from infinimem.retrieval.kin import related
 from infinimem.retrieval.tokenizer import STOP_WORDS, fold, tokens
 
 GREPS = 3
@@ -74,9 +75,9 @@ def _second_look(question: Question, ranked: Sequence[tuple[_Seen, Match]]) -> I
     found = {term for _, match in ranked[:READS] for term in match.terms}
     if not ranked or ranked[0][1].share < COVERED:
         rest = [word for word in _words(question.text) if not found.intersection(tokens(word))]
-        related = sorted({term for word in rest for key in tokens(word) for term in kin().get(key, ())})
-        if rest or related:
-            yield _call("search", query=" ".join([*rest, *related]), limit=10)
+        near = related(term for word in rest for term in tokens(word))
+        if rest or near:
+            yield _call("search", query=" ".join([*rest, *near]), limit=10)
     if ranked:  # whoever said it before or after said it in much the same words
         yield _call("search", query=_telling_words(ranked[0][0].text), limit=10)
     taken: list[_Seen] = []
