@@ -13,13 +13,13 @@ from functools import lru_cache
 from typing import Any
 
 _FUNCTION_WORDS = """
-a about after again all also am an and any are as at be been before being both but by can could did do does
-doing done each either else ever few for from get gets getting go goes going got had has have having he her
-here hers herself him himself his how i if in into is it its itself just let me might more most much must my
-myself no nor not of off on once only or other our ours ourselves out over own please same shall she should
-since so some such than that the their theirs them themselves then there these they this those through to
-too under until up upon very was we were what when where whether which while who whom whose why will with
-within without would yes yet you your yours yourself yourselves
+a about after again all already also am an and any are as at be been before being both but by can could
+currently did do does doing done each either else ever few for from get gets getting go goes going got had
+has have having he her here hers herself him himself his how i if in into is it its itself just let many me
+might more most much must my myself no nor not now of off on once only or other our ours ourselves out over
+own please same shall she should since so some still such than that the their theirs them themselves then
+there these they this those through to too under until up upon very was we were what when where whether
+which while who whom whose why will with within without would yes yet you your yours yourself yourselves
 """
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Dropped from queries (never from the index): function words, before stemming."""
