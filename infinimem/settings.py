@@ -69,7 +69,6 @@ class Settings:
     """All groups, and the format number of the folder."""
 
     format: int = FORMAT
-    strategy: str = "infini"
     llm: ModelSettings = field(default_factory=ModelSettings)
     infini: InfiniSettings = field(default_factory=InfiniSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
