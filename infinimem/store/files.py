@@ -63,10 +63,9 @@ class Files:
     def __init__(self, root: Path) -> None:
         self.root = root
         if not root.is_dir():
-            what = "is a file" if root.exists() else "does not exist"
-            raise LibraryError(
-                f"{root} {what}; name a folder of notes, or make one with: infinimem init {root}"
-            )
+            if root.exists():
+                raise LibraryError(f"{root} is a file; name the folder that it is in, or import it")
+            raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
 
     def scan(self) -> dict[str, Stamp]:
         """Every Markdown file by path, hidden folders and links left out, sorted by path."""
