@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from infinimem import tokens
-from infinimem.llm.offline.lexicon import content_terms
+from infinimem.llm.offline.lexicon import content_terms, content_words
 from infinimem.llm.offline.salience import Corpus, similarity, title
+from infinimem.llm.offline.topics import continues, day_of, is_leftover
 from infinimem.retrieval.tokenizer import query_terms
 from infinimem.retrieval.tokenizer import tokens as terms_of
 
@@ -21,28 +23,90 @@ GROUP = 4
 SIGNATURE_TOKENS = 25
 """About what the signature of a line takes."""
 
+RARE = 0.1
+"""A term in up to this share of the documents, or in one, tells where a line belongs."""
+WEAK, PULL, STRONG = 1.0, 2.0, 3.0
+"""Weight of such terms from which a line goes by itself: where they are a good part of it, out of a small
+topic, out of a larger one."""
+SMALL = 3
+"""Lines of a small topic."""
+
 Profile = dict[str, float]
+
+_SPEAKER = re.compile(r"(?:(?<=/ )|\A\s*)[^\W\d_][\w .'-]{0,40}: ")
 
 
 def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `plan`: the nearest document where it is near enough, else a new one."""
-    docs: Sequence[Mapping[str, Any]] = variables["docs"]
+    """Answer the task `plan`: the nearest document where it is near enough, else a new one.
+
+    A line goes by itself where a document deals with what only it tells of its topic. Documents of what
+    fitted nowhere on some day take in nothing else.
+    """
+    docs = [doc for doc in variables["docs"] if not is_leftover(doc["id"])]
     limit = int(variables["markdown_length"])
     topics = [part for topic in variables["topics"] for part in _parts(topic, limit)]
-    profiles = _weighted([*map(_document, docs), *map(_topic, topics)])
+    held = [*map(_document, docs)]
+    profiles = _weighted([*held, *map(_topic, topics)])
     homes, incoming = profiles[: len(docs)], profiles[len(docs) :]
     assign: dict[tuple[str | None, str | None], list[str]] = {}
     titles = list(variables["planned_titles"])
+    spread = Counter(term for profile in held for term in profile)
+    rare = {term for term, count in spread.items() if count <= max(1, RARE * len(docs))}
+    known = [{term: w for term, w in profile.items() if term in rare} for profile in held]
     for topic, profile in zip(topics, incoming, strict=True):
+        bundle = is_leftover(topic["title"])
         near = max(range(len(docs)), key=lambda i: (similarity(profile, homes[i]), -i), default=None)
-        if near is not None and similarity(profile, homes[near]) >= NEAR:
-            key: tuple[str | None, str | None] = (docs[near]["id"], None)
-        else:
+        if near is not None and (
+            bundle or similarity(profile, homes[near]) < NEAR or not _is_about(topic, held[near])
+        ):
+            near = None
+        places = _places(topic, known, near, bundle=bundle)
+        if any(place is None for place in places):
             name = _planned(topic["title"], titles)
             titles.append(name)
-            key = (None, name)
-        assign.setdefault(key, []).extend(fact["id"] for fact in topic["facts"])
+        for fact, place in zip(topic["facts"], places, strict=True):
+            key = (None, name) if place is None else (docs[place]["id"], None)
+            assign.setdefault(key, []).append(fact["id"])
     return {"assign": [{"doc_id": d, "new_title": t, "fact_ids": ids} for (d, t), ids in assign.items()]}
+
+
+def _is_about(topic: Mapping[str, Any], held: Profile) -> bool:
+    """Whether a document holds a word of a topic's title, or of at least half of its lines."""
+    if not held.keys().isdisjoint(content_terms(topic["title"])):
+        return True
+    lines = [content_terms(fact["text"]) for fact in topic["facts"]]
+    return 2 * sum(not held.keys().isdisjoint(own) for own in lines) >= len(lines)
+
+
+def _places(
+    topic: Mapping[str, Any], known: Sequence[Profile], near: int | None, *, bundle: bool
+) -> list[int | None]:
+    """The document (its index) for each fact of a topic whose own is `near`; None: a new one.
+
+    Args:
+        known: of each document the terms that few others have.
+        bundle: the topic is what fitted nowhere, nothing holds it together.
+    """
+    small = bundle or len(topic["facts"]) <= SMALL
+    theme = set() if bundle else set(content_terms(topic["title"]))
+    places: list[int | None] = []
+    before = ""
+    for fact in topic["facts"]:
+        own = dict.fromkeys(content_terms(fact["text"]))
+        pulls = [sum(profile.get(term, 0.0) for term in own) for profile in known]
+        best = max(range(len(known)), key=lambda i: (pulls[i], -i), default=None)
+        place = near
+        if best is not None and pulls[best] > (0.0 if near is None else pulls[near]):
+            most = 4 * sum(term in known[best] for term in own) >= len(own)
+            needed = (WEAK if most else PULL) if small else STRONG
+            if pulls[best] >= needed and (small or theme.isdisjoint(own)):
+                place = best
+        day = day_of(fact.get("time"))
+        if place == near and places and day == before and (not own or continues(fact["text"])):
+            place = places[-1]
+        places.append(place)
+        before = day
+    return places
 
 
 def merge(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,12 +186,14 @@ def _topic(topic: Mapping[str, Any]) -> Profile:
 
 
 def _document(doc: Mapping[str, Any]) -> Profile:
+    """What a document is about: the words of its id, of the keywords and, names less, of what it states."""
     keywords, _, text = doc["summary"].partition(";")
     name = doc["id"].rpartition("/")[2].replace("-", " ")
     profile: Profile = {}
-    for weight, part in ((3.0, name), (2.0, keywords), (1.0, text)):
-        for term in dict.fromkeys(content_terms(part)):
-            profile[term] = profile.get(term, 0.0) + weight
+    for weight, part in ((3.0, name), (2.0, keywords), (1.0, _SPEAKER.sub("", text))):
+        for word in {word.term: word for word in content_words(part)}.values():
+            less = 0.5 if weight == 1.0 and word.named else 1.0
+            profile[word.term] = profile.get(word.term, 0.0) + weight * less
     return profile
 
 

@@ -6,6 +6,7 @@ Works on texts alone; everything that it writes is made of words that stand in t
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,26 @@ Weights = Mapping[str, float]
 
 _EVERYWHERE = 0.3
 """A term in more than this share of the facts (the speakers' names, mostly) titles none of their topics."""
+
+
+_VERBAL = re.compile(r"(?<![aeo]e)(?<=...)(?:ed|ing)\Z", re.IGNORECASE)
+_PARTICIPLE = re.compile(r"(?<=..)(?<!e)ed\Z")
+_GERUND = re.compile(r"(?<=...)ing\Z")
+_ADJECTIVE = re.compile(r"(?<=..)(?:ful|ous|ive|able|ible|ical|less|iest|ish|ar[iy]an|ual|ier)\Z")
+_NOUNS = frozenset(
+    "family supply reply assembly butterfly jelly belly lily fly monopoly anomaly italy hundred breed "
+    "wedding building meeting evening morning ceiling clothing string spring thing ring king wing earring "
+    "painting training hiking camping swimming running cycling climbing gardening cooking baking fishing "
+    "counseling counselling parking housing heating lighting pudding seed speed weed shed sled "
+    "archive olive detective native executive motive table cable vegetable stable fish dish radish polish "
+    "vegetarian librarian manual visual frontier soldier carrier pier".split()
+)
+"""Nouns that look like something else."""
+_NO_TITLES = frozenset(
+    "woohoo kudos hooray hurray yippee phew aha wowza congratulations congrats cheers however therefore "
+    "furthermore meanwhile nevertheless otherwise thus hence every each either neither per via among "
+    "noted earned kept such whose whichever someone awesome epic lots".split()
+)
 
 
 @dataclass
@@ -97,6 +118,65 @@ class Corpus:
                 used.update(terms)
         return chosen
 
+    def telling(self, terms: Iterable[str], share: float) -> bool:
+        """Whether one of the terms stands in few facts: half a dozen, or up to this share."""
+        return any(self.spread[term] <= max(6, share * len(self.texts)) for term in terms)
+
+    def thread(self, members: Sequence[int], limit: int = 2, *, least: int = 0) -> list[str]:
+        """The nouns that run through some facts, what most share first.
+
+        Each stands in two of them and in half as many as the most frequent one, or in `least`.
+        """
+        found = self._nouns(members, 2)
+        needed = least or max((count for _, count in found), default=0) / 2
+        return [phrase for phrase, count in found if count >= needed][:limit]
+
+    def nouns(self, members: Sequence[int], limit: int) -> list[str]:
+        """The most telling nouns of some facts, shared or not."""
+        return [phrase for phrase, _ in self._nouns(members, 1)[:limit]]
+
+    def _nouns(self, members: Sequence[int], needed: int) -> list[tuple[str, int]]:
+        """Nouns and pairs that end in one, with the number of facts that hold them, best first."""
+        surfaces = _Surfaces(self.words[i] for i in members)
+        inside = Counter(term for i in members for term in self.terms[i])
+        common = _EVERYWHERE * len(self.texts) if len(members) < len(self.texts) / 2 else math.inf
+        telling = {
+            term: count
+            for term, count in inside.items()
+            if count >= needed and self.spread[term] <= max(common, 2)
+        }
+        pairs: dict[tuple[str, ...], int] = {
+            pair: count
+            for pair, count in self._pairs(members).items()
+            if count >= max(2, needed)
+            and all(term in telling for term in pair)
+            and surfaces.is_noun(pair[1])
+            and not surfaces.is_adverb(pair[0])
+        }
+        tied = Counter[str]()
+        for pair, count in pairs.items():
+            for term in pair:
+                tied[term] = max(tied[term], count)
+        counts: dict[tuple[str, ...], int] = {(term,): count for term, count in telling.items()}
+        # A word that mostly stands in a pair is no phrase of its own ("guinea" of "guinea pig").
+        counts = {
+            terms: count
+            for terms, count in counts.items()
+            if surfaces.is_noun(terms[0]) and tied[terms[0]] < 0.6 * count
+        }
+        counts |= pairs
+        scores = {
+            terms: count**1.5 * max(self.idf(term) * surfaces.nounish(term) for term in terms) * len(terms)
+            for terms, count in counts.items()
+        }
+        chosen: list[tuple[str, int]] = []
+        used: set[str] = set()
+        for terms in sorted(scores, key=lambda terms: (-scores[terms], terms)):
+            if used.isdisjoint(terms):
+                chosen.append((surfaces.phrase(terms), counts[terms]))
+                used.update(terms)
+        return chosen
+
     def _pairs(self, members: Iterable[int]) -> Counter[tuple[str, str]]:
         """Content words that stand side by side ("adoption agencies")."""
         found: Counter[tuple[str, str]] = Counter()
@@ -140,12 +220,36 @@ class _Surfaces:
         seen = self._nounish[term]
         return 0.1 + 0.9 * sum(seen) / len(seen)
 
+    def is_noun(self, term: str) -> bool:
+        """Whether a term may title a topic: a name, or not formed as a participle, adverb or adjective."""
+        form = self._best(term).lower()
+        if form in _NO_TITLES or (len(form) < 3 and form.isascii()):
+            return False
+        if self._named[term] > self._seen[term]:
+            return True
+        if self.is_adverb(term) or (_PARTICIPLE.search(form) and form not in _NOUNS):
+            return False
+        if _GERUND.search(form) and form not in _NOUNS:
+            return self.nounish(term) >= 0.7
+        return not (_ADJECTIVE.search(form) and form not in _NOUNS) and self.nounish(term) >= 0.3
+
+    def is_adverb(self, term: str) -> bool:
+        """Whether a term only tells how or where, and belongs to no title."""
+        form = self._best(term).lower()
+        if self._named[term] > self._seen[term]:
+            return False
+        return form in _NO_TITLES or (form.endswith("ly") and form not in _NOUNS)
+
     def phrase(self, terms: Iterable[str]) -> str:
         return " ".join(self._form(term) for term in terms)
 
-    def _form(self, term: str) -> str:
+    def _best(self, term: str) -> str:
+        """The most frequent form; a participle only where there is no other."""
         forms = self._forms[term]
-        best = min(forms, key=lambda form: (-forms[form], form))
+        return min(forms, key=lambda form: (bool(_VERBAL.search(form)), -forms[form], form))
+
+    def _form(self, term: str) -> str:
+        best = self._best(term)
         if self._named[term] > self._seen[term] or best.isupper():
             return best
         return best.lower()

@@ -1,20 +1,23 @@
 """Grouping facts by topic without a model: adjacent messages that hold together, then groups that are alike.
 
 After TextTiling (Hearst 1997): a topic ends where the words of the facts before and after a gap differ
-most. What was talked about twice is joined again by its salient terms. Facts that do not hang together
-with their neighbours (a list of statements) are grouped one by one by the terms that they share.
+most. What was talked about twice is joined again by its salient terms. Standing next to each other makes
+no topic: facts of a group share terms or reply to each other, and facts of different days share a telling
+one. What fits nowhere is gathered by day.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
 from infinimem.llm.offline.duplicates import find_duplicates
+from infinimem.llm.offline.lexicon import content_terms
 from infinimem.llm.offline.salience import Corpus, similarity, title
 
 WINDOW = 4
@@ -27,6 +30,23 @@ LONG_LIST = 50
 """Statements from which groups as small as two would be too many."""
 THREAD = 0.04
 """Mean cosine of neighbours from which facts follow a thread; conversations have twice as much."""
+TELLING = 0.1
+"""A term in up to this share of the facts, or in half a dozen, ties facts of different days together."""
+SMALL_TALK = "Small talk"
+
+_REPLY = re.compile(
+    r"\W*(?:(?:it|its|that|this|these|those|they|them|their|he|him|his|she|her|you|your|yes|yeah|yep|yup|no"
+    r"|nope|ok|okay|sure|right|exactly|thanks|thank|wow|whoa|oh|aww?|haha|lol|congrats|congratulations|cool"
+    r"|nice|great|awesome|amazing|absolutely|definitely|totally|agreed|glad|sorry|so|such|same|me too|good"
+    r"|sounds|there|then|well|hey|hi|hello)(?:['’]\w+)?|(?:noted|got it|will do|of course|corrected)\b)"
+    r"(?![\w'’])",
+    re.IGNORECASE,
+)
+_DAY = re.compile(r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+_MONTHS = "January February March April May June July August September October November December".split()
+_NOTES = re.compile(
+    rf"(?:notes of \d{{1,2}} (?:{'|'.join(_MONTHS)}) \d{{4}}|{SMALL_TALK})(?: \d+)?", re.IGNORECASE
+)
 
 
 def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,53 +56,178 @@ def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
     gone = {pair["discarded"] for pair in duplicates}
     live = [fact for fact in facts if fact["id"] not in gone]
     names = sorted({fact["speaker"] for fact in live if fact.get("speaker")})
-    topics = [
-        {"title": name, "fact_ids": [live[i]["id"] for i in group]}
-        for name, group in titled_groups([fact["text"] for fact in live], names)
-    ]
+    days = [day_of(fact.get("time")) for fact in live]
+    groups = titled_groups([fact["text"] for fact in live], names, days, _answers(live))
+    topics = [{"title": name, "fact_ids": [live[i]["id"] for i in group]} for name, group in groups]
     return {"topics": topics, "duplicates": duplicates, "superseded": []}
 
 
-def titled_groups(texts: Sequence[str], names: Collection[str] = ()) -> list[tuple[str, list[int]]]:
+def titled_groups(
+    texts: Sequence[str],
+    names: Collection[str] = (),
+    days: Sequence[str] = (),
+    answers: Collection[int] = (),
+) -> list[tuple[str, list[int]]]:
     """Group texts by topic.
 
     Args:
         texts: of the facts.
         names: of those who speak.
+        days: of the facts, as YYYY-MM-DD or empty; none where no day is known.
+        answers: indexes of the facts that answer the one before.
 
     Returns:
         Title and members (indexes, ascending) of each group, in the order of their first member. Titles
         differ from each other; every index is in one group.
     """
     corpus = Corpus(texts, names)
-    groups = sorted(_groups(corpus), key=lambda group: group[0])
-    titles: Counter[str] = Counter()
+    days = days or [""] * len(texts)
+    kept: list[list[int]] = []
+    loose: list[int] = []
+    for group in _groups(corpus, days, answers):
+        if len(group) > 1 and corpus.thread(group):
+            kept.append(group)
+        else:
+            loose += group
+    first = {group[0]: title(corpus.thread(group)) for group in kept}
+    loose = _attached(corpus, kept, loose, days, answers)
+    taken: Counter[str] = Counter()
     named = []
-    for group in groups:
-        name = _name(corpus, group)
+    for group in sorted([*kept, *_gathered(loose, days)], key=lambda group: group[0]):
+        name = first.get(group[0]) or _leftover(corpus, group, days)
         for more in range(3, 6):
-            if not titles[name]:
+            if not taken[name]:
                 break
-            name = _name(corpus, group, more)
-        titles[name] += 1
-        named.append((name if titles[name] == 1 else f"{name} {titles[name]}", group))
+            name = title(corpus.thread(group, more, least=2)) or name
+        if taken[name] and (month := _date(min(days[i] for i in group)).partition(" ")[2]):
+            name = f"{name}, {month}"
+        taken[name] += 1
+        named.append((name if taken[name] == 1 else f"{name} {taken[name]}", group))
     return named
 
 
-def _name(corpus: Corpus, group: Sequence[int], parts: int = 2) -> str:
-    return title(corpus.phrases(group, parts)) or "Small talk"
+def _answers(facts: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Which facts answer the one before: an assistant's what it was told, anybody's the other's question."""
+    found = set()
+    for i, (before, fact) in enumerate(pairwise(facts), 1):
+        told = fact.get("source") == "AI" and before.get("source") != "AI"
+        asked = before["text"].rstrip().endswith("?") and any(content_terms(before["text"]))
+        other = (before.get("source"), before.get("speaker")) != (fact.get("source"), fact.get("speaker"))
+        if told or (asked and other):
+            found.add(i)
+    return found
 
 
-def _groups(corpus: Corpus) -> list[list[int]]:
+def continues(text: str) -> bool:
+    """Whether a message replies to the one before or points at it: "It is green", "Thanks!", "She won"."""
+    return _REPLY.match(text) is not None
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a title, or an id made of it, is that of what fitted nowhere."""
+    return _NOTES.fullmatch(name.rpartition("/")[2].replace("-", " ")) is not None
+
+
+def day_of(time: str | None) -> str:
+    """The date of a time, or nothing where it has none."""
+    found = _DAY.match(time or "")
+    return found[0] if found else ""
+
+
+def _leftover(corpus: Corpus, group: Sequence[int], days: Sequence[str]) -> str:
+    """A title for what shares nothing: the day; of what stands alone or has no day, what it tells most of."""
+    day = days[group[0]]
+    nouns = corpus.nouns(group, 1)
+    if day and (days.count(day) > 1 or not nouns):
+        return f"Notes of {_date(day)}"
+    return title(nouns or corpus.phrases(group, 1)) or SMALL_TALK
+
+
+def _date(day: str) -> str:
+    """ "14 May 2024"."""
+    year, month, date = day.split("-") if day else ("", "0", "0")
+    return f"{int(date)} {_MONTHS[int(month) - 1]} {year}" if day else ""
+
+
+def _attached(
+    corpus: Corpus,
+    kept: Sequence[list[int]],
+    loose: Iterable[int],
+    days: Sequence[str],
+    answers: Collection[int],
+) -> list[int]:
+    """Replies to the group of what they reply to; what is left over."""
+    home = {i: group for group in kept for i in group}
+    left = []
+    for i in sorted(loose):
+        group = home.get(i - 1)
+        if group and len(group) < LARGEST and _replies(corpus, days, answers, i):
+            group.append(i)
+            group.sort()
+            home[i] = group
+        else:
+            left.append(i)
+    return left
+
+
+def _gathered(loose: Iterable[int], days: Sequence[str]) -> list[list[int]]:
+    """What fits nowhere, a group a day; without days in groups that are not too large."""
+    by_day: dict[str, list[int]] = {}
+    for i in sorted(loose):
+        by_day.setdefault(days[i], []).append(i)
+    return [*_bundled(by_day.pop("", [])), *by_day.values()]
+
+
+def _groups(corpus: Corpus, days: Sequence[str], answers: Collection[int]) -> list[list[int]]:
     count = len(corpus.texts)
     if count < 2:
         return [[0]] if count else []
     if _follows_a_thread(corpus):
-        return _joined(corpus, _segments(_cohesion(corpus), count), neighbours=True)
+        segments = _segments(_cohesion(corpus), count)
+        units = [unit for segment in segments for unit in _connected(corpus, segment, days, answers)]
+        return _joined(corpus, units, days, neighbours=True)
     if count > LONG_LIST:
         return _by_shared_terms(corpus)
-    groups = _joined(corpus, [[i] for i in range(count)], neighbours=False)
-    return [group for group in groups if len(group) > 1] + _bundled([g[0] for g in groups if len(g) == 1])
+    units = _connected(corpus, range(count), days, answers, shared=False)
+    return _joined(corpus, units, days, neighbours=False)
+
+
+def _connected(
+    corpus: Corpus,
+    members: Sequence[int],
+    days: Sequence[str],
+    answers: Collection[int],
+    *,
+    shared: bool = True,
+) -> list[list[int]]:
+    """A stretch of facts, taken apart where nothing holds it together but standing in a row."""
+    parts: list[list[int]] = []
+    for i in members:
+        tied = [
+            part
+            for part in parts
+            if (shared and any(_tied(corpus, days, i, j) for j in part))
+            or (part[-1] == i - 1 and _replies(corpus, days, answers, i))
+        ]
+        parts = [part for part in parts if part not in tied]
+        parts.append(sorted([i, *(j for part in tied for j in part)]))
+    return parts
+
+
+def _replies(corpus: Corpus, days: Sequence[str], answers: Collection[int], i: int) -> bool:
+    """Whether a fact continues the one before it on the same day."""
+    if not i or not _same_day(days[i], days[i - 1]):
+        return False
+    return i in answers or not corpus.terms[i] or continues(corpus.texts[i])
+
+
+def _same_day(one: str, other: str) -> bool:
+    return one == other or not one or not other
+
+
+def _tied(corpus: Corpus, days: Sequence[str], one: int, other: int) -> bool:
+    shared = set(corpus.terms[one]).intersection(corpus.terms[other])
+    return bool(shared) and (_same_day(days[one], days[other]) or corpus.telling(shared, TELLING))
 
 
 def _follows_a_thread(corpus: Corpus) -> bool:
@@ -131,7 +276,9 @@ def _segments(gaps: Sequence[float], count: int) -> list[list[int]]:
     return [list(range(start, end + 1)) for start, end in zip(starts, ends, strict=True)]
 
 
-def _joined(corpus: Corpus, groups: list[list[int]], *, neighbours: bool) -> list[list[int]]:
+def _joined(
+    corpus: Corpus, groups: list[list[int]], days: Sequence[str], *, neighbours: bool
+) -> list[list[int]]:
     """Join the most alike groups first, as long as they are alike and no group grows too large.
 
     With `neighbours`, groups that are too small to stand alone go to whoever is nearest, what was said
@@ -139,17 +286,23 @@ def _joined(corpus: Corpus, groups: list[list[int]], *, neighbours: bool) -> lis
     """
     members = dict(enumerate(groups))
     vectors = {name: corpus.vector(group) for name, group in members.items()}
+    dates = {name: {days[i] for i in group} - {""} for name, group in members.items()}
     heap: list[tuple[float, int, int]] = []
 
     def offer(one: int, two: int) -> None:
         alike = similarity(vectors[one], vectors[two])
-        small = neighbours and any(
-            len(group) < SMALLEST for name in (one, two) for group in (members[name], vectors[name])
-        )
+        if alike <= 0 or not _may_join(one, two):
+            return
+        small = neighbours and min(len(members[one]), len(members[two])) < SMALLEST
         if small and members[one][0] <= members[two][-1] + 1 and members[two][0] <= members[one][-1] + 1:
             alike += ALIKE / 2
-        if alike >= ALIKE or (small and alike > 0):
+        if alike >= ALIKE or small:
             heapq.heappush(heap, (-alike, one, two))
+
+    def _may_join(one: int, two: int) -> bool:
+        if not dates[one] or not dates[two] or len(dates[one] | dates[two]) == 1:
+            return True
+        return corpus.telling(vectors[one].keys() & vectors[two].keys(), TELLING)
 
     for one, two in combinations(members, 2):
         offer(one, two)
@@ -157,9 +310,10 @@ def _joined(corpus: Corpus, groups: list[list[int]], *, neighbours: bool) -> lis
         _, one, two = heapq.heappop(heap)
         if one not in members or two not in members or len(members[one]) + len(members[two]) > LARGEST:
             continue
-        new = len(groups) + len(vectors)  # a name that was never used
+        new = len(vectors)  # a name that was never used
         members[new] = sorted(members.pop(one) + members.pop(two))
         vectors[new] = corpus.vector(members[new])
+        dates[new] = dates[one] | dates[two]
         for other in members:
             if other != new:
                 offer(other, new)
@@ -178,7 +332,7 @@ def _by_shared_terms(corpus: Corpus) -> list[list[int]]:
         group = [i for i in left if term in corpus.terms[i]]
         groups += _bundled(group)
         left -= set(group)
-    return groups + _bundled(left)
+    return groups + [[i] for i in sorted(left)]
 
 
 def _bundled(members: Collection[int]) -> list[list[int]]:
