@@ -169,6 +169,13 @@ def test_lines_about_their_own_topic_stay_in_it() -> None:
     assert routed("Regatta", items) == {"Regatta": ["1", "2", "3", "4", "5"], "topics/garage": ["6"]}
 
 
+def test_a_word_of_a_summary_draws_a_single_line_and_no_line_out_of_its_topic() -> None:
+    alone = facts("The bow was repaired.")
+    assert routed("Bow", alone) == {"topics/cello": ["1"]}
+    pair = facts("The luthier repaired the bow.", "The luthier moved house.")
+    assert "1" not in routed("Luthier", pair).get("topics/cello", [])
+
+
 def test_what_fitted_nowhere_on_some_day_takes_in_nothing_of_another() -> None:
     items = facts("The plumber was here.", "The plumber was late.")
     assert routed("Plumber", items) == {"Plumber": ["1", "2"]}

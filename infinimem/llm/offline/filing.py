@@ -88,7 +88,7 @@ def _places(
         bundle: the topic is what fitted nowhere, nothing holds it together.
     """
     small = bundle or len(topic["facts"]) <= SMALL
-    theme = set() if bundle else set(content_terms(topic["title"]))
+    theme = set() if bundle or len(topic["facts"]) == 1 else set(content_terms(topic["title"]))
     places: list[int | None] = []
     before = ""
     for fact in topic["facts"]:
@@ -98,8 +98,9 @@ def _places(
         place = near
         if best is not None and pulls[best] > (0.0 if near is None else pulls[near]):
             most = 4 * sum(term in known[best] for term in own) >= len(own)
-            needed = (WEAK if most else PULL) if small else STRONG
-            if pulls[best] >= needed and (small or theme.isdisjoint(own)):
+            stray = theme.isdisjoint(own)
+            needed = (WEAK if most and stray else PULL) if small else STRONG
+            if pulls[best] >= needed and (small or stray):
                 place = best
         day = day_of(fact.get("time"))
         if place == near and places and day == before and (not own or continues(fact["text"])):

@@ -30,7 +30,7 @@ _NOUNS = frozenset(
     "painting training hiking camping swimming running cycling climbing gardening cooking baking fishing "
     "counseling counselling parking housing heating lighting pudding seed speed weed shed sled "
     "archive olive detective native executive motive table cable vegetable stable fish dish radish polish "
-    "vegetarian librarian manual visual frontier soldier carrier pier".split()
+    "vegetarian librarian manual frontier soldier carrier pier".split()
 )
 """Nouns that look like something else."""
 _NO_TITLES = frozenset(
