@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
 import warnings
-from typing import Any, TextIO, cast
+from typing import Any
 
 import click
 
@@ -53,7 +54,7 @@ class _Root(Group):
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 # The reader of the pipe has seen enough (`| head`): that is no failure.
-                sys.stdout = cast(TextIO, click.utils.PacifyFlushWrapper(sys.stdout))
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 ctx.exit(0)
             if ctx.ensure_object(Options).verbose:
                 click.echo(printable(visible(traceback.format_exc())), err=True)
