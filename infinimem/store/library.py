@@ -7,7 +7,7 @@ while a strategy thinks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,8 @@ from infinimem.store.transaction import Change, Conflict, Transaction, recover
 from infinimem.store.view import JOURNAL, OWNED, TOPICS, View, whole
 
 SETTINGS = "infinimem.toml"
+RETRIES = 2
+"""How often a plan is tried again when a person saved a file of it in between."""
 HIGH_WATER = ".infinimem/seq"
 MAX_SEQ = 10**18 - 1
 """The highest that a signature can carry."""
@@ -201,15 +203,17 @@ class Library:
             plan: what a strategy wants.
             roots: the strategy's folders.
             strategy, model, usage, began: for the receipt.
+
+        Raises:
+            NotALibrary: the folder has no infinimem.toml.
+            LibraryError: the disk refused, or someone kept saving the very files; nothing has changed.
         """
-        for attempt in range(3):
-            try:
-                with self._locked() as view:
-                    return self._apply(plan, view, roots, strategy, model, usage or Usage(), began)
-            except Conflict:
-                if attempt == 2:
-                    raise
-        raise AssertionError("unreachable")
+        head = self._head(strategy, model, usage or Usage(), began)
+        for _ in range(RETRIES):
+            with suppress(Conflict), self._locked() as view:
+                return self._apply(plan, view, roots, head)
+        with self._locked() as view:
+            return self._apply(plan, view, roots, head)
 
     def preview(self, plan: Plan, roots: Sequence[str] = (TOPICS,)) -> dict[str, tuple[bytes, bytes]]:
         """What `apply` would write: bytes before and after of every document that would change."""
@@ -260,16 +264,7 @@ class Library:
             recover(self._files)
             yield self.view()
 
-    def _apply(
-        self,
-        plan: Plan,
-        view: View,
-        roots: Sequence[str],
-        strategy: str,
-        model: str,
-        usage: Usage,
-        began: datetime | None,
-    ) -> Outcome:
+    def _apply(self, plan: Plan, view: View, roots: Sequence[str], head: Receipt) -> Outcome:
         verdict = law.verify(plan, view.entry, roots)
         if verdict.refused:
             return Rejected(view, verdict.refused)
@@ -291,7 +286,7 @@ class Library:
                 self._files.append(f"{CURRENT}.md", lines.encode("utf-8", "surrogateescape"))
         else:
             notes = (*plan.notes, *(f"withheld: {reason}" for reason in verdict.withheld))
-            receipt = self._commit(done, view, plan.op, notes, self._head(strategy, model, usage, began))
+            receipt = self._commit(done, view, plan.op, notes, head)
         if plan.op == "append":
             drawn.note(self._files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
