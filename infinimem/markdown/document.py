@@ -209,7 +209,7 @@ class Document:
             ValueError: there is no list item there, or `entry_line` is no entry.
         """
         line = self.lines[number - 1]
-        start = text_start(line) or item_start(line)
+        start = text_start(line.removesuffix("\r")) or item_start(line)
         if not start or parse_entry(entry_line) is None:
             raise ValueError(f"{self.id}:{number} cannot be signed")
         lines = list(self.lines)
