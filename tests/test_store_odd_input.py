@@ -229,3 +229,25 @@ def test_a_save_between_a_crash_and_its_recovery_costs_no_line(
     places = [(place.entry.seq, place.doc_id) for place in Library(library.root).view().entries()]
     assert {seq for seq, _ in places} == {one, two, three}
     assert (two, CURRENT) in places
+
+
+def test_a_pasted_line_of_the_evidence_takes_no_turn_away(library: Library) -> None:
+    one, two = library.record([Turn("one"), Turn("two")])
+    with (library.root / "CURRENT.md").open("a") as buffer:
+        buffer.write(f"{one.entry.line}\n")
+    assert library.view().uncited() == (one, two)
+    library.apply(Plan(empty=(one.seq,)))
+    library.stamp()
+    (copy,) = library.view().entries()
+    assert (copy.seq, copy.entry.origin, copy.text) == (3, (one.seq,), "one")
+    assert library.view().entry(one.seq) == one
+    assert library.unsigned() == 0
+
+
+def test_a_doubled_line_without_text_stays_without_text_in_a_crlf_file(library: Library) -> None:
+    path = library.root / "topics" / "x.md"
+    path.write_bytes(b"- <seq=5>\r\n- <seq=5>\r\n- typed\r\n")
+    library.stamp()
+    assert path.read_bytes() == (
+        b"- <seq=5>\r\n- <seq=6,source=user,origin=5> \r\n- <seq=7,source=human> typed\r\n"
+    )

@@ -59,8 +59,8 @@ def _own(view: View) -> list[str]:
 
 
 def _doubled(view: View) -> Iterator[Located]:
-    """Live lines whose seq stands in the archive already, or further up."""
-    seen = {place.seq for place in view.entries("archive")} if view.initialised else set()
+    """Live lines whose seq stands in the evidence or the archive already, or further up."""
+    seen = {place.seq for place in (*view.entries("evidence"), *view.entries("archive"))}
     for doc_id in _own(view):
         for place in view.document(doc_id).entries:
             if place.seq in seen:

@@ -208,7 +208,7 @@ class View:
             lambda doc_id: _only(self._load(doc_id), frozenset(sources)),
             self.settings,
             initialised=self.initialised,
-            drawn=self.drawn,
+            drawn=self.seen,
             buffer_age=self.buffer_age,
         )
 
@@ -220,7 +220,7 @@ class View:
             yield from self.document(doc_id).entries
 
     def entry(self, seq: int) -> Located | None:
-        """The line with this seq, wherever it stands; of a doubled one the live copy."""
+        """The line with this seq, wherever it stands; of a doubled one evidence, else the live copy."""
         return self._by_seq.get(seq)
 
     def _owned(self, *folders: str) -> tuple[str, ...]:
@@ -233,7 +233,7 @@ class View:
     def _by_seq(self) -> Mapping[int, Located]:
         found: dict[int, Located] = {}
         buffer = (CURRENT,) if CURRENT in self and self.initialised else ()
-        for doc_id in (*self._owned(EVIDENCE), *self._owned(ARCHIVE), *buffer, *self._owned(TOPICS)):
+        for doc_id in (*self._owned(ARCHIVE), *buffer, *self._owned(TOPICS), *self._owned(EVIDENCE)):
             found.update((place.entry.seq, place) for place in self.document(doc_id).entries)
         return found
 
@@ -263,6 +263,12 @@ class View:
         return tuple(
             p for seq, p in sorted(self._by_seq.items()) if seq not in done and self._is_evidence(seq)
         )
+
+    @property
+    def seen(self) -> frozenset[int]:
+        """Seqs of evidence that was drawn from, be it on the list or not; with those on it that are gone."""
+        said = frozenset(place.entry.seq for place in self.entries("evidence"))
+        return (said | (self.drawn or frozenset())) - {place.entry.seq for place in self.uncited()}
 
     def _is_evidence(self, seq: int) -> bool:
         place = self._by_seq.get(seq)
