@@ -7,6 +7,8 @@ cited turn counts as drawn from: turns are taken in order, and what is still to 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
+from functools import lru_cache
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.store.files import MAX_OWNED, Files
@@ -15,21 +17,41 @@ from infinimem.store.view import View
 PATH = ".infinimem/drawn"
 
 
+_SPAN = 10_000
+"""Seqs that a line of the list names at most; far below what a reader of such lists takes."""
+
+
 def read(files: Files) -> frozenset[int] | None:
-    """Seqs of evidence that was drawn from; None where the list is lost."""
-    data = files.read(PATH, MAX_OWNED)
-    if data is None:
-        return None
-    return frozenset(seq for line in data.decode("ascii", "replace").split() for seq in parse_seqs(line))
+    """Seqs of evidence that was drawn from; None where the list is lost, or no line of it can be read."""
+    return _seqs(files.read(PATH, MAX_OWNED) or b"")
+
+
+@lru_cache(maxsize=2)
+def _seqs(data: bytes) -> frozenset[int] | None:
+    """What the lines name that can be read; a last one that a crash cut short would name other seqs."""
+    found: set[int] = set()
+    for line in data.decode("ascii", "replace").split("\n")[:-1]:
+        with suppress(ValueError):
+            found.update(parse_seqs(line))
+    return frozenset(found) or None
 
 
 def note(files: Files, view: View, seqs: Iterable[int]) -> None:
     """Add to the list, under the lock. A lost list begins with what `view` takes for drawn from."""
     new = {seq for seq in seqs if (place := view.entry(seq)) and place.doc_id.startswith("evidence/")}
-    if view.drawn is None:
-        new |= {place.entry.seq for place in view.entries("evidence")} - pending(view)
-    if new:
-        files.append(PATH, f"{format_seqs(sorted(new))}\n".encode())
+    written = files.read(PATH, MAX_OWNED) or b""
+    sound = view.drawn is not None and written.endswith(b"\n")
+    if not sound:
+        new |= view.seen
+    if not new:
+        return
+    chosen = sorted(new)
+    spans = (chosen[at : at + _SPAN] for at in range(0, len(chosen), _SPAN))
+    data = "".join(f"{format_seqs(span)}\n" for span in spans).encode()
+    if sound:
+        files.append(PATH, data)
+    else:
+        files.replace(PATH, data)
 
 
 def pending(view: View) -> set[int]:

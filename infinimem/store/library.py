@@ -280,7 +280,8 @@ class Library:
         if broken:
             return Rejected(view, tuple(broken))
         receipt = None
-        if plan.op == "append" and not plan.moves and set(done.documents) <= {CURRENT} and CURRENT in view:
+        there = CURRENT in view or not done.documents
+        if plan.op == "append" and not plan.moves and set(done.documents) <= {CURRENT} and there:
             if done.added:
                 lines = "".join(f"{line}\n" for _, line in done.added)
                 self._files.append(f"{CURRENT}.md", lines.encode("utf-8", "surrogateescape"))
@@ -326,7 +327,8 @@ class Library:
         mark = self.high_water()
         highest = max(mark or 0, view.max_seq)
         if mark is None:
-            highest = max([highest, *(row.seq for receipt in self.receipts() for row in receipt.rows)])
+            given = (row.seq for receipt in self.receipts() for row in receipt.rows)
+            highest = max([highest, *given, *(view.drawn or ())])
         if highest + count > MAX_SEQ:
             raise LibraryError(f"seq {highest} leaves no room for new ones; mend the line that carries it")
         self._files.replace(HIGH_WATER, f"{highest + count}\n".encode())
