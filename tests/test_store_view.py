@@ -37,3 +37,11 @@ def test_what_people_wrote_counts_as_human() -> None:
         doc_id: view_of(LIBRARY).document(doc_id).lines for doc_id in LIBRARY
     }
     assert view_of(LIBRARY).only(["human"]).document("plain").lines == ("# Mine", "notes of a person")
+
+
+def test_a_rule_stays_a_rule_when_what_follows_is_left_out() -> None:
+    text = "---\n- <seq=1,source=AI> # hidden\nsee: mine\n---\nalso mine\n"
+    whole = view_of({"topics/x": text}).document("topics/x")
+    left = view_of({"topics/x": text}).only(["human"]).document("topics/x")
+    assert (whole.header.end, left.header.end) == (0, 0)
+    assert left.body.split() == ["see:", "mine", "---", "also", "mine"]

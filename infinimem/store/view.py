@@ -298,5 +298,6 @@ def _only(document: Document, sources: frozenset[str]) -> Document:
     gone = {number for number in body if number not in titles and signed.get(number, "human") not in sources}
     if any(document.text_line(number).strip() for number in gone):
         gone.update(range(1, document.header.end + 1))
-        return document.blanked(gone)
+        left = document.blanked(gone)
+        return left.blanked({1}) if left.header.end else left  # a rule above that would open a header now
     return document
