@@ -92,3 +92,10 @@ def test_a_turn_in_which_nothing_is_leaves_no_receipt_where_there_is_no_buffer(l
     library.apply(Plan(empty=tuple(say(library, "hm"))))
     assert library.receipts() == ()
     assert pending(library.view()) == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff\x00", b"-5", b"9" * 30, b"9" * 5000])
+def test_a_garbled_high_water_mark_is_a_lost_one(library: Library, damage: bytes) -> None:
+    say(library, "one", "two")
+    (library.root / ".infinimem" / "seq").write_bytes(damage)
+    assert say(library, "three") == [3]

@@ -139,9 +139,8 @@ class Library:
         return known[1]
 
     def high_water(self) -> int | None:
-        """The highest seq ever given; None where the machine state is lost."""
-        written = (self._files.read(HIGH_WATER) or b"").strip()
-        return int(written) if written.isdigit() else None
+        """The highest seq ever given; None where the machine state is lost or garbled."""
+        return whole((self._files.read(HIGH_WATER) or b"").decode("ascii", "replace").strip())
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
