@@ -140,12 +140,17 @@ class _Desk:
             self._set(doc_id, document.insert(lines, heading))
 
     def _drop_emptied(self, heirs: Mapping[str, Counter[str]]) -> None:
-        """Delete topics that hold nothing any more; the one that took most of their lines keeps the name."""
+        """Delete topics that hold nothing any more, under a header of the program's own keys.
+
+        The one that took most of their lines keeps the name.
+        """
         for doc_id, takers in heirs.items():
             document = self._result.documents[doc_id]
             if document is None or not doc_id.startswith(TOPICS):
                 continue
             if document.entries or document.unsigned or document.has_prose:
+                continue
+            if document.header.values.keys() - HEADER_KEYS:
                 continue
             self._result.documents[doc_id] = None
             del takers[doc_id]
