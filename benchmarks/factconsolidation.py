@@ -79,10 +79,8 @@ def main() -> None:
     for record in json.loads(options.data.read_text(encoding="utf-8")):
         if options.only and record["metadata"]["source"] not in options.only:
             continue
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            open_memory(folder, model=options.model, create=True) as memory,
-        ):
+        with tempfile.TemporaryDirectory() as folder:
+            memory = open_memory(folder, model=options.model, create=True)
             run(record, memory, options.data, options.reader)
 
 

@@ -137,11 +137,8 @@ def main() -> None:
     for conversation in json.loads(options.data.read_text(encoding="utf-8")):
         if options.only and conversation["sample_id"] not in options.only:
             continue
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            open_memory(folder, model="offline", create=True) as memory,
-        ):
-            scores += run(conversation, memory, options.data)
+        with tempfile.TemporaryDirectory() as folder:
+            scores += run(conversation, open_memory(folder, model="offline", create=True), options.data)
     print(table(scores))
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from infinimem import tokens
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM
-from infinimem.markdown.signature import one_line, parse_entry
+from infinimem.markdown.characters import one_line
+from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Retrieved
 from infinimem.store.view import EVIDENCE
 

@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from infinimem import tokens
 from infinimem.answer import answer
@@ -76,14 +75,6 @@ class Memory:
         self.llm = Capped(llm)
         self.strategy: Strategy = Infini(self.llm, library.settings)
         self.tools = Toolbox(library.view)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
 
     @property
     def view(self) -> View:

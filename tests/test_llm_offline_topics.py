@@ -187,13 +187,13 @@ def test_unrelated_sources_share_no_document(tmp_path: Path) -> None:
         "2023-11-12": ["The radiator clanks all night.", "The plumber bled the radiator."],
         "2022-01-03": ["The chairperson of Fatah is Mahmoud Abbas.", "The leader of Fatah is Abbas."],
     }
-    with open_memory(tmp_path / "library", model="offline", create=True) as memory:
-        for day, lines in said.items():
-            memory.observe([Turn(line, session=day, time=f"{day}T10:00:00") for line in lines])
-        memory.consolidate()
-        found = [
-            sorted(place.entry.text for place in memory.view.document(doc_id).entries)
-            for doc_id in memory.view.ids()
-            if doc_id.startswith("topics/")
-        ]
+    memory = open_memory(tmp_path / "library", model="offline", create=True)
+    for day, lines in said.items():
+        memory.observe([Turn(line, session=day, time=f"{day}T10:00:00") for line in lines])
+    memory.consolidate()
+    found = [
+        sorted(place.entry.text for place in memory.view.document(doc_id).entries)
+        for doc_id in memory.view.ids()
+        if doc_id.startswith("topics/")
+    ]
     assert sorted(found) == sorted(sorted(lines) for lines in said.values()), json.dumps(found)

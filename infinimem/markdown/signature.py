@@ -12,17 +12,6 @@ from collections.abc import Iterable, Mapping
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.model import SOURCES, Entry, Source
 
-__all__ = [
-    "clean_text",
-    "format_entry",
-    "format_seqs",
-    "looks_signed",
-    "one_line",
-    "parse_entry",
-    "parse_seqs",
-    "text_start",
-]
-
 MAX_SEQS = 100_000
 """Most seqs that one list may name: `1-999999999` is 11 bytes and would be gigabytes."""
 
