@@ -286,7 +286,7 @@ def test_a_refusing_disk_is_one_line_and_changes_nothing(
     def full(descriptor: int, data: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("infinimem.store.files.os.write", full)
+    monkeypatch.setattr("infinimem.store.disk.write", full)
     for act in (
         lambda: library.record([Turn("more", session="s")]),
         lambda: library.apply(Plan("consolidate", moves=(Move(seqs[0], "topics/a"),))),

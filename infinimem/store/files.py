@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infinimem.errors import LibraryError
+from infinimem.store import disk
 
 MAX_FILE = 8 * 1024 * 1024
 """Bytes; larger notes are skipped, and `doctor` says so."""
@@ -131,22 +132,22 @@ class Files:
         with explained("write", path):
             self.make_folder(full.parent)
             created = not full.exists()
-            descriptor = os.open(full, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
+            descriptor = disk.open_append(full)
             try:
                 size = os.fstat(descriptor).st_size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
                     data = b"\n" + data
                 try:
                     _write_all(descriptor, data)
-                    os.fsync(descriptor)
+                    disk.sync(descriptor)
                 except OSError:
                     with suppress(OSError):
-                        os.ftruncate(descriptor, size)
+                        disk.truncate(descriptor, size)
                     raise
             finally:
                 os.close(descriptor)
             if created:
-                sync_folder(full.parent)
+                disk.sync_folder(full.parent)
 
     def replace(self, path: str, data: bytes) -> None:
         """Give the file new contents at once: readers see the old bytes or the new ones."""
@@ -176,8 +177,8 @@ class Files:
         full = self.root / path
         with explained("write", path):
             self.make_folder(full.parent)
-            (self.root / staged).replace(full)
-            sync_folder(full.parent)
+            disk.rename(self.root / staged, full)
+            disk.sync_folder(full.parent)
 
     def stage(self, path: str, data: bytes, mode_of: str | None = None) -> None:
         """Write a new file and make it durable; its folder is made if missing.
@@ -190,20 +191,20 @@ class Files:
         full = self.root / path
         with explained("write", path):
             self.make_folder(full.parent)
-            descriptor = os.open(full, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+            descriptor = disk.open_new(full)
             try:
                 if mode_of is not None and (self.root / mode_of).exists():
                     os.fchmod(descriptor, stat.S_IMODE((self.root / mode_of).stat().st_mode))
                 _write_all(descriptor, data)
-                os.fsync(descriptor)
+                disk.sync(descriptor)
             finally:
                 os.close(descriptor)
 
     def remove(self, path: str) -> None:
         """Delete the file if it is there, and its folder's entry durably."""
         with explained("remove", path):
-            (self.root / path).unlink(missing_ok=True)
-            sync_folder((self.root / path).parent)
+            disk.unlink(self.root / path)
+            disk.sync_folder((self.root / path).parent)
 
     def make_folder(self, folder: Path) -> None:
         """Make a folder below the root, and make its name durable.
@@ -217,20 +218,11 @@ class Files:
         if folder.is_symlink():
             raise LibraryError(f"{folder} is a link; put a folder in its place, the library follows no links")
         if not folder.is_dir():
-            folder.mkdir(exist_ok=True)
-            sync_folder(folder.parent)
+            disk.make_folder(folder)
+            disk.sync_folder(folder.parent)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        view = view[disk.write(descriptor, view) :]

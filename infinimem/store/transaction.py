@@ -15,7 +15,8 @@ import shutil
 from dataclasses import dataclass
 
 from infinimem.errors import LibraryError
-from infinimem.store.files import MAX_OWNED, Files, digest, explained, sync_folder
+from infinimem.store import disk
+from infinimem.store.files import MAX_OWNED, Files, digest, explained
 
 FOLDER = ".infinimem/tx"
 
@@ -133,4 +134,4 @@ def _finish(files: Files, folder: str) -> list[str]:
 def _drop(files: Files, folder: str) -> None:
     with explained("remove", folder):
         shutil.rmtree(files.root / folder)
-        sync_folder(files.root / FOLDER)
+        disk.sync_folder(files.root / FOLDER)
