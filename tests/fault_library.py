@@ -1,0 +1,57 @@
+"""What must hold of a library after anything went wrong: the one list that all fault tests check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from infinimem.store.doctor import examine
+from infinimem.store.library import Library
+from infinimem.store.view import View
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    """The bytes of all that people see; machine state left out."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".infinimem" not in path.relative_to(root).parts
+    }
+
+
+def lines(view: View) -> list[tuple[int, str]]:
+    """Seq and bytes of every line: live, archived, and what was said."""
+    scopes = ("default", "archive", "evidence")
+    return sorted(
+        (place.seq, place.entry.line)
+        for scope in scopes
+        for place in view.entries(scope)  # type: ignore[arg-type]
+        if not view.is_note(place.doc_id)
+    )
+
+
+def problems(root: Path, acknowledged: Mapping[int, str]) -> list[str]:
+    """What is wrong with a library that was opened again after a fault; empty when nothing is.
+
+    Args:
+        root: the folder.
+        acknowledged: text by seq of every evidence line and entry that a call returned before the fault.
+    """
+    library = Library(root)
+    found = [f"doctor: {item.what} at {item.where}" for item in examine(library) if item.level == "error"]
+    there = lines(library.view())
+    times = Counter(seq for seq, _ in there)
+    found += [f"seq {seq} stands {count} times" for seq, count in sorted(times.items()) if count > 1]
+    texts: dict[int, str] = {}
+    for scope in ("default", "archive", "evidence"):
+        texts.update((place.seq, place.text) for place in library.view().entries(scope))  # type: ignore[arg-type]
+    for seq, text in sorted(acknowledged.items()):
+        if seq not in texts:
+            found.append(f"seq {seq} was acknowledged and is gone: {text[:60]!r}")
+        elif texts[seq] != text:
+            found.append(f"seq {seq} says {texts[seq][:60]!r}, not {text[:60]!r}")
+    once = tree(root)
+    if lines(Library(root).view()) != there or tree(root) != once:
+        found.append("opening it a second time changed it")
+    return found
