@@ -1,0 +1,129 @@
+"""Faults at any of the store's calls that change a disk: counted, failing, cut short, or the last one made.
+
+Hooks for `hooked`, which gives the names of the calls made:
+
+    hooked(nothing)               only count, to know the points
+    hooked(fail(7, errno.EIO))    the seventh call fails, once
+    hooked(die(7, "after"))       the seventh call is the last that takes place, and raises Crash
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+from unittest import mock
+
+from infinimem.store import disk
+
+When = Literal["before", "after", "half"]
+WHEN: tuple[When, ...] = ("before", "after", "half")
+
+
+class Crash(BaseException):
+    """The process died here: no handler of errors may run, and nothing reaches the disk any more."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call that is about to be made; it takes place when it is called.
+
+    Args:
+        number: counts from 1 since `hooked` was entered.
+        name: of the function in `infinimem.store.disk`.
+        args: its arguments.
+        made: the function itself.
+    """
+
+    number: int
+    name: str
+    args: tuple[Any, ...]
+    made: Callable[..., Any]
+
+    def __call__(self) -> Any:
+        return self.made(*self.args)
+
+    def half(self) -> Any:
+        """Half of a write; any other call has no halves and does not take place."""
+        if self.name == "write":
+            descriptor, data = self.args
+            return self.made(descriptor, data[: len(data) // 2])
+        return None
+
+
+Hook = Callable[[Call], Any]
+"""Is given each call instead of its being made; returns what it returns."""
+
+
+@contextmanager
+def hooked(hook: Hook) -> Iterator[list[str]]:
+    """Pass every call that changes a disk through `hook`; gives the names of the calls, in order."""
+    names: list[str] = []
+    functions = {
+        name: made
+        for name, made in inspect.getmembers(disk, inspect.isfunction)
+        if made.__module__ == disk.__name__ and not name.startswith("_") and name != "boot"
+    }
+
+    def through(name: str, made: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            names.append(name)
+            return hook(Call(len(names), name, args, made))
+
+        return call
+
+    with mock.patch.multiple(disk, **{name: through(name, made) for name, made in functions.items()}):
+        yield names
+
+
+def nothing(call: Call) -> Any:
+    """No fault: only count."""
+    return call()
+
+
+def die(number: int, when: When = "before") -> Hook:
+    """The process dies before or after that call, or halfway through where it is a write."""
+
+    def hook(call: Call) -> Any:
+        if call.number < number:
+            return call()
+        if call.number == number and when == "after":
+            call()
+        elif call.number == number and when == "half":
+            call.half()
+        raise Crash(f"{when} call {number}, {call.name}")
+
+    return hook
+
+
+def fail(number: int, code: int, *, onward: bool = False, half: bool = False) -> Hook:
+    """That call fails with an error number, without effect.
+
+    Args:
+        number: which call.
+        code: of `errno`.
+        onward: every later call fails too: the disk stays full, or read-only.
+        half: a write has written half before it fails.
+    """
+
+    def hook(call: Call) -> Any:
+        if call.number < number or (call.number > number and not onward):
+            return call()
+        if half:
+            call.half()
+        raise OSError(code, os.strerror(code))
+
+    return hook
+
+
+def short(number: int) -> Hook:
+    """That call, where it is a write, writes only half and says so, as the system may; no error."""
+
+    def hook(call: Call) -> Any:
+        divisible = call.number == number and call.name == "write" and len(call.args[1]) > 1
+        return call.half() if divisible else call()
+
+    return hook
