@@ -1,0 +1,268 @@
+"""Many writers at once: processes that append while others consolidate with a slow model, and threads."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_library import problems
+
+from infinimem import Turn, open_memory
+from infinimem.llm.base import Reply, Task
+from infinimem.llm.offline import OfflineClient
+from infinimem.model import CURRENT, NewEntry, Plan, Usage
+from infinimem.store.library import Library, init
+from infinimem.store.outcome import Applied
+
+TURNS_A_SESSION = 25
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many processes append how many turns each, and how often the others consolidate in all."""
+
+    writers: int
+    appends: int
+    consolidators: int
+    consolidations: int
+
+    @property
+    def total(self) -> int:
+        return self.writers * self.appends
+
+
+class Shared:
+    """What the processes of one run know of each other."""
+
+    def __init__(self, size: Size) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.size = size
+        self.start = context.Barrier(size.writers + size.consolidators)
+        self.said = context.Value("i", 0)
+        self.rounds = context.Value("i", 0)
+        self.failed = context.Event()
+
+
+shared: Shared
+
+
+def share(given: Shared) -> None:
+    global shared
+    shared = given
+
+
+def count(counter: Any) -> None:
+    with counter.get_lock():
+        counter.value += 1
+
+
+def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        if shared.failed.is_set():
+            raise RuntimeError("another process failed")
+        time.sleep(0.005)
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Begin when all have begun; let nobody wait for a process that failed."""
+    shared.start.wait()
+    try:
+        yield
+    except BaseException:
+        shared.failed.set()
+        raise
+
+
+def said(writer: int, number: int) -> Turn:
+    text = f"Worker {writer} planted tree {number} in garden {number * 31 % 97}."
+    return Turn(text, session=f"w{writer}-{number // TURNS_A_SESSION}", turn=str(number))
+
+
+def write(root: Path, writer: int) -> dict[int, str]:
+    """Append, never far ahead of the consolidations; returns text by seq of what was acknowledged."""
+    size = shared.size
+    library = Library(root)
+    memory = open_memory(root, model="offline")
+    acknowledged: dict[int, str] = {}
+    with together():
+        for number in range(size.appends):
+            due = number * size.consolidations // size.appends - size.consolidators
+            until(lambda due=due: shared.rounds.value >= due)  # type: ignore[misc]
+            turn = said(writer, number)
+            if writer % 2:
+                places = memory.observe([turn])
+            else:
+                (place,) = library.record([turn])
+                outcome = library.apply(Plan(adds=(NewEntry(turn.text, (place.seq,)),)))
+                assert isinstance(outcome, Applied)
+                places = (place, *outcome.added)
+            acknowledged |= {place.seq: place.text for place in places}
+            count(shared.said)
+    return acknowledged
+
+
+class Slow:
+    """The offline client, which thinks until somebody has appended (or gives up waiting for that)."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self._inner = OfflineClient()
+        self.grown = 0
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        return self._inner.usage
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        before = shared.said.value
+        for _ in range(40):
+            time.sleep(0.005)
+            if shared.said.value > before:
+                self.grown += 1
+                break
+        return self._inner.complete(task, variables)
+
+
+def consolidate(root: Path) -> tuple[int, int]:
+    """Consolidate all along; returns the receipts got and the calls during which somebody appended."""
+    size, rounds = shared.size, shared.size.consolidations // shared.size.consolidators
+    model = Slow()
+    memory = open_memory(root, model=model)
+    receipts = 0
+    with together():
+        for number in range(rounds):
+            until(lambda due=number * size.total // rounds: shared.said.value >= due)  # type: ignore[misc]
+            receipts += memory.consolidate() is not None
+            count(shared.rounds)
+    return receipts, model.grown
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(Size(4, 20, 1, 4), id="short"),
+        pytest.param(Size(2, 20, 2, 4), id="two consolidators"),
+        pytest.param(Size(8, 1000, 1, 50), id="long", marks=pytest.mark.soak),
+        pytest.param(Size(4, 500, 2, 50), id="two consolidators, long", marks=pytest.mark.soak),
+    ],
+)
+def test_processes_append_while_others_consolidate(tmp_path: Path, size: Size, record_property: Any) -> None:
+    root = init(tmp_path / "memory").root
+    context = multiprocessing.get_context("spawn")
+    workers = size.writers + size.consolidators
+    with ProcessPoolExecutor(workers, context, share, (Shared(size),)) as pool:
+        writing = [pool.submit(write, root, writer) for writer in range(size.writers)]
+        sorting = [pool.submit(consolidate, root) for _ in range(size.consolidators)]
+        wait([*writing, *sorting])
+    given = [seq for future in writing for seq in future.result()]
+    assert len(set(given)) == len(given), "a seq was given twice"
+    acknowledged = {seq: text for future in writing for seq, text in future.result().items()}
+    receipts, grown = map(sum, zip(*(future.result() for future in sorting), strict=True))
+    assert problems(root, acknowledged) == []
+    memory = open_memory(root, model="offline")
+    memory.consolidate()
+    assert problems(root, acknowledged) == []
+    view = memory.view
+    every = {said(writer, number).text for writer in range(size.writers) for number in range(size.appends)}
+    evidence = list(view.entries("evidence"))
+    assert len(evidence) == size.total
+    assert {place.text for place in evidence} == every
+    entries = [*view.entries(), *view.entries("archive")]
+    drawn = Counter(seq for place in entries for seq in place.entry.origin)
+    assert drawn == dict.fromkeys((place.seq for place in evidence), 1)
+    assert {place.text for place in entries} == every
+    numbers = [receipt.number for receipt in memory.receipts()]
+    assert len(set(numbers)) == len(numbers) >= receipts > 0
+    assert grown > 0, "no append returned while a model was thinking"
+    record_property("receipts", len(numbers))
+    record_property("calls_with_appends", grown)
+
+
+class Interrupted:
+    """The offline client; while it thinks, another thread appends, and it answers only after that."""
+
+    name = "interrupted"
+
+    def __init__(self, root: Path) -> None:
+        self._inner = OfflineClient()
+        self._root = root
+        self.events: list[str] = []
+        self.acknowledged: dict[int, str] = {}
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        return self._inner.usage
+
+    def _append(self, text: str) -> None:
+        library = Library(self._root)
+        (place,) = library.record([Turn(text)])
+        outcome = library.apply(Plan(adds=(NewEntry(text, (place.seq,)),)))
+        assert isinstance(outcome, Applied)
+        self.acknowledged |= {place.seq: text for place in (place, *outcome.added)}
+        self.events.append("appended")
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        self.events.append(f"{task.name} asked")
+        with ThreadPoolExecutor(1) as other:
+            other.submit(self._append, f"Said while {task.name} took its time, {len(self.events)}.").result()
+        self.events.append(f"{task.name} answered")
+        return self._inner.complete(task, variables)
+
+
+def test_an_append_returns_while_a_model_thinks_and_stays_in_the_buffer(tmp_path: Path) -> None:
+    root = init(tmp_path / "memory").root
+    model = Interrupted(root)
+    memory = open_memory(root, model=model)
+    (place,) = memory.observe([Turn("Rita visits on 14 June.")])
+    assert memory.consolidate() is not None
+    asked = [event.split()[0] for event in model.events if event.endswith(" asked")]
+    assert {"rewrite", "plan", "layout"} <= set(asked)
+    assert model.events == [e for task in asked for e in (f"{task} asked", "appended", f"{task} answered")]
+    assert problems(root, model.acknowledged | {place.seq: place.text}) == []
+    texts = [line.text for line in memory.view.document(CURRENT).entries]
+    assert place.text not in texts
+    assert f"Said while {asked[-1]} took its time, {len(model.events) - 2}." in texts
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["one library", "a library each"])
+def test_threads_take_turns_like_processes(tmp_path: Path, same: bool) -> None:
+    library = init(tmp_path / "memory")
+    start = threading.Barrier(6)
+
+    def work(number: int) -> dict[int, str]:
+        mine = library if same else Library(library.root)
+        acknowledged: dict[int, str] = {}
+        start.wait()
+        for turn in (said(number, each) for each in range(8)):
+            (place,) = mine.record([turn])
+            outcome = mine.apply(Plan(adds=(NewEntry(turn.text, (place.seq,)),)))
+            assert isinstance(outcome, Applied)
+            acknowledged |= {line.seq: line.text for line in (place, *outcome.added)}
+        return acknowledged
+
+    def sort() -> dict[int, str]:
+        memory = open_memory(library.root, model="offline")
+        start.wait()
+        for _ in range(3):
+            memory.consolidate()
+        return {}
+
+    with ThreadPoolExecutor(6) as pool:
+        running = [*(pool.submit(work, number) for number in range(4)), pool.submit(sort), pool.submit(sort)]
+        done = [future.result() for future in running]
+    acknowledged = {seq: text for part in done for seq, text in part.items()}
+    assert len(acknowledged) == sum(map(len, done)) >= 32
+    assert problems(library.root, acknowledged) == []
+    entries = [p for scope in ("default", "archive") for p in library.view().entries(scope)]  # type: ignore[arg-type]
+    assert Counter(seq for place in entries for seq in place.entry.origin).most_common(1)[0][1] == 1
