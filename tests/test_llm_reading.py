@@ -9,10 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infinimem.llm.reading import read
+from infinimem.llm.reading import MAX_REPLY, read
 from infinimem.llm.tasks import ALL, ANSWER, PLAN, REWRITE, STEP
 
 GOOD: dict[str, Any] = {"answer": "Lisbon", "cites": ["41"]}
+STEP_WITH = (
+    '{"done": true, "tool_calls": [{"name": "grep", "arguments": {"x": %s}}], "relevant_snippets": [], '
+    '"relevant_docs": []}'
+)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +67,20 @@ def test_every_failure_has_its_code(text: str, failure: str) -> None:
     reply = read(text, ANSWER.schema)
     assert (reply.data, reply.failure) == (None, failure)
     assert reply.detail and "\n" not in reply.detail
+
+
+@pytest.mark.parametrize("depth", [60, 300, 600, 900, 2000])
+@pytest.mark.parametrize("around", [("[", "]"), ('{"x": ', "}")])
+def test_what_is_nested_without_end_is_no_answer(depth: int, around: tuple[str, str]) -> None:
+    deep = around[0] * depth + "1" + around[1] * depth
+    for task, text in ((ANSWER, f'{{"answer": "x", "cites": {deep}}}'), (STEP, STEP_WITH % deep)):
+        reply = read(text, task.schema)
+        assert reply.data is None and reply.failure == "JSON_PARSE_FAIL"
+
+
+def test_a_reply_beyond_all_size_is_not_parsed() -> None:
+    reply = read(json.dumps({**GOOD, "answer": "x" * MAX_REPLY}), ANSWER.schema)
+    assert reply.failure == "TRUNCATED" and len(reply.text) == MAX_REPLY
 
 
 def test_a_schema_failure_says_where() -> None:

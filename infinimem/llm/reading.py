@@ -17,6 +17,10 @@ _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+MAX_REPLY = 1024 * 1024
+"""Characters; no task asks for as much, and what cannot be an answer is not worth parsing."""
+MAX_DEPTH = 50
+
 Fault = tuple[Failure, str]
 
 
@@ -28,8 +32,10 @@ def read(text: str, schema: Mapping[str, Any]) -> Reply:
         schema: JSON schema of an object.
 
     Returns:
-        A reply with `data`, or with `failure` (EMPTY, JSON_PARSE_FAIL, SCHEMA_FAIL) and `detail`.
+        A reply with `data`, or with `failure` (EMPTY, TRUNCATED, JSON_PARSE_FAIL, SCHEMA_FAIL) and `detail`.
     """
+    if len(text) > MAX_REPLY:
+        return Reply(None, "TRUNCATED", f"the reply is longer than {MAX_REPLY} characters", text[:MAX_REPLY])
     if not text.strip():
         return Reply(None, "EMPTY", "the reply is empty", text)
     fault: Fault = ("JSON_PARSE_FAIL", "the reply holds no JSON object")
@@ -54,10 +60,9 @@ def _parse(text: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None,
     import fastjsonschema
 
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = _fit(json.loads(text, parse_constant=_refuse), schema)
     except (ValueError, RecursionError) as error:
         return None, ("JSON_PARSE_FAIL", f"not JSON: {error}")
-    value = _fit(value, schema)
     try:
         _validator(json.dumps(schema, sort_keys=True))(value)
     except fastjsonschema.JsonSchemaValueException as error:
@@ -69,22 +74,24 @@ def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not a JSON value")
 
 
-def _fit(value: Any, schema: Mapping[str, Any]) -> Any:
+def _fit(value: Any, schema: Mapping[str, Any], depth: int = 0) -> Any:
     """What servers without schemas get wrong harmlessly: numbers for ids, keys that nobody asked for.
 
     Lone surrogates, which JSON can spell but no file can hold, become U+FFFD.
     """
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     if isinstance(value, dict):
         known = schema.get("properties")
         return {
-            _clean(key): _fit(item, known.get(key, {}) if known else {})
+            _clean(key): _fit(item, known.get(key, {}) if known else {}, depth + 1)
             for key, item in value.items()
             if known is None or key in known
         }
     if isinstance(value, list):
-        return [_fit(item, schema.get("items", {})) for item in value]
+        return [_fit(item, schema.get("items", {}), depth + 1) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and "string" in kinds:
         return str(value)
     return _clean(value) if isinstance(value, str) else value
