@@ -153,6 +153,21 @@ class Put:
 
 
 @dataclass(frozen=True)
+class RejectedReply:
+    """What a model answered where it was not taken as it came, kept for people to look at.
+
+    Args:
+        task: name of the language task.
+        text: the reply as it came.
+        reasons: what was wrong with it, a line each.
+    """
+
+    task: str
+    text: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a strategy wants done, as data. The store verifies it, applies it whole or not at all.
 
@@ -170,6 +185,8 @@ class Plan:
     """Evidence seqs in which there was nothing to keep."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way and how it was mended; lines of the receipt."""
+    rejected: tuple[RejectedReply, ...] = ()
+    """Replies of a model that were refused on the way, whole or in part; the store keeps the newest."""
 
 
 @dataclass(frozen=True)

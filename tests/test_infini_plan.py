@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from infini_library import Library, assigned, document, entry, ids
 
 from infinimem.llm.base import Reply
+from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.plan import GIVE_UP, Planner
 from infinimem.strategies.infini.topics import (
     INBOX,
@@ -41,7 +42,7 @@ def route(
     library: Library, *replies: Any, sizes: tuple[int, ...] = ()
 ) -> tuple[dict[str, list[int]], Any, Planner]:
     llm = ScriptedLLM({"plan": replies[0] if callable(replies[0]) else replies})
-    planner = Planner(library.view(), llm)
+    planner = Planner(library.view(), Asker(llm))
     routes = planner.route(topics(library, *sizes))
     return {found.doc_id: [line.seq for line in entries_of(found.topics)] for found in routes}, llm, planner
 
@@ -198,7 +199,7 @@ def test_nonsense_routes_every_line_once(seed: int) -> None:
         {"topics/food": FOOD, "notes/a": "figs"}, plan_split_threshold=length, markdown_length=length
     )
     library.buffer("Likes figs", "Flew to Oslo", "Plays chess", "Drinks tea", "b")
-    planner = Planner(library.view(), GarbageLLM(seed), offer=seed % 3 > 0)
+    planner = Planner(library.view(), Asker(GarbageLLM(seed)), offer=seed % 3 > 0)
     routes = planner.route(topics(library, 2, 2, 1))
     assert sorted(line.seq for found in routes for line in entries_of(found.topics)) == list(range(102, 107))
     assert len({found.doc_id for found in routes}) == len(routes)

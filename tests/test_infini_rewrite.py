@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library, entry, ids, one_topic, rewritten
 
+from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.claims import Claim
 from infinimem.strategies.infini.rewrite import Draft, rewrite
 from infinimem.testing import GarbageLLM, ScriptedLLM
@@ -16,7 +17,7 @@ from infinimem.testing import GarbageLLM, ScriptedLLM
 
 def draft(library: Library, *replies: Any) -> tuple[Draft, ScriptedLLM]:
     llm = ScriptedLLM({"rewrite": replies})
-    return rewrite(library.view(), llm), llm
+    return rewrite(library.view(), Asker(llm)), llm
 
 
 def seqs(found: Draft) -> dict[str, list[int]]:
@@ -139,7 +140,7 @@ def test_a_large_buffer_goes_in_parts_and_equal_titles_meet() -> None:
     library = Library(plan_split_threshold=160)
     library.buffer(*(f"fact number {number} of ten" for number in range(11)))
     llm = ScriptedLLM({"rewrite": one_topic})
-    found = rewrite(library.view(), llm)
+    found = rewrite(library.view(), Asker(llm))
     parts = [ids(call.variables["facts"]) for call in llm.calls]
     assert [len(part) for part in parts] == [6, 5]  # not eight and a rest
     assert [seq for part in parts for seq in part] == [str(seq) for seq in range(1, 12)]
@@ -151,7 +152,7 @@ def test_a_large_buffer_goes_in_parts_and_equal_titles_meet() -> None:
 def test_nonsense_keeps_every_line_once(seed: int) -> None:
     library = Library(plan_split_threshold=(60, 5000)[seed % 2])
     library.buffer("Drinks tea", "Drinks tea", "Lives in Rome", "Lives in Oslo since 2020", "x", "北京")
-    found = rewrite(library.view(), GarbageLLM(seed))
+    found = rewrite(library.view(), Asker(GarbageLLM(seed)))
     placed = [line.seq for topic in found.topics for line in topic.entries]
     assert sorted([*placed, *(claim.seq for claim in found.claims)]) == [1, 2, 3, 4, 5, 6]
     assert all(claim.by in placed for claim in found.claims)

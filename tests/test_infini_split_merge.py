@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from infini_library import Library, assigned, document, entry, ids, keep_all, one_topic, swapped
 
 from infinimem import tokens
-from infinimem.model import Finding
+from infinimem.model import Finding, Plan
 from infinimem.settings import InfiniSettings
 from infinimem.strategies.infini import Infini
 from infinimem.strategies.infini.split_merge import is_merge_due
@@ -211,7 +211,9 @@ def test_a_group_that_would_be_too_long_is_not_merged() -> None:
 def test_an_unreadable_proposal_merges_nothing() -> None:
     library = shelf()
     consolidate(library, merge=["no"])
-    assert [plan.op for plan in library.plans] == ["consolidate"]
+    assert [plan.op for plan in library.plans] == ["consolidate", "append"]
+    assert library.plans[1] == Plan(rejected=library.plans[1].rejected)
+    assert [(reply.task, reply.text) for reply in library.plans[1].rejected] == [("merge", "no")]
 
 
 def test_many_documents_are_proposed_in_lists_that_fit_a_call() -> None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from infinimem.llm.base import LLM
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Why
 from infinimem.store.view import View
 from infinimem.strategies.infini import claims as archiving
+from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.claims import Claim
 from infinimem.strategies.infini.free import write_anew
 from infinimem.strategies.infini.layout import Laid, Target, lay_out
@@ -29,7 +29,7 @@ def apply(
     targets: Sequence[Target],
     claims: Iterable[Claim],
     view: View,
-    llm: LLM,
+    asker: Asker,
     notes: Iterable[str] = (),
 ) -> Plan:
     """Lay out every target and propose the whole as one plan.
@@ -43,7 +43,7 @@ def apply(
         ModelUnavailable: nothing is proposed.
     """
     arrange = write_anew if view.settings.infini.rewrite == "free" else lay_out
-    return compose(op, [(target, arrange(target, view, llm)) for target in targets], claims, view, notes)
+    return compose(op, [(target, arrange(target, view, asker)) for target in targets], claims, view, notes)
 
 
 def compose(

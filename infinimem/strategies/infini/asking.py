@@ -6,42 +6,84 @@ can be used of it. It knows nothing of documents.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from infinimem.llm.base import LLM, Task
-from infinimem.model import Reason
+from infinimem.llm.base import LLM, Reply, Task
+from infinimem.model import Reason, RejectedReply
 
 Data = Mapping[str, Any]
 
 
-def ask(
-    llm: LLM, task: Task, variables: Mapping[str, Any], check: Callable[[Data], Sequence[Reason]]
-) -> tuple[Data | None, tuple[Reason, ...]]:
-    """Ask, and if the reply is wrong ask once more with its problems.
+class Asker:
+    """Asks a model, and keeps the replies that were not taken as they came until someone takes them.
 
     Args:
-        variables: all of the task's but `problems`.
-        check: what is wrong with a reply.
-
-    Returns:
-        The better of the replies (None if neither could be read), and what is still wrong with it.
+        llm: the model.
     """
-    best: Data | None = None
-    left: tuple[Reason, ...] = ()
-    problems: tuple[Reason, ...] = ()
-    for _ in range(2):
-        reply = llm.complete(task, {**variables, "problems": [str(reason) for reason in problems]})
+
+    def __init__(self, llm: LLM) -> None:
+        self._llm = llm
+        self._rejected: dict[tuple[str, str], list[str]] = {}
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """Ask as `LLM.complete` does; a reply that cannot be read is kept."""
+        reply = self._llm.complete(task, variables)
         if reply.data is None:
-            problems = (Reason(reply.failure or "EMPTY", (), reply.detail),)
-            left = left if best is not None else problems
-            continue
-        problems = tuple(check(reply.data))
-        if best is None or len(problems) <= len(left):
-            best, left = reply.data, problems
-        if not problems:
-            break
-    return best, left
+            self.reject(task, reply, [unreadable(reply)])
+        return reply
+
+    def ask(
+        self, task: Task, variables: Mapping[str, Any], check: Callable[[Data], Sequence[Reason]]
+    ) -> tuple[Reply, tuple[Reason, ...]]:
+        """Ask, and if the reply is wrong ask once more with its problems.
+
+        Args:
+            variables: all of the task's but `problems`.
+            check: what is wrong with a reply.
+
+        Returns:
+            The better of the replies (one without data if neither could be read), and what is still wrong
+            with it.
+        """
+        best: Reply | None = None
+        left: tuple[Reason, ...] = ()
+        problems: tuple[Reason, ...] = ()
+        for _ in range(2):
+            reply = self.complete(task, {**variables, "problems": [str(reason) for reason in problems]})
+            if reply.data is None:
+                problems = (unreadable(reply),)
+                if best is None or best.data is None:
+                    best, left = reply, problems
+                continue
+            problems = tuple(check(reply.data))
+            self.reject(task, reply, problems)
+            if best is None or best.data is None or len(problems) <= len(left):
+                best, left = reply, problems
+            if not problems:
+                break
+        assert best is not None
+        return best, left
+
+    def reject(self, task: Task, reply: Reply, reasons: Iterable[Reason]) -> None:
+        """Keep a reply because of these reasons; without any, nothing is kept."""
+        lines = [str(reason) for reason in reasons]
+        if lines:
+            text = reply.text or json.dumps(reply.data, ensure_ascii=False)
+            self._rejected.setdefault((task.name, text), []).extend(lines)
+
+    def rejected(self) -> tuple[RejectedReply, ...]:
+        """What was kept since this was last called, in the order in which it came."""
+        kept, self._rejected = self._rejected, {}
+        return tuple(
+            RejectedReply(task, text, tuple(dict.fromkeys(lines))) for (task, text), lines in kept.items()
+        )
+
+
+def unreadable(reply: Reply) -> Reason:
+    """Why a reply has no data."""
+    return Reason(reply.failure or "EMPTY", (), reply.detail)
 
 
 def seqs_of(ids: Iterable[str], known: Collection[int]) -> list[int]:

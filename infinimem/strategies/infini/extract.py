@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from infinimem import tokens
-from infinimem.llm.base import LLM
 from infinimem.llm.tasks import EXTRACT
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located, NewEntry, Plan, Reason
 from infinimem.settings import InfiniSettings
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
-from infinimem.strategies.infini.asking import Data, ask, once, seqs_of
+from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of
 from infinimem.strategies.infini.topics import spoken
 from infinimem.strategies.infini.wording import cut, unsupported, verbatim
 
@@ -48,14 +47,14 @@ class Said:
         return spoken(self.place.entry, self.text)
 
 
-def extract(view: View, new: Sequence[Located], llm: LLM) -> Plans:
+def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     """Entries for evidence lines, unit by unit, so that each is durable before the next is looked at.
 
     Raises:
         ModelUnavailable: the turns from here on stay pending.
     """
     for unit in units(new, view.settings.infini):
-        outcome = yield _plan(view, unit, llm)
+        outcome = yield _plan(view, unit, asker)
         if isinstance(outcome, Rejected):
             reasons = [f"extract: {reason}; stored verbatim" for reason in outcome.reasons]
             entries = [entry for place in unit for entry in _as_said([Said(place, place.entry.text)])]
@@ -108,7 +107,7 @@ def _context(view: View, first: Located) -> list[Located]:
 # ── one unit ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _plan(view: View, unit: Sequence[Located], llm: LLM) -> Plan:
+def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
     """Ask about a unit, or about each part of a turn that is larger than a call."""
     limit = view.settings.infini.chunk_tokens
     told = [place for place in unit if place.entry.text.strip()]
@@ -119,7 +118,7 @@ def _plan(view: View, unit: Sequence[Located], llm: LLM) -> Plan:
     notes: list[str] = []
     context = [_shown(Said(place, place.entry.text)) for place in _context(view, unit[0])]
     for said in calls:
-        found, wrong = _ask(said, context, llm)
+        found, wrong = _ask(said, context, asker)
         entries += found
         notes += wrong
         context = [_shown(piece) for piece in said[-1:]]
@@ -134,7 +133,7 @@ def _closed(unit: Sequence[Located], entries: Sequence[NewEntry], notes: Sequenc
 
 
 def _ask(
-    said: Sequence[Said], context: Sequence[Mapping[str, object]], llm: LLM
+    said: Sequence[Said], context: Sequence[Mapping[str, object]], asker: Asker
 ) -> tuple[list[NewEntry], list[str]]:
     """Entries from one call; what it leaves open or says without support is stored as it was said."""
     by_seq = {piece.seq: piece for piece in said}
@@ -143,10 +142,10 @@ def _ask(
         return _problems(data, by_seq)
 
     turns = [_shown(piece) for piece in said]
-    data, wrong = ask(llm, EXTRACT, {"turns": turns, "context": context}, check)
-    notes = [f"extract: {reason}" for reason in wrong]
-    if data is None:
-        return _as_said(said), notes
+    reply, wrong = asker.ask(EXTRACT, {"turns": turns, "context": context}, check)
+    if (data := reply.data) is None:
+        return _as_said(said), [f"extract: {reason}" for reason in wrong]
+    unborne: list[Reason] = []
     entries: list[NewEntry] = []
     as_said: set[int] = set()
     for item in data["entries"]:
@@ -157,16 +156,15 @@ def _ask(
         copied = any(verbatim(text, piece.text) for piece in origin)
         missing = [] if copied else unsupported(text, [piece.origin for piece in origin])
         if missing:
-            notes.append(
-                f"extract: {Reason('UNSUPPORTED', tuple(p.seq for p in origin), ', '.join(missing))}"
-            )
+            unborne.append(Reason("UNSUPPORTED", tuple(p.seq for p in origin), ", ".join(missing)))
             as_said |= {piece.seq for piece in origin}
         else:
             entries.append(_entry(text, origin, copied, item))
+    asker.reject(EXTRACT, reply, unborne)
     cited = {seq for entry in entries for seq in entry.origin}
     empty = set(seqs_of(data["empty"], by_seq))
     open_turns = [p for p in said if p.seq in as_said or (p.seq not in cited and p.seq not in empty)]
-    return [*entries, *_as_said(open_turns)], notes
+    return [*entries, *_as_said(open_turns)], [f"extract: {reason}" for reason in (*wrong, *unborne)]
 
 
 def _entry(text: str, origin: Sequence[Said], copied: bool, item: Data) -> NewEntry:

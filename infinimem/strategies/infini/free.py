@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from infinimem.llm.base import LLM
 from infinimem.llm.tasks import LAYOUT_FREE
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, NewEntry, Reason
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Data, ask, seqs_of
+from infinimem.strategies.infini.asking import Asker, Data, seqs_of
 from infinimem.strategies.infini.claims import Claim
 from infinimem.strategies.infini.layout import Laid, Target, clipped, plain, question, shown_whole, spelling
 from infinimem.strategies.infini.topics import clean_title, entries_of, heading_of, packed, spoken
@@ -32,7 +31,7 @@ class _Line:
     sources: tuple[int, ...]
 
 
-def write_anew(target: Target, view: View, llm: LLM) -> Laid:
+def write_anew(target: Target, view: View, asker: Asker) -> Laid:
     """Ask for the document's new lines, in several calls if more comes in than one can hold.
 
     Raises:
@@ -54,11 +53,12 @@ def write_anew(target: Target, view: View, llm: LLM) -> Laid:
             return [Reason("MISSING", missing)] if missing else []
 
         asked = question(target, shows, chunk, (add.heading for add in adds), view)
-        data, wrong = ask(llm, LAYOUT_FREE, asked, check)
+        reply, wrong = asker.ask(LAYOUT_FREE, asked, check)
         notes += [f"layout of {target.doc_id}: {reason}" for reason in wrong]
-        if data is None:
+        if (data := reply.data) is None:
             continue
         lines, refused = _faithful(_lines(data, known), known)
+        asker.reject(LAYOUT_FREE, reply, refused)
         notes += [f"layout of {target.doc_id}: {reason}; kept verbatim" for reason in refused]
         gone = {seq for add in adds for seq in add.replaces}
         for line in lines:

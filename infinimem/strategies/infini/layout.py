@@ -12,13 +12,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from infinimem import tokens
-from infinimem.llm.base import LLM
 from infinimem.llm.tasks import LAYOUT
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, Located, NewEntry, Reason
 from infinimem.store.view import View
 from infinimem.strategies.infini import claims as archiving
-from infinimem.strategies.infini.asking import Data, ask, once
+from infinimem.strategies.infini.asking import Asker, Data, once
 from infinimem.strategies.infini.claims import Claim
 from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.topics import (
@@ -96,7 +95,7 @@ def plain(target: Target) -> Laid:
     return Laid(headings, target.summary or ", ".join(title for title in named if title) or target.title)
 
 
-def lay_out(target: Target, view: View, llm: LLM) -> Laid:
+def lay_out(target: Target, view: View, asker: Asker) -> Laid:
     """Ask for the layout, in several calls if more comes in than one can hold.
 
     Raises:
@@ -115,9 +114,10 @@ def lay_out(target: Target, view: View, llm: LLM) -> Laid:
             placed, wrong = once(_groups(data), known)
             return wrong + archiving.read(data, placed[len(data["layout"]) :], known)[1]
 
-        data, wrong = ask(llm, LAYOUT, question(target, shows, chunk, headings.values(), view), check)
+        asked = question(target, shows, chunk, headings.values(), view)
+        reply, wrong = asker.ask(LAYOUT, asked, check)
         notes += [f"layout of {target.doc_id}: {reason}" for reason in wrong]
-        if data is None:
+        if (data := reply.data) is None:
             continue
         placed, _ = once(_groups(data), known)
         count = len(data["layout"])

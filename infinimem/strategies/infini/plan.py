@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from infinimem.llm.base import LLM
 from infinimem.llm.tasks import PLAN
 from infinimem.model import Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.retrieval.tokenizer import query_terms
 from infinimem.retrieval.tokenizer import tokens as terms
 from infinimem.store.view import TOPICS, CatalogRow, View
-from infinimem.strategies.infini.asking import Data, once, seqs_of
+from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of, unreadable
 from infinimem.strategies.infini.topics import (
     INBOX,
     Slugs,
@@ -68,7 +67,7 @@ class Planner:
     """
 
     view: View
-    llm: LLM
+    asker: Asker
     offer: bool = True
     notes: list[str] = field(default_factory=list)
     _titles: list[str] = field(default_factory=list)
@@ -132,7 +131,7 @@ class Planner:
         self, topics: Sequence[Topic], known: Sequence[int], problems: Sequence[Reason]
     ) -> tuple[list[_Assigned] | None, str | None]:
         docs = self._offered(topics)
-        reply = self.llm.complete(
+        reply = self.asker.complete(
             PLAN,
             {
                 "topics": [shown(topic) for topic in topics],
@@ -144,9 +143,10 @@ class Planner:
         )
         if reply.data is None:
             self._failures += 1
-            self.notes.append(f"plan: {Reason(reply.failure or 'EMPTY', (), reply.detail)}")
+            self.notes.append(f"plan: {unreadable(reply)}")
             return None, reply.failure
         self._failures = 0
+        self.asker.reject(PLAN, reply, once((item["fact_ids"] for item in reply.data["assign"]), known)[1])
         return self._read(reply.data, {row.id for row in docs}, known), None
 
     def _read(self, data: Data, offered: set[str], known: Sequence[int]) -> list[_Assigned]:

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from infinimem.llm.base import LLM
 from infinimem.llm.tasks import REWRITE
 from infinimem.model import Entry, Located, Reason
 from infinimem.store.view import View
 from infinimem.strategies.infini import claims as archiving
-from infinimem.strategies.infini.asking import Data, ask, once
+from infinimem.strategies.infini.asking import Asker, Data, once
 from infinimem.strategies.infini.claims import Claim
 from infinimem.strategies.infini.topics import (
     Topic,
@@ -39,7 +38,7 @@ class Draft:
     notes: tuple[str, ...] = ()
 
 
-def rewrite(view: View, llm: LLM) -> Draft:
+def rewrite(view: View, asker: Asker) -> Draft:
     """Group the buffer's lines; a buffer too large for one call goes in parts.
 
     Raises:
@@ -52,7 +51,7 @@ def rewrite(view: View, llm: LLM) -> Draft:
     notes: list[str] = []
     for chunk in packed(lines, _share(lines, view.settings.infini.plan_split_threshold)):
         part = [places[line.entries[0].seq] for line in chunk]
-        found, said, wrong = _part(part, llm, unsorted(view))
+        found, said, wrong = _part(part, asker, unsorted(view))
         topics += found
         claims += said
         notes += [f"rewrite: {reason}" for reason in wrong]
@@ -75,7 +74,7 @@ def unsorted(view: View) -> str:
 
 
 def _part(
-    places: Sequence[Located], llm: LLM, untitled: str
+    places: Sequence[Located], asker: Asker, untitled: str
 ) -> tuple[list[Topic], list[Claim], tuple[Reason, ...]]:
     known = {place.entry.seq: place for place in places}
 
@@ -84,8 +83,8 @@ def _part(
         return wrong + archiving.read(data, placed[len(data["topics"]) :], known)[1]
 
     facts = [fact(place.entry) for place in places]
-    data, wrong = ask(llm, REWRITE, {"facts": facts}, check)
-    if data is None:
+    reply, wrong = asker.ask(REWRITE, {"facts": facts}, check)
+    if (data := reply.data) is None:
         return list(sections(places, untitled)), [], wrong
     placed, _ = once(_groups(data), known)
     count = len(data["topics"])

@@ -7,18 +7,18 @@ Source: Infini Memory, section 3.3 and the merge-related prompts of appendix A.1
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 
 from infinimem import tokens
-from infinimem.llm.base import LLM
 from infinimem.llm.tasks import MERGE
-from infinimem.model import Plan
+from infinimem.model import Plan, Reason
 from infinimem.settings import InfiniSettings
 from infinimem.store.render import HEADER_KEYS
 from infinimem.store.view import TOPICS, CatalogRow, View
 from infinimem.strategies.base import Outcome
 from infinimem.strategies.infini.apply import apply
+from infinimem.strategies.infini.asking import Asker, Data
 from infinimem.strategies.infini.layout import target
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.topics import (
@@ -40,7 +40,7 @@ Maintenance = Generator[Plan, Outcome, View]
 """Plans as a strategy yields them; returns the library as it is afterwards."""
 
 
-def split(view: View, llm: LLM) -> Maintenance:
+def split(view: View, asker: Asker) -> Maintenance:
     """A plan for each document that is too long; one that is refused is left for the next time.
 
     Raises:
@@ -49,14 +49,14 @@ def split(view: View, llm: LLM) -> Maintenance:
     limit = view.settings.infini.markdown_length
     for row in view.catalog():
         if row.tokens > limit and row.id in view and may_change(row.id, view):
-            plan = split_plan(row.id, view, llm)
+            plan = split_plan(row.id, view, asker)
             if plan is not None:
                 outcome = yield plan
                 view = outcome.view
     return view
 
 
-def split_plan(doc_id: str, view: View, llm: LLM) -> Plan | None:
+def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
     """The document in parts; its name stays with the part of that title, else with the largest.
 
     Returns:
@@ -67,7 +67,7 @@ def split_plan(doc_id: str, view: View, llm: LLM) -> Plan | None:
     topics = sections(document.entries, title)
     if len(document.entries) < 2:
         return None
-    planner = Planner(view, llm, offer=False)
+    planner = Planner(view, asker, offer=False)
     parts = _parts(planner.route(topics), view.settings.infini.markdown_length)
     if len(parts) < 2:
         parts = [Route("", half[0].title, tuple(half)) for half in halves(topics)]
@@ -80,7 +80,7 @@ def split_plan(doc_id: str, view: View, llm: LLM) -> Plan | None:
     targets += [
         target(view, replace(part, doc_id=slugs.new(part.title))) for part in parts if part is not stays
     ]
-    return apply("split", targets, (), view, llm, planner.notes)
+    return apply("split", targets, (), view, asker, planner.notes)
 
 
 def _parts(routes: Sequence[Route], limit: int) -> list[Route]:
@@ -105,7 +105,7 @@ def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
 # ── merging ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def merge(view: View, llm: LLM) -> Maintenance:
+def merge(view: View, asker: Asker) -> Maintenance:
     """A plan for each group of small documents that belong together, where merging is due.
 
     Raises:
@@ -115,9 +115,9 @@ def merge(view: View, llm: LLM) -> Maintenance:
     small = small_documents(view)
     if not is_merge_due(view.epoch, len(small), settings):
         return view
-    for group in merge_groups(small, settings, llm):
+    for group in merge_groups(small, settings, asker):
         if all(doc_id in view and may_change(doc_id, view) for doc_id in group):
-            outcome = yield merge_plan(group, view, llm)
+            outcome = yield merge_plan(group, view, asker)
             view = outcome.view
     return view
 
@@ -137,14 +137,17 @@ def is_merge_due(epoch: int, small: int, settings: InfiniSettings) -> bool:
     return small > 1 and (turn or small > settings.merge_trigger_min_count)
 
 
-def merge_groups(small: Sequence[CatalogRow], settings: InfiniSettings, llm: LLM) -> list[tuple[str, ...]]:
+def merge_groups(
+    small: Sequence[CatalogRow], settings: InfiniSettings, asker: Asker
+) -> list[tuple[str, ...]]:
     """Groups as the model proposes them, as far as they hold: known ids, each once, a body that fits."""
     groups: list[tuple[str, ...]] = []
     used: set[str] = set()
     for batch in _batches(small, settings.plan_split_threshold):
         rows = {row.id: row for row in batch}
         docs = [{"id": row.id, "summary": row.summary, "tokens": row.tokens} for row in batch]
-        reply = llm.complete(MERGE, {"docs": docs})
+        reply = asker.complete(MERGE, {"docs": docs})
+        asker.reject(MERGE, reply, _wrong(reply.data, rows))
         for item in reply.data["groups"] if reply.data is not None else ():
             free = [doc_id for doc_id in dict.fromkeys(item["doc_ids"]) if doc_id in rows.keys() - used]
             group = tuple(free[: settings.merge_group_max])
@@ -152,6 +155,13 @@ def merge_groups(small: Sequence[CatalogRow], settings: InfiniSettings, llm: LLM
                 groups.append(group)
                 used.update(group)
     return groups
+
+
+def _wrong(data: Data | None, rows: Collection[str]) -> list[Reason]:
+    """Ids of a reply that were not offered."""
+    named = (doc_id for item in (data or {"groups": ()})["groups"] for doc_id in item["doc_ids"])
+    unknown = [doc_id[:60] for doc_id in named if doc_id not in rows]
+    return [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
 
 
 def _batches(rows: Sequence[CatalogRow], limit: int) -> list[list[CatalogRow]]:
@@ -168,14 +178,14 @@ def _batches(rows: Sequence[CatalogRow], limit: int) -> list[list[CatalogRow]]:
     return [batch for batch in batches if len(batch) > 1]
 
 
-def merge_plan(group: Sequence[str], view: View, llm: LLM) -> Plan:
+def merge_plan(group: Sequence[str], view: View, asker: Asker) -> Plan:
     """All lines of the group into its oldest document."""
     survivor, *others = sorted(group, key=lambda doc_id: (_created(doc_id, view), doc_id))
     topics = [
         topic for doc_id in others for topic in sections(view.document(doc_id).entries, title_of(doc_id))
     ]
     route = Route(survivor, title_of(survivor), joined(topics))
-    return apply("merge", [target(view, route)], (), view, llm)
+    return apply("merge", [target(view, route)], (), view, asker)
 
 
 def _created(doc_id: str, view: View) -> str:

@@ -9,9 +9,10 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from infinimem import tokens
-from infinimem.errors import UsageError
+from infinimem.errors import ModelError, UsageError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Reason
 from infinimem.retrieval.packing import pack
@@ -21,6 +22,7 @@ from infinimem.store.view import TOPICS, View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
 from infinimem.strategies.infini.apply import apply, compose
+from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
@@ -45,16 +47,32 @@ class Infini:
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
         self.settings = settings
+        self._asker = Asker(llm)
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
         """Draw entries from evidence lines, a plan for each unit (settings.infini.feed)."""
-        yield from extract(view, new, self.llm)
+        yield from self._reporting(extract(view, new, self._asker))
 
     def tick(self, view: View, event: Event) -> Plans:
         """Consolidate if the buffer is large or stale, or because someone asked; then split and merge.
 
         A plan that is refused is followed once by one that asks no model.
         """
+        yield from self._reporting(self._tick(view, event))
+
+    def _reporting(self, plans: Plans) -> Plans:
+        """The plans, each with the replies that were refused on the way to it; what is left comes alone."""
+        try:
+            plan = next(plans)
+            while True:
+                plan = plans.send((yield replace(plan, rejected=self._asker.rejected())))
+        except (StopIteration, ModelError) as end:
+            if rejected := self._asker.rejected():
+                yield Plan(rejected=rejected)
+            if isinstance(end, ModelError):
+                raise
+
+    def _tick(self, view: View, event: Event) -> Plans:
         if not self.is_due(view, event) or not movable(view.buffer, view):
             return
         outcome = yield self.consolidation(view)
@@ -63,8 +81,8 @@ class Infini:
             if isinstance(outcome, Rejected):
                 return
         if self.settings.infini.maintenance:
-            after = yield from split_merge.split(outcome.view, self.llm)
-            yield from split_merge.merge(after, self.llm)
+            after = yield from split_merge.split(outcome.view, self._asker)
+            yield from split_merge.merge(after, self._asker)
 
     def is_due(self, view: View, event: Event) -> bool:
         """Whether the buffer is to be emptied; staleness is looked at before new entries come in.
@@ -82,15 +100,15 @@ class Infini:
         Raises:
             ModelUnavailable: the buffer stays as it is.
         """
-        draft = rewrite(view, self.llm)
+        draft = rewrite(view, self._asker)
         if not self.settings.infini.maintenance:
             title = f"Notes {view.epoch + 1}"
             alone = target(view, Route(Slugs(view).new(title), title, draft.topics))
             return compose("consolidate", [(alone, plain(alone))], draft.claims, view, draft.notes)
-        planner = Planner(view, self.llm)
+        planner = Planner(view, self._asker)
         routes = planner.route(draft.topics)
         targets = [target(view, route) for route in routes]
-        return apply("consolidate", targets, draft.claims, view, self.llm, (*draft.notes, *planner.notes))
+        return apply("consolidate", targets, draft.claims, view, self._asker, (*draft.notes, *planner.notes))
 
     def fallback(self, view: View, reasons: Sequence[Reason]) -> Plan:
         """Every line of the buffer to the document nearest to it, or to the inbox; nothing is archived."""

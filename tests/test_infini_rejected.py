@@ -1,0 +1,111 @@
+"""Replies that were not taken as they came travel with the plan, each once, with its reasons."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from infini_library import Library, assigned, ids, keep_all, one_topic, rewritten
+
+from infinimem.errors import ModelUnavailable
+from infinimem.model import RejectedReply
+from infinimem.strategies.infini import Infini
+from infinimem.testing import ScriptedLLM
+
+
+def extracted(*entries: tuple[str, str], empty: tuple[str, ...] = ()) -> dict[str, Any]:
+    items = [{"text": text, "from": [seq], "time": None, "refers": None} for text, seq in entries]
+    return {"entries": items, "empty": list(empty)}
+
+
+def observe(library: Library, *replies: Any) -> tuple[RejectedReply, ...]:
+    strategy = Infini(ScriptedLLM({"extract": replies}), library.settings)
+    library.drive(strategy.observe(library.view(), library.view().uncited()))
+    return tuple(reply for plan in library.plans for reply in plan.rejected)
+
+
+def consolidate(library: Library, **scripts: Any) -> tuple[RejectedReply, ...]:
+    honest: dict[str, Any] = {
+        "rewrite": one_topic,
+        "plan": lambda v: assigned(("Things", ids(v["topics"]))),
+        "layout": keep_all,
+    }
+    strategy = Infini(ScriptedLLM({**honest, **scripts}), library.settings)
+    library.drive(strategy.tick(library.view(), "consolidate"))
+    return tuple(reply for plan in library.plans for reply in plan.rejected)
+
+
+def test_an_honest_reply_is_not_kept() -> None:
+    library = Library()
+    library.say("I like tea.")
+    assert observe(library, extracted(("I like tea.", "1"))) == ()
+    assert consolidate(library) == ()
+
+
+def test_a_mended_reply_is_kept_with_what_was_wrong() -> None:
+    library = Library()
+    library.say("I like tea.", "Hello.")
+    (reply,) = observe(library, "Sorry, no.", extracted(("I like tea.", "1"), empty=("2",)))
+    assert (reply.task, reply.text) == ("extract", "Sorry, no.")
+    assert reply.reasons[0].startswith("JSON_PARSE_FAIL")
+
+
+def test_both_replies_are_kept_where_neither_can_be_read() -> None:
+    library = Library()
+    library.say("I like tea.")
+    assert [reply.text for reply in observe(library, "one", "two")] == ["one", "two"]
+
+
+def test_an_unsupported_entry_names_its_turn_and_what_it_claims() -> None:
+    library = Library()
+    library.say("I like tea.")
+    (reply,) = observe(library, extracted(("I like 14 teas.", "1")))
+    assert reply.reasons == ("UNSUPPORTED 1: number 14",)
+    assert json.loads(reply.text)["entries"][0]["text"] == "I like 14 teas."
+
+
+def test_each_task_of_a_consolidation_tells_its_own() -> None:
+    library = Library(plan_retries=1)
+    library.buffer("I like tea.", "I like milk.")
+    forgets = {"topics": [{"title": "Tea", "fact_ids": ["1"]}], "duplicates": [], "superseded": []}
+    kept = consolidate(
+        library,
+        rewrite=[forgets, forgets],
+        plan=[assigned(("Things", ["1", "99"])), assigned(("Things", ["2"]))],
+        layout=["{", "{"],
+    )
+    assert [(reply.task, reply.reasons[0].split()[0].strip(":")) for reply in kept] == [
+        ("rewrite", "MISSING"),
+        ("plan", "MISSING"),
+        ("layout", "JSON_PARSE_FAIL"),
+    ]
+    assert len(library.plans) == 1
+
+
+def test_free_rewriting_tells_what_it_invented() -> None:
+    library = Library(rewrite="free")
+    library.buffer("I like tea.")
+    told = {"layout": [{"heading": "Tea", "entries": [{"text": "Bob likes 3 teas.", "from": ["1"]}]}]}
+    (reply,) = consolidate(library, layout_free=[{**told, "summary": "tea"}])
+    assert reply.task == "layout_free"
+    assert "number 3" in reply.reasons[0]
+    assert [text for _, text in library.lines()] == ["- <seq=1,source=user> I like tea."]
+
+
+def test_what_was_refused_before_the_model_went_away_is_told_all_the_same() -> None:
+    library = Library()
+    library.buffer("I like tea.")
+    with pytest.raises(ModelUnavailable):
+        consolidate(library, rewrite=["no", ModelUnavailable("gone")])
+    (plan,) = library.plans
+    assert [reply.text for reply in plan.rejected] == ["no"]
+    assert plan.moves == ()
+
+
+def test_a_claim_that_names_no_survivor_is_told() -> None:
+    library = Library()
+    library.buffer("I like tea.", "I like milk.")
+    bad = rewritten({"Things": [1]}, duplicates=[(2, 77)])
+    first, *_ = consolidate(library, rewrite=[bad, one_topic({"facts": [{"id": "1", "text": ""}]})])
+    assert "UNKNOWN_SURVIVOR 2: 77" in first.reasons

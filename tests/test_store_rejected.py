@@ -1,0 +1,91 @@
+"""Rejected replies on disk: readable, bounded, and never the reason why something else fails."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infinimem.model import RejectedReply
+from infinimem.store import disk
+from infinimem.store.files import Files
+from infinimem.store.library import init
+from infinimem.store.rejected import FOLDER, KEPT, MAX_BYTES, keep
+
+WHEN = "2025-05-01T09:00:00Z"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    init(tmp_path / "m")
+    return Files(tmp_path / "m")
+
+
+def said(text: str, *reasons: str, task: str = "extract") -> RejectedReply:
+    return RejectedReply(task, text, reasons or ("EMPTY",))
+
+
+def kept(files: Files) -> list[Path]:
+    return sorted((files.root / FOLDER).glob("*"))
+
+
+def test_a_reply_is_kept_with_its_reasons(files: Files) -> None:
+    keep(files, [said('{"entries":\n[]}', "MISSING 3", "two\nlines")], WHEN)
+    (path,) = kept(files)
+    assert path.name == "000001-extract.txt"
+    assert path.read_text() == (
+        f'time: {WHEN}\ntask: extract\nreason: MISSING 3\nreason: two lines\n\n{{"entries":\n[]}}\n'
+    )
+
+
+def test_no_reply_leaves_no_folder(files: Files) -> None:
+    keep(files, [], WHEN)
+    assert not (files.root / FOLDER).exists()
+
+
+def test_the_newest_hundred_stay(files: Files) -> None:
+    for start in (0, 60, 120):
+        keep(files, [said(str(number)) for number in range(start, start + 60)], WHEN)
+    names = [path.name for path in kept(files)]
+    assert len(names) == KEPT
+    assert (names[0], names[-1]) == ("000081-extract.txt", "000180-extract.txt")
+    keep(files, [said(str(number)) for number in range(KEPT + 7)], WHEN)
+    assert kept(files)[0].read_text().endswith("\n7\n")
+
+
+def test_a_file_of_a_person_there_is_left_alone(files: Files) -> None:
+    (files.root / FOLDER).mkdir()
+    (files.root / FOLDER / "mine.txt").write_text("x")
+    keep(files, [said(str(number)) for number in range(KEPT + 1)], WHEN)
+    assert (files.root / FOLDER / "mine.txt").read_text() == "x"
+    assert len(kept(files)) == KEPT + 1
+
+
+def test_a_file_is_bounded_whatever_it_holds(files: Files) -> None:
+    keep(files, [said("é" * MAX_BYTES * 2, *["why " * 1000] * 1000), said("\ud800 \x00 \U0001f600")], WHEN)
+    long, odd = kept(files)
+    assert long.stat().st_size == MAX_BYTES
+    assert odd.read_bytes().endswith("\\ud800 \x00 \U0001f600\n".encode())
+
+
+def test_a_task_is_no_path(files: Files) -> None:
+    keep(files, [said("x", task="../../../x\n"), said("x", task="/")], WHEN)
+    assert [path.name for path in kept(files)] == ["000001-x.txt", "000002-reply.txt"]
+
+
+@pytest.mark.parametrize("call", ["make_folder", "open_new", "write", "unlink", "sync_folder"])
+def test_a_disk_that_refuses_stops_nothing(files: Files, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    def fails(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk, call, fails)
+    keep(files, [said(str(number)) for number in range(KEPT + 2)], WHEN)
+
+
+def test_a_link_in_its_place_is_not_followed(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (files.root / FOLDER).symlink_to(tmp_path / "elsewhere")
+    keep(files, [said("x")], WHEN)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
