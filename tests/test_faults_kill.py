@@ -1,0 +1,176 @@
+"""Killed at any point of three appends and a consolidation, and again while that is mended.
+
+What a call returned is there, once; opening the library mends it, the same way however often; and doing the
+work again leads to the library of an undisturbed run.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import fault_strace as strace
+import pytest
+from fault_disk import Crash, Hook, When, die, hooked, nothing
+from fault_work import acknowledged, append_to, prepare, state, work, wrong
+
+from infinimem.store.library import Library
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("prepared") / "library"
+    with hooked(nothing):
+        prepare(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def expected(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    root = copy(prepared, tmp_path_factory.mktemp("expected") / "library")
+    with hooked(nothing):
+        work(root, len)
+    return state(root)
+
+
+def copy(library: Path, to: Path) -> Path:
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(library, to)
+    return to
+
+
+def disturbed(root: Path, hook: Hook) -> tuple[dict[int, str], list[str]]:
+    """Do the work; gives what was acknowledged, and the calls made until it died."""
+    told: dict[int, str] = {}
+    with hooked(hook) as calls, suppress(Crash):
+        work(root, lambda lines: told.update((line.seq, line.text) for line in lines))
+    return told, calls
+
+
+# ── in process, at the calls that change the disk ───────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("when", ["before", "half", "most", pytest.param("after", marks=pytest.mark.soak)])
+def test_dead_at_any_call(when: When, prepared: Path, expected: dict[str, int], tmp_path: Path) -> None:
+    """That nothing happens after a call is the same as that the next one does not: "after" is soak."""
+    _, calls = disturbed(copy(prepared, tmp_path / "m"), nothing)
+    assert len(calls) > 50
+    violations = {}
+    for number, name in enumerate(calls, 1):
+        if name == "write" or when in ("before", "after"):
+            root = copy(prepared, tmp_path / "m")
+            told, _ = disturbed(root, die(number, when))
+            violations[f"{when} call {number}, {name}"] = wrong(root, told, expected)
+    assert {point: found for point, found in violations.items() if found} == {}
+
+
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
+def test_dead_at_any_call_of_the_recovery(
+    step: int, prepared: Path, expected: dict[str, int], tmp_path: Path
+) -> None:
+    """Every `step`-th death of the consolidation, and after each a death at every call that mends it."""
+    _, calls = disturbed(copy(prepared, tmp_path / "m"), nothing)
+    violations = {}
+    tried = 0
+    for first in range(len(calls), 0, -step):
+        broken = copy(prepared, tmp_path / "broken")
+        told, _ = disturbed(broken, die(first))
+        with hooked(nothing) as mending:
+            Library(copy(broken, tmp_path / "m"))
+        for second in range(1, len(mending) + 1):
+            root = copy(broken, tmp_path / "m")
+            with hooked(die(second)), pytest.raises(Crash):
+                Library(root)
+            violations[f"call {first}, {calls[first - 1]}, then {second}"] = wrong(root, told, expected)
+            tried += 1
+    assert tried > 10
+    assert {point: found for point, found in violations.items() if found} == {}
+
+
+# ── kill -9 at system calls ─────────────────────────────────────────────────────────────────────
+
+
+def chosen(points: Sequence[strace.Point], count: int | None) -> list[strace.Point]:
+    """One point of each of `count` equal stretches; all if None."""
+    chance = random.Random(3)
+    ends = [len(points) * n // count for n in range(count + 1)] if count else range(len(points) + 1)
+    return [points[chance.randrange(a, b)] for a, b in pairwise(ends) if a < b]
+
+
+@dataclass
+class Killing:
+    """Kills a job on copies of a library; what it acknowledges is in the file `told`."""
+
+    library: Path
+    folder: Path
+    expected: dict[str, int]
+
+    @property
+    def told(self) -> Path:
+        return self.folder / "told"
+
+    def violations(
+        self, job: Callable[[Path], object], count: int | None, before: Mapping[int, str]
+    ) -> dict[strace.Point, list[str]]:
+        """What was wrong, by point; `before` was acknowledged earlier."""
+        points = chosen(strace.points(partial(job, self._copy())), count)
+        found = {}
+        for point in points:
+            died = strace.killed(partial(job, self._copy()), point)
+            told = {**before, **acknowledged(self.told)}
+            found[point] = wrong(self.folder / "m", told, self.expected)
+            found[point] += [] if died else ["it did not die there"]
+        return found
+
+    def _copy(self) -> Path:
+        self.told.unlink(missing_ok=True)
+        return copy(self.library, self.folder / "m")
+
+
+@pytest.fixture
+def traceable() -> None:
+    if why := strace.missing():
+        pytest.skip(why)
+
+
+@pytest.mark.usefixtures("traceable")
+@pytest.mark.parametrize("count", [12, pytest.param(None, marks=pytest.mark.soak)])
+def test_killed_at_system_calls(
+    count: int | None,
+    prepared: Path,
+    expected: dict[str, int],
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    killing = Killing(prepared, tmp_path, expected)
+    found = killing.violations(lambda root: work(root, append_to(killing.told)), count, {})
+    record_property("points", len(found))
+    assert {point: violations for point, violations in found.items() if violations} == {}
+
+
+@pytest.mark.usefixtures("traceable")
+@pytest.mark.parametrize(
+    ("count", "left"),
+    [(6, 8), *(pytest.param(None, left, marks=pytest.mark.soak) for left in (2, 5, 8, 12, 16))],
+)
+def test_recovery_killed_at_system_calls(
+    left: int,
+    count: int | None,
+    prepared: Path,
+    expected: dict[str, int],
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """The work died when it had `left` more calls to make; then opening the library is killed."""
+    _, calls = disturbed(copy(prepared, tmp_path / "broken"), nothing)
+    broken = copy(prepared, tmp_path / "broken")
+    told, _ = disturbed(broken, die(len(calls) - left))
+    found = Killing(broken, tmp_path, expected).violations(Library, count, told)
+    record_property("points", len(found))
+    assert {point: violations for point, violations in found.items() if violations} == {}
