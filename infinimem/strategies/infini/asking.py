@@ -70,7 +70,7 @@ class Asker:
         """Keep a reply because of these reasons; without any, nothing is kept."""
         lines = [str(reason) for reason in reasons]
         if lines:
-            text = reply.text or json.dumps(reply.data, ensure_ascii=False)
+            text = reply.text or ("" if reply.data is None else json.dumps(reply.data, ensure_ascii=False))
             self._rejected.setdefault((task.name, text), []).extend(lines)
 
     def rejected(self) -> tuple[RejectedReply, ...]:

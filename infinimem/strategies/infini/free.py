@@ -15,7 +15,7 @@ from infinimem.llm.tasks import LAYOUT_FREE
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, NewEntry, Reason
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker, Data, seqs_of
+from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of
 from infinimem.strategies.infini.claims import Claim
 from infinimem.strategies.infini.layout import Laid, Target, clipped, plain, question, shown_whole, spelling
 from infinimem.strategies.infini.topics import clean_title, entries_of, heading_of, packed, spoken
@@ -48,9 +48,10 @@ def write_anew(target: Target, view: View, asker: Asker) -> Laid:
         known = {entry.seq: entry for entry in (*(place.entry for place in shows), *entries_of(chunk))}
 
         def check(data: Data, known: Mapping[int, Entry] = known) -> list[Reason]:
-            named = {seq for line in _lines(data, known) for seq in line.sources}
-            missing = tuple(sorted(set(known) - named))
-            return [Reason("MISSING", missing)] if missing else []
+            named = [name for part in data["layout"] for item in part["entries"] for name in item["from"]]
+            unknown = [name for name in named if not seqs_of([name], known)]
+            told = dict.fromkeys(str(seq) for line in _lines(data, known) for seq in line.sources)
+            return once([told, unknown], known)[1]
 
         asked = question(target, shows, chunk, (add.heading for add in adds), view)
         reply, wrong = asker.ask(LAYOUT_FREE, asked, check)

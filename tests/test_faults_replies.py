@@ -1,0 +1,227 @@
+"""Replies dropped from, doubled, invented, cut, wrapped or altered: refused or mended, nothing lost."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_library import lines, problems
+from fault_replies import PLANTED, Arrived, Honest, Mangled, Talk
+
+from infinimem import open_memory
+from infinimem.llm.base import LLM
+from infinimem.memory import Memory
+from infinimem.model import SOURCES, Entry, Plan, RejectedReply
+from infinimem.store.outcome import Outcome
+from infinimem.store.view import View
+
+SETTINGS = {
+    "rewrite": ['"moves"', '"free"'],
+    "feed": ['"turn"', '"exchange"', '"chunk"'],
+    "markdown_length": [200, 500, 5000],
+    "plan_split_threshold": [200, 5000],
+    "current_threshold": [300, 5000],
+    "merge_max_tokens": [100, 300],
+    "merge_frequency": [1, 2],
+    "merge_trigger_min_count": [2, 50],
+}
+BATCHES = 3
+
+
+@dataclass
+class Run:
+    """A library through which a conversation went, and what was heard on the way."""
+
+    memory: Memory
+    told: dict[int, str] = field(default_factory=dict)
+    rejected: list[RejectedReply] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
+
+    def record(self, apply: Any) -> Any:
+        def recorded(plan: Plan, **more: Any) -> Outcome:
+            self.plans.append(plan)
+            self.rejected += plan.rejected
+            outcome: Outcome = apply(plan, **more)
+            return outcome
+
+        return recorded
+
+
+def start(root: Path, llm: LLM, chance: random.Random) -> Run:
+    shutil.rmtree(root, ignore_errors=True)
+    open_memory(root, model="offline", create=True)
+    values = "".join(f"{key} = {chance.choice(choices)}\n" for key, choices in SETTINGS.items())
+    (root / "infinimem.toml").write_text(f"[infini]\n{values}")
+    run = Run(open_memory(root, model=llm))
+    run.memory.library.apply = run.record(run.memory.library.apply)  # type: ignore[method-assign]
+    return run
+
+
+def converse(run: Run, talk: Talk, root: Path) -> None:
+    """A few sessions with consolidations; after each step everything must be in order."""
+    for batch in range(BATCHES):
+        turns = talk.turns(talk.chance.randint(2, 9), f"s{batch}")
+        before = lines(run.memory.view)
+        run.memory.observe(turns)
+        check(run, root, before)
+        before = lines(run.memory.view)
+        run.memory.consolidate()
+        check(run, root, before)
+        assert run.memory.view.buffer.entries == ()
+
+
+def check(run: Run, root: Path, before: list[tuple[int, str]]) -> None:
+    """Nothing lost, nothing said twice, nothing that no one said."""
+    view = run.memory.view
+    assert not set(before) - set(lines(view)), "a line was lost or changed"
+    assert view.uncited() == ()
+    for scope in ("default", "archive", "evidence"):
+        for place in view.entries(scope):  # type: ignore[arg-type]
+            run.told.setdefault(place.seq, place.text)
+    assert problems(root, run.told) == []
+    for scope in ("default", "archive"):
+        for place in view.entries(scope):  # type: ignore[arg-type]
+            assert (wrong := invented(place.entry, view)) is None, f"{place.entry.line}: {wrong}"
+    empty = {seq for plan in run.plans for seq in plan.empty}
+    assert {place.seq for place in view.entries("evidence")} <= view.cited | empty
+
+
+def invented(entry: Entry, view: View) -> str | None:
+    """What a line holds that its evidence does not. Its own few rules, not those of the law."""
+    said = evidence_of(entry, view)
+    if not said:
+        return "it has no origin"
+    if entry.source != min((item.source for item in said), key=SOURCES.index):
+        return f"its source is {entry.source}"
+    texts = [" ".join(item.text.split()) for item in said]
+    if entry.fields.get("by") != "model":
+        return None if any(entry.text in text for text in texts) else "it is not what was said"
+    known = " ".join([*texts, *(item.fields.get("speaker", "") for item in said)]).casefold()
+    for number in re.findall(r"\d+", entry.text):
+        if number not in re.findall(r"\d+", known):
+            return f"the number {number}"
+    for word in PLANTED:
+        if word in entry.text.casefold():
+            return f"the word {word}"
+    denied = re.compile(r"\b(?:not|no|never|nobody|nothing|none|without)\b|n't\b|n’t\b")
+    if denied.search(entry.text.casefold()) and not denied.search(known):
+        return "a negation"
+    return None
+
+
+def evidence_of(entry: Entry, view: View) -> list[Entry]:
+    """The turns that a line goes back to; none if the way breaks off."""
+    found: list[Entry] = []
+    for seq in entry.origin:
+        place = view.entry(seq)
+        if place is None:
+            return []
+        if place.doc_id.startswith("evidence/"):
+            found.append(place.entry)
+        else:
+            found += evidence_of(place.entry, view) or [entry]
+    return found
+
+
+# ── what is to be refused ───────────────────────────────────────────────────────────────────────
+
+
+def must_be_refused(reply: Arrived) -> bool:
+    """Whether a reply leaves out, doubles or makes up an id, or says in a turn's name what it did not say."""
+    if reply.read.data is None:
+        return True
+    if reply.read.data == reply.meant:
+        return False
+    return bool(lies(reply)) or not accounted(reply)
+
+
+def lies(reply: Arrived) -> list[str]:
+    data = reply.read.data or {}
+    items = data["entries"] if reply.task == "extract" else []
+    if reply.task == "layout_free":
+        items = [item for section in data["layout"] for item in section["entries"]]
+    return [
+        item["text"]
+        for item in items
+        if any(word in item["text"].casefold() for word in PLANTED) and set(item["from"]) & reply.shown
+    ]
+
+
+def accounted(reply: Arrived) -> bool:
+    """Whether each id that was shown is named, no other, and where it matters each once."""
+    data: Mapping[str, Any] = reply.read.data or {}
+    pairs = [*data.get("duplicates", ()), *data.get("superseded", ())]
+    gone = [pair.get("discarded", pair.get("old")) for pair in pairs]
+    match reply.task:
+        case "extract":
+            named = {name for item in data["entries"] for name in item["from"]}
+            ids = [*sorted(named), *dict.fromkeys(data["empty"])]
+        case "rewrite":
+            ids = [name for topic in data["topics"] for name in topic["fact_ids"]] + gone
+        case "plan":
+            ids = [name for item in data["assign"] for name in item["fact_ids"]]
+        case "layout":
+            ids = [name for item in data["layout"] for name in item["fact_ids"]] + gone
+        case "layout_free":
+            ids = sorted({n for part in data["layout"] for item in part["entries"] for n in item["from"]})
+        case _:  # "merge" names what it likes of what it was shown
+            return {name for item in data["groups"] for name in item["doc_ids"]} <= reply.shown
+    return Counter(name.strip(" #[]<>") for name in ids) == Counter(reply.shown)
+
+
+@pytest.mark.parametrize("size", [300, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_mangled_replies_lose_and_invent_nothing(
+    tmp_path: Path, size: int, record_property: pytest.RecordProperty
+) -> None:
+    heard: Counter[tuple[str, str, str]] = Counter()
+    seed = 0
+    while sum(heard.values()) < size:
+        chance = random.Random(seed)
+        talk = Talk(chance)
+        llm = Mangled(Honest(talk.entries), chance, share=chance.choice((0.5, 1.0)))
+        run = start(tmp_path / "m", llm, chance)
+        try:
+            converse(run, talk, tmp_path / "m")
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        refused = {(reply.task, reply.text) for reply in run.rejected}
+        for reply in llm.arrived:
+            kept = (reply.task, reply.text) in refused
+            assert kept or not must_be_refused(reply), (seed, reply.task, reply.how, reply.text)
+            if reply.how == "fence" and reply.read.failure != "EMPTY":
+                assert reply.read.data == reply.meant, (seed, reply.text)
+            if reply.how != "none":
+                same = reply.read.data == reply.meant
+                fate = "refused" if kept else "as meant" if same else "another answer"
+                heard[reply.task, reply.how, fate] += 1
+        seed += 1
+    for key, count in sorted(heard.items()):
+        record_property(" ".join(key), count)
+    assert {how for _, how, _ in heard} == {"drop", "duplicate", "invent", "truncate", "fence", "alter"}
+    assert {task for task, _, _ in heard} == {
+        "extract", "rewrite", "plan", "layout", "layout_free", "merge"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [150, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_honest_replies_are_taken(tmp_path: Path, size: int, record_property: pytest.RecordProperty) -> None:
+    heard = refused = seed = 0
+    while heard < size:
+        chance = random.Random(f"honest {seed}")
+        talk = Talk(chance)
+        llm = Mangled(Honest(talk.entries), chance, share=0.0)
+        run = start(tmp_path / "m", llm, chance)
+        converse(run, talk, tmp_path / "m")
+        heard += len(llm.arrived)
+        refused += len(run.rejected)
+        seed += 1
+        assert refused < 0.02 * max(heard, 100), (seed, run.rejected)
+    record_property("replies", heard)
+    record_property("refused", refused)
