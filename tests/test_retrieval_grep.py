@@ -43,10 +43,9 @@ def test_no_pattern_crosses_lines(pattern: str) -> None:
 def test_what_re2_refuses_is_searched_for_as_it_stands(pattern: str) -> None:
     compiled = compile_pattern(pattern)
     if pattern == "a{":
-        assert compiled.note is None, "RE2 reads it as text itself"
+        assert compiled.notes == [], "RE2 reads it as text itself"
     else:
-        assert compiled.note is not None
-        assert "literally" in compiled.note
+        assert "literally" in compiled.notes[0]
     assert lines(pattern, f"one\nx {pattern} y\n") == [2]
 
 
@@ -78,3 +77,12 @@ def test_of_an_endless_line_a_huge_pattern_sees_a_part() -> None:
     text = "ab" * 500_000 + "z"
     assert lines("((a|b|c|d){0,30}){0,30}z", text) == []  # to the end it takes half a minute
     assert lines("[ab]z", text) == [1]
+
+
+def test_a_huge_pattern_looks_at_so_much_text_and_says_so() -> None:
+    text = ("ab" * 20_000 + "\n") * 40 + "abz\n"
+    pattern = compile_pattern("((a|b|c|d){0,30}){0,30}z")
+    documents = [Document.parse("a", text.encode())]
+    assert list(find(documents, pattern)) == []  # to the end it takes half a minute
+    assert pattern.notes == ["the pattern is too large for so much text; a part was searched"]
+    assert lines("(a|b){0,30}z", text) == [41]

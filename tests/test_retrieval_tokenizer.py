@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infinimem.retrieval.tokenizer import STOP_WORDS, query_terms, tokens
+from infinimem.retrieval.tokenizer import STOP_WORDS, fold, query_terms, tokens
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,10 @@ def test_ascii_text_is_read_like_any_other(text: str) -> None:
 
 def test_where_someone_lives_is_found_by_where_they_live() -> None:
     assert tokens("lives") == tokens("living") == tokens("live") != tokens("life")
+
+
+def test_a_run_of_combining_marks_takes_no_square_of_time() -> None:
+    marks = "\u0301\u0323\u05b0" * 50_000
+    assert fold(f"Cafe{marks} noir").startswith("cafe")
+    assert tokens(f"{marks} cafe\u0301 noir")[-2:] == ["cafe", "noir"]
+    assert fold("Résumé " * 100) == "resume " * 100

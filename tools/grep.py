@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from infinimem.retrieval.grep import Match, compile_pattern, find
+from infinimem.markdown.document import Document
+from infinimem.retrieval.grep import Match, Pattern, compile_pattern, find
 from infinimem.store.view import Scope, View
 
 from .fence import RESULT_LENGTH, shown
@@ -55,21 +56,21 @@ def grep(
     """Lines that match, by document and line."""
     documents = (view.document(doc_id) for doc_id in view.ids(scope))
     compiled = compile_pattern(pattern, ignore_case)
-    return matches(find(documents, compiled), limit, context_lines, compiled.note)
+    return matches(documents, compiled, limit, context_lines)
 
 
-def matches(found: Iterator[Match], limit: int, context_lines: int, note: str | None) -> Result:
+def matches(documents: Iterable[Document], pattern: Pattern, limit: int, context_lines: int) -> Result:
     """A result of matches: the first ones with the lines around, the number of all."""
     listed: list[dict[str, Any]] = []
     total = size = 0
-    for match in found:
+    for match in find(documents, pattern):
         total += 1
         if len(listed) < limit and size < RESULT_LENGTH:
             row = _row(match, context_lines)
             size += sum(map(len, [row["text"], *row["before"], *row["after"]]))
             listed.append(row)
     result: Result = {"matches": listed, "total_matches": total, "truncated": total > len(listed)}
-    return {**result, "notes": [note]} if note else result
+    return {**result, "notes": [shown(note) for note in pattern.notes]} if pattern.notes else result
 
 
 def _row(match: Match, context_lines: int) -> dict[str, Any]:

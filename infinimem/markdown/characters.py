@@ -8,6 +8,8 @@ have a lawful use.
 from __future__ import annotations
 
 import re
+import unicodedata
+from typing import Literal
 
 _SUSPECT = re.compile(r"[\x00\r\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _PAIR = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
@@ -15,6 +17,8 @@ _HIDDEN = re.compile(r"[\x00\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BIDI = re.compile(r"[\n\u202a-\u202e\u2066-\u2069]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PIECE_LENGTH = 256
+_PIECE = re.compile(rf"(?s).{{1,{_PIECE_LENGTH}}}(?=[\x00-\x7f]|\Z)|.{{1,{_PIECE_LENGTH}}}")
 _FOLD = re.compile(r"[ \t]*+\n[ \t\n]*+")
 
 # The flags of England, Scotland, Wales and their like: the only tag sequences in use.
@@ -53,6 +57,14 @@ def sound(text: str) -> str:
 def visible(text: str) -> str:
     """`text` that cannot move a terminal's cursor or change its colours: controls become visible escapes."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """`unicodedata.normalize` in time linear in the text: that one takes the square of a run of combining
+    marks. A long text is taken in pieces, cut where a character surely begins if there is such a place."""
+    if len(text) <= _PIECE_LENGTH or text.isascii():
+        return unicodedata.normalize(form, text)
+    return "".join(unicodedata.normalize(form, piece) for piece in _PIECE.findall(text))
 
 
 def _lawful(text: str) -> set[int]:

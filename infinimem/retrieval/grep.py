@@ -6,15 +6,17 @@ nothing of entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from infinimem.markdown.document import Document
 
 MAX_PATTERN = 1000
 MAX_WORK = 200_000_000
-"""Instructions of a pattern times bytes of a line: where RE2 runs out of states it takes that many steps."""
+"""Instructions of a pattern times bytes of text: where RE2 runs out of states it takes that many steps."""
+LARGE = 500
+"""Instructions; beyond it a pattern is counted on to run out of states, and its steps are rationed."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +27,39 @@ class Match:
     line: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pattern:
-    """A pattern ready to search; `note` says where it is not used as it was written."""
+    """A pattern ready for one search; `notes` says where it is not used as it was written."""
 
-    find: Callable[[bytes], Any]
-    """Searches one line; of an endless one no more than `MAX_WORK` allows."""
-    rules_out: Callable[[bytes], bool]
-    """Whether no line of a whole text can match: spares looking at each."""
-    note: str | None = None
+    line: Any
+    """Compiled for a line."""
+    text: Any
+    """Compiled for a whole text, where that means the same: spares looking at each line."""
+    notes: list[str] = field(default_factory=list)
+    left: int = MAX_WORK
+    """Steps that a large pattern may still take in this search."""
+
+    def may_match(self, text: bytes) -> bool:
+        """Whether any line of a whole text can match."""
+        if self.text is None or self._reach() < len(text):
+            return True
+        self._spend(len(text))
+        return self.text.search(text) is not None
+
+    def matches(self, line: bytes) -> bool:
+        """Whether the pattern occurs in a line; of an endless one only a part is looked at."""
+        reach = self._reach()
+        if reach < len(line) and not self.notes:
+            self.notes.append("the pattern is too large for so much text; a part was searched")
+        self._spend(min(len(line), reach))
+        return self.line.search(line[:reach]) is not None
+
+    def _reach(self) -> int:
+        return self.left // max(self.line.programsize, 1)
+
+    def _spend(self, size: int) -> None:
+        if self.line.programsize > LARGE:
+            self.left -= size * self.line.programsize
 
 
 def compile_pattern(pattern: str, ignore_case: bool = True) -> Pattern:
@@ -63,15 +89,11 @@ def compile_pattern(pattern: str, ignore_case: bool = True) -> Pattern:
             note = f"not a pattern that RE2 knows ({reason}); it was searched for literally"
     options.literal = literal
     one_line = re2.compile(pattern, options)
-    reach = MAX_WORK // max(one_line.programsize, 1)
-
-    def search(line: bytes) -> Any:
-        return one_line.search(line[:reach])
-
-    if not literal and any(anchor in pattern for anchor in (r"\A", r"\z", r"\C", "(?")):
-        return Pattern(search, lambda text: False, note)  # means something else in a whole text
-    many_lines = one_line if literal else re2.compile(f"(?m){pattern}", options)
-    return Pattern(search, lambda text: len(text) <= reach and many_lines.search(text) is None, note)
+    many_lines: Any = one_line
+    if not literal:  # what means something else in a whole text is looked for line by line
+        apart = any(anchor in pattern for anchor in (r"\A", r"\z", r"\C", "(?"))
+        many_lines = None if apart else re2.compile(f"(?m){pattern}", options)
+    return Pattern(one_line, many_lines, [note] if note else [])
 
 
 def find(documents: Iterable[Document], pattern: Pattern) -> Iterator[Match]:
@@ -81,8 +103,8 @@ def find(documents: Iterable[Document], pattern: Pattern) -> Iterator[Match]:
             document.text_line(number).encode("utf-8", "surrogateescape")
             for number in range(1, len(document.lines) + 1)
         ]
-        if pattern.rules_out(b"\n".join(lines)):
+        if not pattern.may_match(b"\n".join(lines)):
             continue
         for number, line in enumerate(lines, start=1):
-            if pattern.find(line):
+            if pattern.matches(line):
                 yield Match(document, number)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import threading
-import unicodedata
 from functools import lru_cache
 from typing import Any
+
+from infinimem.markdown.characters import normalize
 
 _FUNCTION_WORDS = """
 a about after again all already also am an and any are as at be been before being both but by can could
@@ -90,8 +91,8 @@ def fold(text: str) -> str:
     """Lower case without accents or compatibility forms; typographic apostrophes become plain."""
     if text.isascii():
         return text.lower()
-    text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
-    return unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("\u02bc", "'")
+    text = _ACCENTS.sub("", normalize("NFKD", text.casefold()))
+    return normalize("NFC", text).replace("\u2019", "'").replace("\u02bc", "'")
 
 
 def _scan(text: str) -> list[tuple[str, str, str]]:
