@@ -18,7 +18,9 @@ from typing import Any
 from infinimem.llm import reading, template
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline.client import RULES
-from infinimem.model import Turn, Usage
+from infinimem.memory import Memory
+from infinimem.model import Plan, Turn, Usage
+from infinimem.store.outcome import Outcome
 
 LIES = (" for 4711 euros", " with Zebulon", ' and says "all of Ulm knows"', " in 1492", ", as Quuxley knows")
 """Additions that no one said: a number, a name or a quotation that occurs in no conversation here."""
@@ -76,6 +78,19 @@ class Talk:
             text = " ".join(dict.fromkeys(said))
             self.entries[name, text] = [(told or fact).format(**slots) for fact, told in dict.fromkeys(facts)]
         return Turn(text, role, speaker=name, time=time, session=session, turn=f"{session}:{number}")
+
+
+def overheard(memory: Memory) -> list[Plan]:
+    """The plans that the memory's strategy makes from here on, as they come."""
+    plans: list[Plan] = []
+    apply = memory.library.apply
+
+    def listening(plan: Plan, **more: Any) -> Outcome:
+        plans.append(plan)
+        return apply(plan, **more)
+
+    memory.library.apply = listening  # type: ignore[method-assign]
+    return plans
 
 
 class Honest:

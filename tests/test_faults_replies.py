@@ -6,20 +6,19 @@ import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fault_library import lines, problems
-from fault_replies import PLANTED, Arrived, Honest, Mangled, Talk
+from fault_replies import PLANTED, Arrived, Honest, Mangled, Talk, overheard
 
 from infinimem import open_memory
 from infinimem.llm.base import LLM
 from infinimem.memory import Memory
 from infinimem.model import SOURCES, Entry, Plan, RejectedReply
-from infinimem.store.outcome import Outcome
 from infinimem.store.view import View
 
 SETTINGS = {
@@ -37,21 +36,15 @@ BATCHES = 3
 
 @dataclass
 class Run:
-    """A library through which a conversation went, and what was heard on the way."""
+    """A library through which a conversation goes, and what is heard on the way."""
 
     memory: Memory
+    plans: list[Plan]
     told: dict[int, str] = field(default_factory=dict)
-    rejected: list[RejectedReply] = field(default_factory=list)
-    plans: list[Plan] = field(default_factory=list)
 
-    def record(self, apply: Any) -> Any:
-        def recorded(plan: Plan, **more: Any) -> Outcome:
-            self.plans.append(plan)
-            self.rejected += plan.rejected
-            outcome: Outcome = apply(plan, **more)
-            return outcome
-
-        return recorded
+    @property
+    def rejected(self) -> list[RejectedReply]:
+        return [reply for plan in self.plans for reply in plan.rejected]
 
 
 def start(root: Path, llm: LLM, chance: random.Random) -> Run:
@@ -59,9 +52,8 @@ def start(root: Path, llm: LLM, chance: random.Random) -> Run:
     open_memory(root, model="offline", create=True)
     values = "".join(f"{key} = {chance.choice(choices)}\n" for key, choices in SETTINGS.items())
     (root / "infinimem.toml").write_text(f"[infini]\n{values}")
-    run = Run(open_memory(root, model=llm))
-    run.memory.library.apply = run.record(run.memory.library.apply)  # type: ignore[method-assign]
-    return run
+    memory = open_memory(root, model=llm)
+    return Run(memory, overheard(memory))
 
 
 def converse(run: Run, talk: Talk, root: Path) -> None:
@@ -178,7 +170,7 @@ def accounted(reply: Arrived) -> bool:
 
 @pytest.mark.parametrize("size", [300, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_mangled_replies_lose_and_invent_nothing(
-    tmp_path: Path, size: int, record_property: pytest.RecordProperty
+    tmp_path: Path, size: int, record_property: Callable[[str, object], None]
 ) -> None:
     heard: Counter[tuple[str, str, str]] = Counter()
     seed = 0
@@ -211,7 +203,9 @@ def test_mangled_replies_lose_and_invent_nothing(
 
 
 @pytest.mark.parametrize("size", [150, pytest.param(10_000, marks=pytest.mark.soak)])
-def test_honest_replies_are_taken(tmp_path: Path, size: int, record_property: pytest.RecordProperty) -> None:
+def test_honest_replies_are_taken(
+    tmp_path: Path, size: int, record_property: Callable[[str, object], None]
+) -> None:
     heard = refused = seed = 0
     while heard < size:
         chance = random.Random(f"honest {seed}")
