@@ -70,11 +70,22 @@ Lookup = Callable[[int], Located | None]
 
 
 @dataclass(frozen=True)
+class Withheld:
+    """An archiving that may not happen unasked, and why."""
+
+    move: Move
+    reason: Reason
+
+    def __str__(self) -> str:
+        return f"withheld: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Verdict:
     """A plan as it may be applied (`plan`), what was withheld from it, and why it is refused."""
 
     plan: Plan
-    withheld: tuple[Reason, ...]
+    withheld: tuple[Withheld, ...]
     refused: tuple[Reason, ...]
 
 
@@ -150,13 +161,13 @@ def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
     return reasons
 
 
-def _withhold(moves: Sequence[Move], lookup: Lookup) -> tuple[tuple[Move, ...], tuple[Reason, ...]]:
+def _withhold(moves: Sequence[Move], lookup: Lookup) -> tuple[tuple[Move, ...], tuple[Withheld, ...]]:
     """Turn archivings that may not happen unasked into plain moves, or into nothing where the line stays."""
     headings = {move.seq: move.heading for move in moves if not move.archives}
     archived = {move.seq for move in moves if move.archives}
     allowed = max(ARCHIVE_FLOOR, int(ARCHIVE_SHARE * len(moves)))
     kept: list[Move] = []
-    withheld: list[Reason] = []
+    withheld: list[Withheld] = []
     for move in moves:
         if not move.archives:
             kept.append(move)
@@ -171,7 +182,7 @@ def _withhold(moves: Sequence[Move], lookup: Lookup) -> tuple[tuple[Move, ...], 
         if reason is None:
             kept.append(move)
             continue
-        withheld.append(reason)
+        withheld.append(Withheld(move, reason))
         if old.doc_id != move.to:
             heading = move.heading or headings.get(move.by or 0, "")
             kept.append(replace(move, why="moved", by=None, heading=heading))

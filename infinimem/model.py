@@ -246,6 +246,8 @@ class Receipt:
     files: tuple[tuple[str, str, str], ...]
     """(document id, sha256 before, sha256 after); "-" for a file that was not there."""
     notes: tuple[str, ...] = ()
+    quoted: tuple[str, ...] = ()
+    """Lines that a person edited or deleted, as they were before."""
 
     @property
     def id(self) -> str:

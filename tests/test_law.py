@@ -94,7 +94,7 @@ def test_an_archiving_without_grounds_leaves_the_line_live(
     if by == 7:
         moves = moves[1:]
     verdict = law.verify(Plan(moves=moves), lookup(old, new), ("topics/",))
-    assert [reason.code for reason in verdict.withheld] == [code]
+    assert [item.reason.code for item in verdict.withheld] == [code]
     assert [move.why for move in verdict.plan.moves if move.seq == old.seq] == ["moved"]
 
 
@@ -104,7 +104,7 @@ def test_archiving_stops_at_a_fifth_of_a_run() -> None:
     moves += [Move(seq, "topics/a", why="superseded", by=30) for seq in range(1, 30)]
     verdict = law.verify(Plan(moves=tuple(moves)), lookup(*entries), ("topics/",))
     assert sum(move.archives for move in verdict.plan.moves) == 6
-    assert {reason.code for reason in verdict.withheld} == {"TOO_MANY"}
+    assert {item.reason.code for item in verdict.withheld} == {"TOO_MANY"}
     assert len(verdict.plan.moves) == 30
 
 

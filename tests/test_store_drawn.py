@@ -29,7 +29,7 @@ def listed(library: Library) -> Path:
     return library.root / ".infinimem" / "drawn"
 
 
-@pytest.mark.parametrize("damage", [b"1+3\n5-", b"\x00\xff 7-\n1+3\n9-2\n", b"1+3\n2"])
+@pytest.mark.parametrize("damage", [b"1+3;\n5-", b"\x00\xff 7-\n1+3;\n9-2;\n", b"1+3;\n2"])
 def test_what_can_be_read_of_a_damaged_list_counts(library: Library, damage: bytes) -> None:
     one, two, three = say(library, "one", "two", "three")
     library.apply(Plan(empty=(one, three)))

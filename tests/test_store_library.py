@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import multiprocessing
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +14,6 @@ from infinimem.errors import FormatTooNew, LibraryError, NotALibrary, SettingsEr
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Turn
 from infinimem.store.doctor import examine
-from infinimem.store.files import Files
 from infinimem.store.library import Library, init
 from infinimem.store.outcome import Applied, Rejected
 from infinimem.store.receipts import skeleton
@@ -231,52 +228,6 @@ def test_a_receipt_holds_all_that_moving_the_lines_back_would_not_restore(
 # ── faults ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class Cut(BaseException):
-    """The process died here."""
-
-
-@pytest.mark.parametrize("point", range(40))
-def test_a_death_at_any_write_of_a_consolidation_loses_and_doubles_nothing(
-    library: Library, point: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seqs = fill(library, "a", "b", "c")
-    library.apply(Plan("consolidate", moves=(Move(seqs[0], "topics/old", "A"),)))
-    before = lines(library)
-    counter = itertools.count()
-
-    def dying(name: str) -> object:
-        real = getattr(Files, name)
-
-        def step(self: Files, *args: object, **kwargs: object) -> object:
-            if next(counter) == point:
-                raise Cut
-            return real(self, *args, **kwargs)
-
-        return step
-
-    for name in ("stage", "install", "remove", "append"):
-        monkeypatch.setattr(Files, name, dying(name))
-    plan = Plan(
-        "merge",
-        moves=(
-            Move(seqs[0], "topics/new", "A", "merged"),
-            Move(seqs[1], "topics/new", "B"),
-            Move(seqs[2], "topics/other", "C"),
-        ),
-    )
-    try:
-        library.apply(plan)
-        died = False
-    except Cut:
-        died = True
-    monkeypatch.undo()
-    again = Library(library.root)
-    assert lines(again) == before
-    assert not [finding for finding in examine(again) if finding.level == "error"]
-    if not died:
-        assert "topics/old" not in again.view()
-
-
 def test_a_refusing_disk_is_one_line_and_changes_nothing(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,27 +248,6 @@ def test_a_refusing_disk_is_one_line_and_changes_nothing(
     monkeypatch.undo()
     assert tree(library.root) == before
     assert lines(Library(library.root)) == lines(library)
-
-
-def _append(root: Path, worker: int) -> None:
-    library = Library(root)
-    for number in range(15):
-        told = library.record([Turn(f"worker {worker} says {number}", session=f"w{worker}")])
-        library.apply(Plan(adds=(NewEntry(told[0].entry.text, (told[0].entry.seq,)),)))
-
-
-def test_four_processes_write_at_once_and_nothing_is_lost(library: Library) -> None:
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_append, args=(library.root, number)) for number in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0] * 4
-    view = Library(library.root).view()
-    seqs = [place.entry.seq for scope in ("default", "evidence") for place in view.entries(scope)]  # type: ignore[arg-type]
-    assert len(seqs) == len(set(seqs)) == 120
-    assert len(view.buffer.entries) == 60
 
 
 # ── opening ─────────────────────────────────────────────────────────────────────────────────────

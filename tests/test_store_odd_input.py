@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from infinimem.errors import LibraryError, SettingsError, UsageError
-from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
+from infinimem.model import Move, NewEntry, Plan, Receipt, Turn
 from infinimem.store.doctor import examine
-from infinimem.store.files import MAX_FILE, Files
+from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library, init
 from infinimem.store.outcome import Applied, Rejected
 
@@ -174,61 +174,6 @@ def test_a_new_line_replaces_neither_evidence_nor_a_person_s_line(library: Libra
         outcome = library.apply(Plan("consolidate", adds=(add,)))
         assert isinstance(outcome, Rejected)
         assert [reason.code for reason in outcome.reasons] == [code]
-
-
-@pytest.mark.parametrize("saves", [1, 5])
-def test_a_save_after_the_commit_point_costs_no_line(
-    library: Library, monkeypatch: pytest.MonkeyPatch, saves: int
-) -> None:
-    one, two = fill(library, "one", "two")
-    consolidate(library, Move(one, "topics/a", "A"))
-    left = iter(range(saves))
-    real = Files.install
-
-    def install(self: Files, staged: str, path: str) -> None:
-        real(self, staged, path)
-        if path.endswith("/manifest") and next(left, None) is not None:
-            with (self.root / "topics/a.md").open("a") as file:
-                file.write("a person's words\n")
-
-    monkeypatch.setattr(Files, "install", install)
-    if saves == 1:
-        consolidate(library, Move(two, "topics/a", "A"))
-    else:
-        with pytest.raises(LibraryError, match="changed while"):
-            consolidate(library, Move(two, "topics/a", "A"))
-    places = {place.entry.seq: place.doc_id for place in library.view().entries()}
-    assert places == {one: "topics/a", two: "topics/a" if saves == 1 else CURRENT}
-    assert library.view().document("topics/a").body.count("a person's words") == min(saves, 3)
-    assert not [finding for finding in examine(library) if finding.level == "error"]
-
-
-def test_a_save_between_a_crash_and_its_recovery_costs_no_line(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, two = fill(library, "one", "two")
-    consolidate(library, Move(one, "topics/b", "A"))
-
-    class Cut(BaseException):
-        pass
-
-    real = Files.install
-
-    def install(self: Files, staged: str, path: str) -> None:
-        if path == "topics/b.md":
-            raise Cut
-        real(self, staged, path)
-
-    monkeypatch.setattr(Files, "install", install)
-    three = fill(library, "three")[0]
-    with pytest.raises(Cut):
-        consolidate(library, Move(three, "topics/a", "A"), Move(two, "topics/b", "A"))
-    monkeypatch.undo()
-    with (library.root / "topics/b.md").open("a") as file:
-        file.write("a person's words\n")
-    places = [(place.entry.seq, place.doc_id) for place in Library(library.root).view().entries()]
-    assert {seq for seq, _ in places} == {one, two, three}
-    assert (two, CURRENT) in places
 
 
 def test_a_pasted_line_of_the_evidence_takes_no_turn_away(library: Library) -> None:

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from infinimem.model import Finding
-from infinimem.store.library import HIGH_WATER, Library
+from infinimem.store.library import Library
+from infinimem.store.sequence import MARK
 from infinimem.store.view import EVIDENCE, JOURNAL, View, fold
 
 _WHY = re.compile(r"^(?:Superseded by|Duplicate of|Rewritten as) (\d+) ")
@@ -83,7 +84,7 @@ def _seqs(library: Library, view: View) -> Iterator[Finding]:
     high = library.high_water()
     above = [seq for seq in places if high is not None and seq > high]
     if above:
-        yield Finding("error", f"seq {max(above)} is above the high-water mark {high}", HIGH_WATER)
+        yield Finding("error", f"seq {max(above)} is above the high-water mark {high}", MARK)
 
 
 def _archive(view: View) -> Iterator[Finding]:

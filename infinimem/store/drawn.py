@@ -1,7 +1,8 @@
 """Which evidence has been drawn from, so that a turn is looked at once and a person's deletion stands.
 
-The list is machine state. Where it is lost (a clone, a copied folder), everything said before the newest
-cited turn counts as drawn from: turns are taken in order, and what is still to do is always the end.
+The list is machine state and not synced: a turn that a loss of power took from it is cited, or looked at
+again. Where the list is lost (a clone, a copied folder), everything said before the newest cited turn counts
+as drawn from: turns are taken in order, and what is still to do is always the end.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from infinimem.store.view import View
 
 PATH = ".infinimem/drawn"
 
-
+_END = ";"
+"""Closes a line of the list, so that a torn one is told from a whole one."""
 _SPAN = 10_000
 """Seqs that a line of the list names at most; far below what a reader of such lists takes."""
 
@@ -28,11 +30,12 @@ def read(files: Files) -> frozenset[int] | None:
 
 @lru_cache(maxsize=2)
 def _seqs(data: bytes) -> frozenset[int] | None:
-    """What the lines name that can be read; a last one that a crash cut short would name other seqs."""
+    """What the lines name that can be read; one that was cut short would name other seqs."""
     found: set[int] = set()
-    for line in data.decode("ascii", "replace").split("\n")[:-1]:
-        with suppress(ValueError):
-            found.update(parse_seqs(line))
+    for line in data.decode("ascii", "replace").split("\n"):
+        if line.endswith(_END):
+            with suppress(ValueError):
+                found.update(parse_seqs(line.removesuffix(_END)))
     return frozenset(found) or None
 
 
@@ -47,9 +50,9 @@ def note(files: Files, view: View, seqs: Iterable[int]) -> None:
         return
     chosen = sorted(new)
     spans = (chosen[at : at + _SPAN] for at in range(0, len(chosen), _SPAN))
-    data = "".join(f"{format_seqs(span)}\n" for span in spans).encode()
+    data = "".join(f"{format_seqs(span)}{_END}\n" for span in spans).encode()
     if sound:
-        files.append(PATH, data)
+        files.append(PATH, data, durable=False)
     else:
         files.replace(PATH, data)
 

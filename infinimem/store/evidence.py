@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
-from infinimem.model import Source, Turn
+from infinimem.model import Located, Source, Turn
 from infinimem.store.view import EVIDENCE, View
 
 PART_BYTES = 2 * 1024 * 1024
@@ -46,6 +47,9 @@ class Part:
     header: str = ""
     lines: list[str] = field(default_factory=list)
     size: int = 0
+
+    def to_bytes(self) -> bytes:
+        return (self.header + "".join(f"{line}\n" for line in self.lines)).encode("utf-8", "surrogateescape")
 
 
 def check_turn(turn: Turn) -> None:
@@ -77,17 +81,23 @@ def _is_time(text: str) -> bool:
     return _TIME.match(text) is not None
 
 
-def seen(view: View) -> dict[tuple[str, ...], int]:
-    """Seqs of evidence that has an idempotency key, or a session and the source's own turn id."""
-    known: dict[tuple[str, ...], int] = {}
+def seen(view: View) -> dict[tuple[str, ...], str]:
+    """Texts of evidence that has an idempotency key, or a session and the source's own turn id."""
+    known: dict[tuple[str, ...], str] = {}
     for doc_id in view.ids("evidence"):
         document = view.document(doc_id)
         session = str(document.header.values.get("session", ""))
         for place in document.entries:
             fields = place.entry.fields
             for mark in _marks(fields.get("key"), fields.get("session", session), fields.get("turn")):
-                known.setdefault(mark, place.entry.seq)
+                known[mark] = place.text
     return known
+
+
+def is_same(turn: Turn, recorded: str) -> bool:
+    """Whether a turn with the same mark is recorded whole; a loss of power may have cut it short."""
+    text = clean_text(turn.text)
+    return len(recorded) >= len(text) or not text.startswith(recorded.rstrip())
 
 
 def marks(turn: Turn) -> list[tuple[str, ...]]:
@@ -141,6 +151,19 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
             part.header = _header(part.doc_id, turn, time or now, turns)
         part.lines.append(line)
     return list(open_parts.values())
+
+
+def placed(part: Part, view: View) -> list[Located]:
+    """The new lines where they stand once the part is written.
+
+    Args:
+        view: the library before.
+    """
+    before = len(view.document(part.doc_id).lines) if part.doc_id in view else 0
+    return [
+        replace(place, start_line=place.start_line + before, end_line=place.end_line + before)
+        for place in Document.parse(part.doc_id, part.to_bytes()).entries
+    ]
 
 
 def _home(turn: Turn, sessions: Mapping[str, str], view: View, now: str) -> str:

@@ -122,8 +122,11 @@ class Files:
         finally:
             os.close(here)
 
-    def append(self, path: str, data: bytes) -> None:
-        """Add `data` at the end, on a line of its own, durably; on failure the file is as before.
+    def append(self, path: str, data: bytes, durable: bool = True) -> None:
+        """Add `data` at the end, on a line of its own; on failure the file is as before.
+
+        Args:
+            durable: wait until it would outlive a loss of power. What can be derived again need not.
 
         Raises:
             LibraryError: the disk refused; nothing of `data` stays.
@@ -139,20 +142,40 @@ class Files:
                     data = b"\n" + data
                 try:
                     _write_all(descriptor, data)
-                    disk.sync(descriptor)
+                    if durable:
+                        disk.sync(descriptor)
                 except OSError:
                     with suppress(OSError):
                         disk.truncate(descriptor, size)
                     raise
             finally:
                 os.close(descriptor)
-            if created:
+            if created and durable:
                 disk.sync_folder(full.parent)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file; -1 where there is none."""
+        full = self.root / path
+        return full.stat().st_size if full.exists() else -1
+
+    def cut(self, path: str, size: int) -> None:
+        """Take back what was appended: `size` as it was before, -1 for a file that was not there."""
+        if size < 0:
+            self.remove(path)
+            return
+        with explained("write", path):
+            descriptor = disk.open_append(self.root / path)
+            try:
+                disk.truncate(descriptor, size)
+                disk.sync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def replace(self, path: str, data: bytes) -> None:
         """Give the file new contents at once: readers see the old bytes or the new ones."""
         self.stage(f"{path}.new", data, mode_of=path)
-        self.install(f"{path}.new", path)
+        self.rename(f"{path}.new", path)
+        self.sync_folder_of(path)
 
     def create(self, path: str, data: bytes) -> None:
         """Write a file where none is.
@@ -172,21 +195,67 @@ class Files:
         if self.exists(path):
             raise LibraryError(f"{self.root / path} is a link or cannot be read; move it away and try again")
 
-    def install(self, staged: str, path: str) -> None:
-        """Put a staged file in its place."""
-        full = self.root / path
-        with explained("write", path):
-            self.make_folder(full.parent)
-            disk.rename(self.root / staged, full)
-            disk.sync_folder(full.parent)
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name; what had that name is gone. Not durable before `sync_folder_of`."""
+        with explained("write", new):
+            self.make_folder((self.root / new).parent)
+            disk.rename(self.root / old, self.root / new)
 
-    def stage(self, path: str, data: bytes, mode_of: str | None = None) -> None:
-        """Write a new file and make it durable; its folder is made if missing.
+    def exchange(self, staged: str, path: str) -> bool:
+        """Swap a staged file with the one in its place; False if there is none, or not a plain file."""
+        with explained("write", path):
+            if not self.is_plain(path):
+                return False
+            try:
+                disk.exchange(self.root / staged, self.root / path)
+            except FileNotFoundError:
+                return False
+        return True
+
+    def put(self, staged: str, path: str) -> bool:
+        """Give a staged file its name; False if something has it."""
+        with explained("write", path):
+            self.make_folder((self.root / path).parent)
+            try:
+                disk.put(self.root / staged, self.root / path)
+            except FileExistsError:
+                return False
+        return True
+
+    def take(self, path: str, slot: str) -> bool:
+        """Move a file away; False if there is none, or not a plain file."""
+        with explained("remove", path):
+            if not self.is_plain(path):
+                return False
+            try:
+                disk.rename(self.root / path, self.root / slot)
+            except FileNotFoundError:
+                return False
+        return True
+
+    def is_plain(self, path: str) -> bool:
+        """Whether a regular file has that name, reached without following a link."""
+        descriptor = self._open(path)
+        if descriptor is None:
+            return False
+        try:
+            return stat.S_ISREG(os.fstat(descriptor).st_mode)
+        finally:
+            os.close(descriptor)
+
+    def sync_folder_of(self, path: str) -> None:
+        """Make the names beside `path` durable."""
+        with explained("write", path):
+            disk.sync_folder((self.root / path).parent)
+
+    def stage(self, path: str, data: bytes, mode_of: str | None = None, durable: bool = True) -> None:
+        """Write a new file; its folder is made if missing. Its name is not durable before `sync_folder_of`.
 
         Args:
             path: where it is written.
             data: its contents.
             mode_of: the file whose place it will take; its permissions are kept.
+            durable: wait until its bytes would outlive a loss of power.
         """
         full = self.root / path
         with explained("write", path):
@@ -196,7 +265,8 @@ class Files:
                 if mode_of is not None and (self.root / mode_of).exists():
                     os.fchmod(descriptor, stat.S_IMODE((self.root / mode_of).stat().st_mode))
                 _write_all(descriptor, data)
-                disk.sync(descriptor)
+                if durable:
+                    disk.sync(descriptor)
             finally:
                 os.close(descriptor)
 

@@ -6,7 +6,7 @@ while a strategy thinks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,24 +16,22 @@ from infinimem import law
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Located, Plan, Reason, Receipt, Turn, Usage
+from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.settings import Settings, parse_settings, template
-from infinimem.store import drawn, evidence
+from infinimem.store import displaced, drawn, evidence, seen, sequence, withheld
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp, digest
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.plans import broken, current
 from infinimem.store.receipts import format_receipt, parse_receipt
 from infinimem.store.render import Rendered, render
-from infinimem.store.stamp import count, stamp
-from infinimem.store.transaction import Change, Conflict, Transaction, recover
+from infinimem.store.stamp import look, stamp
+from infinimem.store.transaction import Change, Conflict, Transaction, recover, unfinished
 from infinimem.store.view import JOURNAL, OWNED, TOPICS, View, whole
 
 SETTINGS = "infinimem.toml"
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
-HIGH_WATER = ".infinimem/seq"
-MAX_SEQ = 10**18 - 1
-"""The highest that a signature can carry."""
 
 Clock = Callable[[], datetime]
 
@@ -93,9 +91,10 @@ class Library:
         self.settings: Settings = parse_settings(found or b"", str(root / SETTINGS))
         self._documents: dict[str, tuple[Stamp, Document]] = {}
         self._view: tuple[object, View] | None = None
-        if self.initialised and any((root / ".infinimem/tx").glob("*")):
+        if self.initialised and (unfinished(self._files) or displaced.waiting(self._files)):
             with exclusive(self._files):
                 recover(self._files)
+                displaced.recheck(self._files, clock().timestamp())
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -139,8 +138,8 @@ class Library:
         return known[1]
 
     def high_water(self) -> int | None:
-        """The highest seq ever given; None where the machine state is lost or garbled."""
-        return whole((self._files.read(HIGH_WATER) or b"").decode("ascii", "replace").strip())
+        """Every seq up to this one may have been given; None where the machine state is lost or garbled."""
+        return sequence.high_water(self._files)
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
@@ -170,26 +169,22 @@ class Library:
             fresh = []
             for turn in turns:
                 own = evidence.marks(turn)
-                if not any(mark in known for mark in own):
-                    known.update(dict.fromkeys(own, 0))
+                if not any(evidence.is_same(turn, known[mark]) for mark in own if mark in known):
+                    known.update(dict.fromkeys(own, clean_text(turn.text)))
                     fresh.append(turn)
             if not fresh:
                 return ()
             first = self._allocate(len(fresh), view)
-            for part in evidence.parts(fresh, view, first, self._now()):
-                text = part.header + "".join(f"{line}\n" for line in part.lines)
-                data = text.encode("utf-8", "surrogateescape")
-                if part.header:
-                    self._files.create(f"{part.doc_id}.md", data)
-                else:
-                    self._files.append(f"{part.doc_id}.md", data)
-            now = self.view()
-            return tuple(place for seq in range(first, first + len(fresh)) if (place := now.entry(seq)))
+            parts = evidence.parts(fresh, view, first, self._now())
+            self._append_all(parts)
+            places = {place.seq: place for part in parts for place in evidence.placed(part, view)}
+            return tuple(places[seq] for seq in range(first, first + len(fresh)))
 
     def apply(
         self,
         plan: Plan,
         *,
+        base: View | None = None,
         roots: Sequence[str] = (TOPICS,),
         strategy: str = "",
         model: str = "",
@@ -200,6 +195,7 @@ class Library:
 
         Args:
             plan: what a strategy wants.
+            base: what it was made from; lines that someone moved or deleted since are left out.
             roots: the strategy's folders.
             strategy, model, usage, began: for the receipt.
 
@@ -210,9 +206,9 @@ class Library:
         head = self._head(strategy, model, usage or Usage(), began)
         for _ in range(RETRIES):
             with suppress(Conflict), self._locked() as view:
-                return self._apply(plan, view, roots, head)
+                return self._apply(current(plan, base, view), view, roots, head)
         with self._locked() as view:
-            return self._apply(plan, view, roots, head)
+            return self._apply(current(plan, base, view), view, roots, head)
 
     def preview(self, plan: Plan, roots: Sequence[str] = (TOPICS,)) -> dict[str, tuple[bytes, bytes]]:
         """What `apply` would write: bytes before and after of every document that would change."""
@@ -228,20 +224,35 @@ class Library:
 
     def unsigned(self) -> int:
         """How many lines `stamp` would sign."""
-        return count(self.view())
+        return look(self.view(), self._seen()).to_sign
+
+    def proposals(self) -> tuple[withheld.Proposal, ...]:
+        """Archivings that wait for a person's word."""
+        return withheld.proposals(self._files)
 
     def stamp(self) -> Receipt | None:
-        """Sign what people typed or pasted into CURRENT and topic documents; None if there is nothing."""
-        if not self.unsigned():
+        """Take in what people did: sign what they typed or pasted, note what they edited, deleted or moved.
+
+        Returns:
+            None if there is nothing.
+        """
+        if not self.initialised or not (seen.differences(self.view(), self._seen()) or self.unsigned()):
             return None
         with self._locked() as view:
-            first = self._allocate(count(view), view)
-            done = stamp(view, first)
-            if not done.documents:
-                return None
-            if broken := _check(view, done):
-                raise LibraryError(f"what people typed cannot be signed ({broken[0]}); run infinimem doctor")
-            return self._commit(done, view, "stamp", (), self._head("people", "none", Usage(), None))
+            known, receipt = self._seen(), None
+            if found := look(view, known):
+                first = self._allocate(found.to_sign, view) if found.to_sign else 0
+                done = stamp(view, found, first)
+                if wrong := broken(view, done):
+                    raise LibraryError(
+                        f"what people typed cannot be signed ({wrong[0]}); run infinimem doctor"
+                    )
+                receipt = self._commit(done, view, "stamp", (), self._head("people", "none", Usage(), None))
+            seen.note(self._files, seen.differences(self.view(), known))
+            return receipt
+
+    def _seen(self) -> Mapping[int, seen.SeenLine]:
+        return seen.read(self._files) or {}
 
     # ── under the lock ──────────────────────────────────────────────────────────────────────────
 
@@ -275,9 +286,8 @@ class Library:
             )
         first = self._allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         done = render(plan, view, first, self._next_receipt(view), self._now())
-        broken = _check(view, done)
-        if broken:
-            return Rejected(view, tuple(broken))
+        if wrong := broken(view, done):
+            return Rejected(view, tuple(wrong))
         receipt = None
         there = CURRENT in view or not done.documents
         if plan.op == "append" and not plan.moves and set(done.documents) <= {CURRENT} and there:
@@ -285,11 +295,13 @@ class Library:
                 lines = "".join(f"{line}\n" for _, line in done.added)
                 self._files.append(f"{CURRENT}.md", lines.encode("utf-8", "surrogateescape"))
         else:
-            notes = (*plan.notes, *(f"withheld: {reason}" for reason in verdict.withheld))
-            receipt = self._commit(done, view, plan.op, notes, head)
+            receipt = self._commit(done, view, plan.op, (*plan.notes, *map(str, verdict.withheld)), head)
+            withheld.keep(self._files, receipt.number, verdict.withheld)
         if plan.op == "append":
             drawn.note(self._files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
+        changed = [doc_id for doc_id in done.documents if doc_id in now]
+        seen.follow(self._files, (place for doc_id in changed for place in now.document(doc_id).entries))
         return Applied(now, receipt, tuple(p for seq, _ in done.added if (p := now.entry(seq))))
 
     def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
@@ -301,13 +313,15 @@ class Library:
         number = self._next_receipt(view)
         old = {doc_id: _old(view, doc_id) for doc_id in done.documents}
         changes = [
-            Change(f"{doc_id}.md", _bytes(old[doc_id]), _bytes(new)) for doc_id, new in done.documents.items()
+            Change(f"{doc_id}.md", _bytes(old[doc_id]), _bytes(new), signs=op == "stamp")
+            for doc_id, new in done.documents.items()
         ]
         receipt = replace(
             head,
             number=number,
             op=op,
             rows=tuple(done.rows),
+            quoted=tuple(done.quoted),
             files=tuple(
                 (change.path.removesuffix(".md"), digest(change.old), digest(change.new))
                 for change in changes
@@ -323,15 +337,27 @@ class Library:
 
     def _allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; returns the first. Never one given before, even if its line is gone."""
-        mark = self.high_water()
-        highest = max(mark or 0, view.max_seq)
-        if mark is None:
-            given = (row.seq for receipt in self.receipts() for row in receipt.rows)
-            highest = max([highest, *given, *(view.drawn or ())])
-        if highest + count > MAX_SEQ:
-            raise LibraryError(f"seq {highest} leaves no room for new ones; mend the line that carries it")
-        self._files.replace(HIGH_WATER, f"{highest + count}\n".encode())
-        return highest + 1
+
+        def named() -> int:
+            rows = (row.seq for receipt in self.receipts() for row in receipt.rows)
+            return max(*rows, *(view.drawn or ()), *self._seen(), 0, 0)
+
+        return sequence.allocate(self._files, count, view.max_seq, named)
+
+    def _append_all(self, parts: Sequence[evidence.Part]) -> None:
+        """Write all or none: an import that a full disk stops leaves nothing behind."""
+        before: list[tuple[str, int]] = []
+        try:
+            for part in parts:
+                path = f"{part.doc_id}.md"
+                if part.header:
+                    self._files.must_be_free(path)
+                before.append((path, self._files.size(path)))
+                self._files.append(path, part.to_bytes())
+        except LibraryError:
+            for path, size in before[:-1]:
+                self._files.cut(path, size)
+            raise
 
     def _next_receipt(self, view: View) -> int:
         names = (doc_id.removeprefix(JOURNAL) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
@@ -347,14 +373,3 @@ def _old(view: View, doc_id: str) -> Document | None:
 
 def _bytes(document: Document | None) -> bytes | None:
     return None if document is None else document.to_bytes()
-
-
-def _check(view: View, done: Rendered) -> list[Reason]:
-    """The law over the documents that change."""
-    before = [_line(place) for doc in done.documents if doc in view for place in view.document(doc).entries]
-    after = [_line(place) for doc in done.documents.values() if doc for place in doc.entries]
-    return law.conserved(before, after, done.added, done.removed)
-
-
-def _line(place: Located) -> law.Line:
-    return place.entry.seq, place.entry.line

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
+from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, Touched, Usage
 from infinimem.store.view import whole
+
+QUOTED = "## As it was"
+"""Heading of the lines that a person changed; the transaction itself changes none."""
 
 _SHA = re.compile(r"-|[0-9a-f]{64}")
 
@@ -52,9 +56,38 @@ def format_receipt(
     diff: list[str] = []
     for doc_id in sorted(before):
         diff += _reverse(doc_id, before[doc_id], after[doc_id])
-    fence = "`" * max(3, 1 + max((len(run) for line in diff for run in re.findall("`+", line)), default=0))
-    lines += ["", "## Before", f"{fence}diff", *diff, fence, ""]
+    if receipt.quoted:
+        lines += ["", QUOTED, *_fenced("markdown", receipt.quoted)]
+    lines += ["", "## Before", *_fenced("diff", diff), ""]
     return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _fenced(language: str, lines: Sequence[str]) -> list[str]:
+    """A code block; its fence is longer than any run of backticks in it."""
+    fence = "`" * max(3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0))
+    return [f"{fence}{language}", *lines, fence]
+
+
+def amend(data: bytes, stayed: Collection[int], notes: Sequence[str]) -> bytes:
+    """A receipt's bytes with what came otherwise than planned.
+
+    Args:
+        stayed: lines that did not move after all; their rows go.
+        notes: what to say of it.
+    """
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    head = lines.index("## Files")
+    kept = [line for line in lines[:head] if not (cells := _cells(line)) or whole(cells[0]) not in stayed]
+    said = ["## Notes", *(f"> {note}" for note in notes), ""]
+    if stayed:
+        said.insert(1, f"> stayed where they were: {format_seqs(sorted(stayed))}")
+    if "## Notes" in lines[head:]:
+        at = lines.index("## Notes", head)
+        return "\n".join([*kept, *lines[head:at], *said[:-1], *lines[at + 1 :]]).encode(
+            "utf-8", "surrogateescape"
+        )
+    at = next(n for n, line in enumerate(lines) if n > head and line in (QUOTED, "## Before"))
+    return "\n".join([*kept, *lines[head:at], *said, *lines[at:]]).encode("utf-8", "surrogateescape")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -108,7 +141,18 @@ def parse_receipt(document: Document) -> Receipt:
             (row[0], row[1], row[2]) for row in rows if len(row) == 3 and all(map(_SHA.fullmatch, row[1:]))
         ),
         notes=tuple(line[2:] for line in document.lines if line.startswith("> ")),
+        quoted=tuple(_block(document.lines, QUOTED)),
     )
+
+
+def _block(lines: Sequence[str], heading: str) -> list[str]:
+    """The lines of the code block under a heading."""
+    if heading not in lines:
+        return []
+    at = lines.index(heading) + 1
+    fence = re.match("`*", lines[at] if at < len(lines) else "")
+    body = lines[at + 1 :]
+    return list(body[: body.index(fence[0])]) if fence and fence[0] in body else []
 
 
 def _float(value: object) -> float:

@@ -33,6 +33,8 @@ class Rendered:
     rows: list[Touched] = field(default_factory=list)
     added: list[law.Line] = field(default_factory=list)
     removed: list[law.Line] = field(default_factory=list)
+    quoted: list[str] = field(default_factory=list)
+    """Lines as they were before a person changed them."""
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:

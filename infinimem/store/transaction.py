@@ -1,22 +1,29 @@
 """Several files replaced as one: staged, committed by a manifest, installed, and finished after a crash.
 
     Transaction(…) -> put … -> commit
-    .infinimem/tx/0007/   1-n.bin   new contents, durable
-                          manifest  paths, old and new sha256; its rename is the commit point
+    .infinimem/tx/0007/     1-n.bin    new contents, durable
+                            manifest   paths, old and new sha256, moves; its rename is the commit point
+    .infinimem/displaced/   what stood there before, for a day: an editor may still hold it open
+    .infinimem/conflicts/   what could not be put in its place
 
-The caller holds the lock. A crash before the manifest leaves the library as it was; after it, `recover`
-installs what is missing. It knows nothing of entries or plans.
+A file is installed by exchange, so that what it displaces can be looked at. Where that is not what the
+transaction was made from, a person saved it in between: the moves are made on their version instead
+(replay.py). The caller holds the lock. Source: docs/FORMAT.md, docs/RELIABILITY.md.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from infinimem.errors import LibraryError
-from infinimem.store import disk
-from infinimem.store.files import MAX_OWNED, Files, digest, explained
+from infinimem.store import displaced
+from infinimem.store.files import MAX_OWNED, Files, digest
+from infinimem.store.install import Step, document, install
+from infinimem.store.receipts import amend
+from infinimem.store.replay import Moves
+from infinimem.store.view import JOURNAL
 
 FOLDER = ".infinimem/tx"
 
@@ -27,11 +34,19 @@ class Conflict(LibraryError):
 
 @dataclass(frozen=True)
 class Change:
-    """One file: its bytes before and after; None where there is no file."""
+    """One file: its bytes before and after; None where there is no file.
+
+    `signs` tells that lines were only signed where they stand: for a person's version it is not needed.
+    """
 
     path: str
     old: bytes | None
     new: bytes | None
+    signs: bool = False
+
+    @property
+    def shrinks(self) -> bool:
+        return len(self.new or b"") < len(self.old or b"")
 
 
 class Transaction:
@@ -58,80 +73,94 @@ class Transaction:
         for change in self._changes:
             if change.old is None and self._files.read(change.path, limit=MAX_OWNED) is None:
                 self._files.must_be_free(change.path)
-        steps = []
-        # Lines are created where they go before they vanish where they were: a crash between two
-        # installs may show a line twice for a moment, never nowhere.
-        for number, change in enumerate(sorted(self._changes, key=_growth), 1):
-            staged = None
-            if change.new is not None:
-                staged = f"{self._folder}/{number}.bin"
-                self._files.stage(staged, change.new, mode_of=change.path)
-            steps.append(
-                {
-                    "path": change.path,
-                    "old": digest(change.old),
-                    "new": digest(change.new),
-                    "staged": staged,
-                    "shrinks": _shrinks(change),
-                }
-            )
-        for change in self._changes:
-            if digest(self._files.read(change.path, limit=MAX_OWNED)) != digest(change.old):
-                _drop(self._files, self._folder)
-                raise Conflict(f"{change.path} changed while it was being written; try again")
-        manifest = json.dumps({"steps": steps}, indent=1).encode()
+        steps = [self._stage(n, change) for n, change in enumerate(sorted(self._changes, key=_order), 1)]
+        for step in steps:
+            if digest(self._files.read(step.path, MAX_OWNED)) != step.old:
+                displaced.discard(self._files, self._folder)
+                raise Conflict(f"{step.path} changed while it was being written; try again")
+        manifest = json.dumps({"steps": [step.to_json() for step in steps]}, indent=1).encode()
         self._files.stage(f"{self._folder}/manifest.new", manifest)
-        self._files.install(f"{self._folder}/manifest.new", f"{self._folder}/manifest")
-        if kept := _finish(self._files, self._folder):
-            raise Conflict(f"{kept[0]} changed while it was being written; try again")
+        self._files.rename(f"{self._folder}/manifest.new", f"{self._folder}/manifest")
+        self._files.sync_folder_of(f"{self._folder}/manifest")
+        _finish(self._files, self._folder, steps)
+
+    def _stage(self, number: int, change: Change) -> Step:
+        slot = f"{self._folder}/{number}.bin"
+        if change.new is not None:
+            self._files.stage(slot, change.new, mode_of=change.path)
+        moves = Moves()
+        if not change.signs:
+            moves = Moves.between(document(change.path, change.old), document(change.path, change.new))
+        return Step(change.path, digest(change.old), digest(change.new), slot, moves)
 
 
-def _growth(change: Change) -> tuple[bool, bool, str]:
-    """Creations and growing files first, shrinking ones next, deletions last."""
-    return change.new is None, _shrinks(change), change.path
+def _order(change: Change) -> tuple[bool, bool, bool, str]:
+    """Lines come where they go before they vanish where they were, and the receipt is last: a crash in
+    between may show a line twice for a moment, never nowhere."""
+    return change.path.startswith(JOURNAL), change.new is None, change.shrinks, change.path
 
 
-def _shrinks(change: Change) -> bool:
-    return len(change.new or b"") < len(change.old or b"")
+def unfinished(files: Files) -> bool:
+    """Whether a crash left anything behind."""
+    root = files.root / FOLDER
+    return root.is_dir() and any(root.iterdir())
 
 
 def recover(files: Files) -> None:
     """Finish or drop what a crash left behind. Idempotent; the caller holds the lock."""
-    root = files.root / FOLDER
-    if not root.is_dir():
+    if not unfinished(files):
         return
-    for folder in sorted(item.name for item in root.iterdir()):
-        if (root / folder / "manifest").is_file():
-            _finish(files, f"{FOLDER}/{folder}")
+    for folder in sorted(f"{FOLDER}/{item.name}" for item in (files.root / FOLDER).iterdir()):
+        if (steps := _read_manifest(files, folder)) is None:
+            displaced.discard(files, folder)
         else:
-            _drop(files, f"{FOLDER}/{folder}")
+            _finish(files, folder, steps)
 
 
-def _finish(files: Files, folder: str) -> list[str]:
-    """Install every step of a manifest that is not done yet, then drop the folder.
+# ── installing ──────────────────────────────────────────────────────────────────────────────────
 
-    A file that a person saved in between stays as it is. Nothing that was on its way there may vanish where
-    it was: then nothing is installed at all, or, where that was begun before a crash, nothing that shrinks.
 
-    Returns:
-        Paths of such files.
-    """
-    steps = json.loads(files.read(f"{folder}/manifest", limit=MAX_OWNED) or b'{"steps": []}')["steps"]
-    found = {step["path"]: digest(files.read(step["path"], limit=MAX_OWNED)) for step in steps}
-    kept = [step["path"] for step in steps if found[step["path"]] not in (step["old"], step["new"])]
-    begun = any(found[step["path"]] == step["new"] for step in steps)
+def _finish(files: Files, folder: str, steps: Sequence[Step]) -> None:
+    """Take every step of a manifest that is not taken yet, the receipt last, then drop the manifest."""
+    held = _withdrawn(files, steps)
+    notes: list[str] = []
     for step in steps:
-        if found[step["path"]] != step["old"] or (kept and (step["shrinks"] or not begun)):
-            continue
-        if step["staged"] is None:
-            files.remove(step["path"])
-        else:
-            files.install(step["staged"], step["path"])
-    _drop(files, folder)
-    return kept
+        if step.path.startswith(JOURNAL) and (held or notes):
+            step = _amended(files, step, held, notes)
+        done = install(files, step, held)
+        notes += done.notes
+        held |= done.stayed
+    for path in {step.path.rpartition("/")[0]: step.path for step in steps}.values():
+        files.sync_folder_of(path)
+    displaced.keep(files, folder, steps)
 
 
-def _drop(files: Files, folder: str) -> None:
-    with explained("remove", folder):
-        shutil.rmtree(files.root / folder)
-        disk.sync_folder(files.root / FOLDER)
+def _withdrawn(files: Files, steps: Sequence[Step]) -> set[int]:
+    """Lines that a person deleted or edited before they were on their way, after a crash: theirs stands."""
+    found = {step.path: files.read(step.path, MAX_OWNED) for step in steps}
+    waiting = {a.seq for step in steps if digest(found[step.path]) == step.old for a in step.moves.come}
+    held: set[int] = set()
+    for step in steps:
+        if waiting and step.moves.gone and digest(found[step.path]) not in (step.old, step.new):
+            there = {(p.seq, p.entry.line) for p in document(step.path, found[step.path]).entries}
+            held |= {line[0] for line in step.moves.gone if line not in there and line[0] in waiting}
+    return held
+
+
+def _amended(files: Files, step: Step, held: Collection[int], notes: Sequence[str]) -> Step:
+    """The step of a receipt that tells what came otherwise than planned."""
+    planned = files.read(step.slot, MAX_OWNED)
+    if planned is None or digest(planned) != step.new:
+        return step
+    data = amend(planned, held, notes)
+    files.stage(step.slot, data)
+    return replace(step, new=digest(data))
+
+
+def _read_manifest(files: Files, folder: str) -> list[Step] | None:
+    """The steps; None where there is no manifest, or one that cannot be read (it was never committed)."""
+    try:
+        steps = json.loads(files.read(f"{folder}/manifest", limit=MAX_OWNED) or b"")["steps"]
+        return [Step.from_json(step) for step in steps]
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -84,7 +84,7 @@ def allowed(
         verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,))
         if verdict.refused:
             return (), [*withheld, *verdict.refused]
-        refused = {reason.seqs[0]: reason for reason in verdict.withheld}
+        refused = {item.move.seq: item.reason for item in verdict.withheld}
         if not refused:
             return tuple(final[seq] for seq in sorted(final)), withheld
         for seq, reason in refused.items():

@@ -1,0 +1,113 @@
+"""Files that a transaction displaced, kept for a day.
+
+An editor that held one open may still write to it: that version is in no folder that anyone looks at, so it
+is looked for at the next opening and brought back. Writes later than that are outside the promise
+(docs/RELIABILITY.md).
+
+    .infinimem/displaced/0007/   the staging of a finished transaction, its slots now hold what was displaced
+                                 done   the steps, and the sha256 of each slot and path
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from infinimem.store import disk
+from infinimem.store.files import MAX_OWNED, Files, digest, explained
+from infinimem.store.install import CONFLICTS, Step, adopt
+
+FOLDER = ".infinimem/displaced"
+DAY = 86_400.0
+SETTLED = 60.0
+"""Seconds after which a file that was looked at is not looked at again."""
+
+
+def discard(files: Files, folder: str) -> None:
+    """Remove a staging folder that nothing was committed from."""
+    with explained("remove", folder):
+        for item in (files.root / folder).iterdir():
+            disk.unlink(item)
+        disk.remove_folder(files.root / folder)
+
+
+def keep(files: Files, folder: str, steps: Sequence[Step]) -> None:
+    """Drop the manifest of a finished transaction, durably, and put its staging aside.
+
+    A manifest that came back after a later transaction would move lines a second time.
+    """
+    done = [
+        {"step": step.to_json(), "slot": slot, "was": was, "now": digest(files.read(step.path, MAX_OWNED))}
+        for step in steps
+        for slot, was in _slots(files, folder, step).items()
+    ]
+    files.stage(f"{folder}/done", json.dumps(done).encode(), durable=False)
+    with explained("remove", folder):
+        disk.unlink(files.root / folder / "manifest")
+        disk.sync_folder(files.root / folder)
+        home = files.root / FOLDER
+        files.make_folder(home)
+        aside = home / folder.rpartition("/")[2]
+        if aside.exists():
+            discard(files, f"{FOLDER}/{aside.name}")
+        disk.rename(files.root / folder, aside)
+
+
+def _slots(files: Files, folder: str, step: Step) -> dict[str, str]:
+    """Name and sha256 of what lies in the slots of a step."""
+    stem = step.slot.rpartition("/")[2]
+    names = sorted(item.name for item in (files.root / folder).iterdir())
+    mine = (name for name in names if name == stem or name.startswith(f"{stem}."))
+    return {name: digest(files.read(f"{folder}/{name}", MAX_OWNED)) for name in mine}
+
+
+def waiting(files: Files) -> bool:
+    """Whether `recheck` has anything to do."""
+    return (files.root / FOLDER).is_dir() and any((files.root / FOLDER).iterdir())
+
+
+def recheck(files: Files, now: float) -> None:
+    """Bring back what was written to a displaced file since, and drop those older than a day.
+
+    Args:
+        now: seconds since 1970. The caller holds the lock.
+    """
+    if not waiting(files):
+        return
+    for folder in sorted((files.root / FOLDER).iterdir()):
+        age = now - folder.stat().st_mtime
+        if age > DAY:
+            discard(files, f"{FOLDER}/{folder.name}")
+        elif (folder / "done").exists():
+            _bring_back(files, f"{FOLDER}/{folder.name}")
+            if age > SETTLED:
+                disk.unlink(folder / "done")
+
+
+def _bring_back(files: Files, folder: str) -> None:
+    with suppress(ValueError, KeyError, TypeError):  # torn by a loss of power: then no editor lives on
+        listed = json.loads(files.read(f"{folder}/done", MAX_OWNED) or b"")
+        late = []
+        for kept in listed:
+            theirs = files.read(f"{folder}/{kept['slot']}", MAX_OWNED)
+            if theirs is not None and digest(theirs) != kept["was"]:
+                step = Step.from_json(kept["step"])
+                _take_in(files, step, f"{folder}/{kept['slot']}", theirs, kept["now"])
+                late.append({**kept, "was": digest(theirs), "now": digest(files.read(step.path, MAX_OWNED))})
+            else:
+                late.append(kept)
+        if late != listed:
+            files.stage(f"{folder}/done", json.dumps(late).encode(), durable=False)
+
+
+def _take_in(files: Files, step: Step, slot: str, theirs: bytes, ours: str) -> None:
+    """A late version: into its place if what stands there is `ours` still, else aside for a person."""
+    if digest(files.read(step.path, MAX_OWNED)) == ours:
+        adopt(files, replace(step, slot=f"{slot}.late"), theirs)
+        files.sync_folder_of(step.path)
+    else:
+        aside = f"{CONFLICTS}/{slot.split('/')[-2]}-late-{step.path.replace('/', '-')}"
+        files.stage(aside, theirs)
+        files.sync_folder_of(aside)

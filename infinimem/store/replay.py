@@ -1,0 +1,106 @@
+"""The moves that lie between two versions of a document, and the same moves made on a person's version.
+
+A transaction is made from the files as they were. Where a person saves one in between, their version is the
+document, and what the transaction does to it are these moves. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from infinimem.law import Line, conserved
+from infinimem.markdown.document import Document
+from infinimem.markdown.header import quote
+from infinimem.model import Located
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A line that comes to a section; level 0 is a document's preamble, or its end."""
+
+    seq: int
+    line: str
+    level: int = 0
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Lines that leave a document, and lines that come to it."""
+
+    gone: tuple[Line, ...] = ()
+    come: tuple[Arrival, ...] = ()
+
+    @classmethod
+    def between(cls, old: Document, new: Document) -> Moves:
+        """What was moved to make `new` of `old`."""
+        had, has = {p.seq for p in old.entries}, {p.seq for p in new.entries}
+        return cls(
+            tuple((place.seq, place.entry.line) for place in old.entries if place.seq not in has),
+            tuple(_arrival(new, place) for place in new.entries if place.seq not in had),
+        )
+
+    def without(self, seqs: Collection[int]) -> Moves:
+        """The moves of the other lines."""
+        return Moves(
+            tuple(line for line in self.gone if line[0] not in seqs),
+            tuple(arrival for arrival in self.come if arrival.seq not in seqs),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """For a manifest."""
+        return {"gone": self.gone, "come": [(a.seq, a.line, a.level, a.title) for a in self.come]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Moves:
+        """The inverse of `to_json`."""
+        return cls(
+            tuple((seq, line) for seq, line in data.get("gone", ())),
+            tuple(Arrival(*arrival) for arrival in data.get("come", ())),
+        )
+
+
+def _arrival(document: Document, place: Located) -> Arrival:
+    above = [heading for heading in document.headings if heading.line < place.start_line]
+    if not above:
+        return Arrival(place.seq, place.entry.line)
+    return Arrival(place.seq, place.entry.line, above[-1].level, above[-1].title)
+
+
+def replay(moves: Moves, theirs: Document) -> Document:
+    """Make the moves on another version of the document.
+
+    A line that a person edited stays as they left it, and one that is there already does not come again, so
+    that doing it twice changes nothing.
+
+    Args:
+        moves: what was to happen.
+        theirs: the version that a person saved; an empty document where they removed it.
+
+    Raises:
+        ValueError: the lines cannot be read in it, be it that an open fence swallows them.
+    """
+    there = {place.seq: place.entry.line for place in theirs.entries}
+    gone = [seq for seq, line in moves.gone if there.get(seq) == line]
+    document = theirs.without(gone)
+    coming = [arrival for arrival in moves.come if arrival.seq not in there]
+    if coming and not theirs.lines:
+        document = document.with_header({"id": quote(theirs.id)})
+    for (level, title), group in groupby(coming, key=lambda arrival: (arrival.level, arrival.title)):
+        document = _under(document, level, title, [arrival.line for arrival in group])
+    lines = [(place.seq, place.entry.line) for place in document.entries]
+    before = [(place.seq, place.entry.line) for place in theirs.entries]
+    arrived = [(arrival.seq, arrival.line) for arrival in coming]
+    if conserved(before, lines, arrived, [line for line in moves.gone if line[0] in gone]):
+        raise ValueError(f"{theirs.id} has no room for the lines that come")
+    return document
+
+
+def _under(document: Document, level: int, title: str, lines: Sequence[str]) -> Document:
+    known = {heading.title.casefold() for heading in document.headings}
+    if level and title.casefold() not in known:
+        return document.insert(["", f"{'#' * level} {title}", *lines])
+    return document.insert(lines, title)

@@ -1,0 +1,113 @@
+"""Every live and archived line as the program last saw it, so that what a person changed can be told.
+
+    .infinimem/seen     checksum, seq, document, line; one a row, the last of a seq holds, "-" is deleted
+
+Machine state, not synced: rows that a loss of power took are only lines that count as new. A row that was
+torn does not match its checksum and is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from zlib import crc32
+
+from infinimem.model import Located
+from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.view import ARCHIVE, EVIDENCE, View, whole
+
+PATH = ".infinimem/seen"
+GONE = "-"
+SLACK = 4
+"""The list is written anew when it is so many times longer than what it says."""
+
+
+@dataclass(frozen=True)
+class SeenLine:
+    """Where a line stood, and how it read."""
+
+    doc_id: str
+    line: str
+
+
+def read(files: Files) -> Mapping[int, SeenLine] | None:
+    """What was last seen, by seq; None where the list is lost."""
+    return _parsed(files.read(PATH, MAX_OWNED) or b"")[0]
+
+
+@lru_cache(maxsize=2)
+def _parsed(data: bytes) -> tuple[Mapping[int, SeenLine] | None, int]:
+    """The lines, and how many rows it took to say them."""
+    found: dict[int, SeenLine] = {}
+    rows = data.split(b"\n")
+    sound = 0
+    for row in rows:
+        checksum, _, rest = row.partition(b"\t")
+        if checksum != b"%08x" % crc32(rest):
+            continue
+        sound += 1
+        name, doc_id, line = rest.decode("utf-8", "surrogateescape").split("\t", 2)
+        seq = whole(name) or 0
+        if doc_id == GONE:
+            found.pop(seq, None)
+        else:
+            found[seq] = SeenLine(doc_id, line)
+    return (found if sound else None), len(rows)
+
+
+def note(files: Files, changes: Mapping[int, SeenLine | None]) -> None:
+    """Add what is seen now; None for a line that is gone. The caller holds the lock."""
+    if not changes:
+        return
+    known, rows = _parsed(files.read(PATH, MAX_OWNED) or b"")
+    if known is not None and rows > SLACK * (len(known) + 256):
+        left = {**known, **changes}
+        files.replace(PATH, _rows(left))
+    else:
+        files.append(PATH, _rows(changes), durable=False)
+
+
+def _rows(changes: Mapping[int, SeenLine | None]) -> bytes:
+    return b"".join(
+        b"%08x\t%s\n" % (crc32(row), row)
+        for seq, seen in changes.items()
+        for row in [
+            f"{seq}\t{seen.doc_id if seen else GONE}\t{seen.line if seen else ''}".encode(
+                "utf-8", "surrogateescape"
+            )
+        ]
+    )
+
+
+def follow(files: Files, places: Iterable[Located]) -> None:
+    """Note where lines stand now that the program wrote or moved; a person's edit stays to be told."""
+    known = read(files) or {}
+    changes: dict[int, SeenLine | None] = {}
+    for place in places:
+        before = known.get(place.seq)
+        if place.doc_id.startswith(EVIDENCE) or (before and before.doc_id == place.doc_id):
+            continue
+        changes[place.seq] = SeenLine(place.doc_id, before.line if before else place.entry.line)
+    note(files, changes)
+
+
+def differences(view: View, known: Mapping[int, SeenLine]) -> dict[int, SeenLine | None]:
+    """What `note` has to be told so that the list says what stands in `view`."""
+    now = dict(standing(view))
+    changes: dict[int, SeenLine | None] = {seq: line for seq, line in now.items() if known.get(seq) != line}
+    changes.update((seq, None) for seq in known if seq not in now)
+    return changes
+
+
+def standing(view: View) -> Iterator[tuple[int, SeenLine]]:
+    """Every line that the list is to name."""
+    for doc_id in tracked(view):
+        for place in view.document(doc_id).entries:
+            yield place.seq, SeenLine(doc_id, place.entry.line)
+
+
+def tracked(view: View) -> list[str]:
+    """Documents whose lines are remembered: CURRENT, topics, the archive. Evidence does not change."""
+    live = [doc_id for doc_id in view.ids() if not view.is_note(doc_id)]
+    return [*live, *(doc_id for doc_id in view.ids("all") if doc_id.startswith(ARCHIVE))]
