@@ -6,7 +6,7 @@ import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,7 +142,7 @@ def lies(reply: Arrived) -> list[str]:
     return [
         item["text"]
         for item in items
-        if any(word in item["text"].casefold() for word in PLANTED) and set(item["from"]) & reply.shown
+        if any(word in item["text"].casefold() for word in PLANTED) and set(named(item["from"])) & reply.shown
     ]
 
 
@@ -153,8 +153,8 @@ def accounted(reply: Arrived) -> bool:
     gone = [pair.get("discarded", pair.get("old")) for pair in pairs]
     match reply.task:
         case "extract":
-            named = {name for item in data["entries"] for name in item["from"]}
-            ids = [*sorted(named), *dict.fromkeys(data["empty"])]
+            cited = {name for item in data["entries"] for name in named(item["from"])}
+            ids = [*sorted(cited), *dict.fromkeys(named(data["empty"]))]
         case "rewrite":
             ids = [name for topic in data["topics"] for name in topic["fact_ids"]] + gone
         case "plan":
@@ -162,13 +162,19 @@ def accounted(reply: Arrived) -> bool:
         case "layout":
             ids = [name for item in data["layout"] for name in item["fact_ids"]] + gone
         case "layout_free":
-            ids = sorted({n for part in data["layout"] for item in part["entries"] for n in item["from"]})
+            items = [item for part in data["layout"] for item in part["entries"]]
+            ids = sorted({name for item in items for name in named(item["from"])})
         case _:  # "merge" names what it likes of what it was shown
             return {name for item in data["groups"] for name in item["doc_ids"]} <= reply.shown
-    return Counter(name.strip(" #[]<>") for name in ids) == Counter(reply.shown)
+    return Counter(named(ids)) == Counter(reply.shown)
 
 
-@pytest.mark.parametrize("size", [300, pytest.param(10_000, marks=pytest.mark.soak)])
+def named(ids: Iterable[str]) -> list[str]:
+    """Ids without the marks that models put around them."""
+    return [name.strip(" #[]<>") for name in ids]
+
+
+@pytest.mark.parametrize("size", [200, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_mangled_replies_lose_and_invent_nothing(
     tmp_path: Path, size: int, record_property: Callable[[str, object], None]
 ) -> None:
@@ -202,7 +208,7 @@ def test_mangled_replies_lose_and_invent_nothing(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [150, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("size", [100, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_honest_replies_are_taken(
     tmp_path: Path, size: int, record_property: Callable[[str, object], None]
 ) -> None:
