@@ -97,10 +97,11 @@ class Files:
             descriptor = self._open(path)
             if descriptor is None:
                 return None
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
+                os.close(descriptor)
+                return None
             with os.fdopen(descriptor, "rb") as file:
-                info = os.fstat(file.fileno())
-                if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
-                    return None
                 return file.read(limit + 1)[:limit]
 
     def _open(self, path: str) -> int | None:

@@ -121,15 +121,22 @@ def recover(files: Files) -> None:
 
 
 def _finish(files: Files, folder: str, steps: Sequence[Step]) -> None:
-    """Take every step of a manifest that is not taken yet, the receipt last, then drop the manifest."""
+    """Take every step of a manifest that is not taken yet, the receipt last, then drop the manifest.
+
+    Where lines come is looked at again before they leave where they were, and once more after: an editor
+    that saved what it had read before would have taken them out.
+    """
     held = _withdrawn(files, steps)
     notes: list[str] = []
-    for step in steps:
-        if step.path.startswith(JOURNAL) and (held or notes):
-            step = _amended(files, step, held, notes)
+    moving = [step for step in steps if not step.path.startswith(JOURNAL)]
+    comings = [step for step in moving if step.moves.come]
+    for step in [*comings, *comings, *(step for step in moving if not step.moves.come), *comings]:
         done = install(files, step, held)
-        notes += done.notes
+        notes += [note for note in done.notes if note not in notes]
         held |= done.stayed
+    for step in steps:
+        if step not in moving:
+            install(files, _amended(files, step, held, notes) if held or notes else step)
     for path in {step.path.rpartition("/")[0]: step.path for step in steps}.values():
         files.sync_folder_of(path)
     displaced.keep(files, folder, steps)
