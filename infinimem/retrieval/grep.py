@@ -55,7 +55,8 @@ class Pattern:
         return self.line.search(line[:reach]) is not None
 
     def _reach(self) -> int:
-        return self.left // max(self.line.programsize, 1)
+        reach: int = self.left // max(self.line.programsize, 1)
+        return reach
 
     def _spend(self, size: int) -> None:
         if self.line.programsize > LARGE:

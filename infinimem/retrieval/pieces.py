@@ -7,6 +7,7 @@ from, and by that evidence's session. It knows the layout of a library, nothing 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -70,20 +71,24 @@ class Origins:
             for place in view.entries("all")
             if not place.doc_id.startswith(EVIDENCE)
         }
+        self._found: dict[int, tuple[int, ...]] = {}
 
     def of(self, place: Located) -> tuple[int, ...]:
         """The evidence seqs behind an entry, followed through entries that it replaced."""
-        found: dict[int, None] = {}
-        seen: set[int] = set()
-        waiting = [place.entry.seq]
-        while waiting:
-            seq = waiting.pop(0)
-            if seq in self._place:
-                found[seq] = None
-            elif seq not in seen:
-                seen.add(seq)
-                waiting += self._cites.get(seq, ())
-        return tuple(found)
+        first = place.entry.seq
+        if first not in self._found:
+            found: dict[int, None] = {}
+            seen: set[int] = set()
+            waiting = deque([first])
+            while waiting:
+                seq = waiting.popleft()
+                if seq in self._place:
+                    found[seq] = None
+                elif seq in self._cites and seq not in seen:
+                    seen.add(seq)
+                    waiting += self._cites[seq]
+            self._found[first] = tuple(found)
+        return self._found[first]
 
     def turn(self, seq: int) -> Located:
         """The evidence line with that seq."""
