@@ -159,6 +159,29 @@ def test_ten_thousand_saves_are_kept_and_cost_no_line(
     assert cases(10_000, tmp_path, monkeypatch) == []
 
 
+def test_an_old_version_put_back_does_not_take_out_what_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, seqs = prepared(tmp_path / "memory")
+    path = library.root / "topics/tea.md"
+    old, real, times = path.read_bytes(), disk.exchange, iter([True])
+
+    def exchange(one: Path, other: Path) -> None:
+        real(one, other)
+        if other == path and next(times, False):
+            path.write_bytes(old + b"typed\n")
+
+    monkeypatch.setattr(disk, "exchange", exchange)
+    outcome = library.apply(consolidation(seqs))
+    assert isinstance(outcome, Applied)
+    assert [place.text for place in outcome.view.document("topics/tea").entries] == [
+        "Drinks green tea",
+        "Likes oolong",
+    ]
+    assert "typed" in path.read_text()
+    assert problems(library.root, {}) == []
+
+
 def test_what_an_editor_writes_late_into_a_file_it_holds_open_is_brought_back(tmp_path: Path) -> None:
     library, seqs = prepared(tmp_path / "memory")
     with (library.root / "topics/tea.md").open("a") as editor:
