@@ -65,10 +65,14 @@ def count(counter: Any) -> None:
         counter.value += 1
 
 
+class Abandoned(Exception):
+    """Another process failed, so that this one would wait for ever."""
+
+
 def until(condition: Callable[[], bool]) -> None:
     while not condition():
         if shared.failed.is_set():
-            raise RuntimeError("another process failed")
+            raise Abandoned
         time.sleep(0.005)
 
 
@@ -165,6 +169,8 @@ def test_processes_append_while_others_consolidate(tmp_path: Path, size: Size, r
         writing = [pool.submit(write, root, writer) for writer in range(size.writers)]
         sorting = [pool.submit(consolidate, root) for _ in range(size.consolidators)]
         wait([*writing, *sorting])
+    failed = [future.exception() for future in [*writing, *sorting]]
+    assert [repr(error) for error in failed if error and not isinstance(error, Abandoned)] == []
     given = [seq for future in writing for seq in future.result()]
     assert len(set(given)) == len(given), "a seq was given twice"
     acknowledged = {seq: text for future in writing for seq, text in future.result().items()}
