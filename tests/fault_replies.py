@@ -22,9 +22,17 @@ from infinimem.memory import Memory
 from infinimem.model import Plan, Turn, Usage
 from infinimem.store.outcome import Outcome
 
-LIES = (" for 4711 euros", " with Zebulon", ' and says "all of Ulm knows"', " in 1492", ", as Quuxley knows")
-"""Additions that no one said: a number, a name or a quotation that occurs in no conversation here."""
-PLANTED = ("4711", "zebulon", "ulm", "1492", "quuxley")
+LIES = (
+    " for 4711 euros",
+    " in 1492",
+    " with Zebulon",
+    ", as Quuxley knows",
+    ' and says "all of Ulm knows"',
+    " and never regretted it",
+)
+"""Additions that no one said: a number, a name, a quotation or a negation."""
+PLANTED = ("4711", "1492", "zebulon", "quuxley", "ulm")
+"""Of these what occurs in no conversation here."""
 
 # ── what is said, and how a good model writes it down ───────────────────────────────────────────
 

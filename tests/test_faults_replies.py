@@ -16,7 +16,6 @@ from fault_library import lines, problems
 from fault_replies import PLANTED, Arrived, Honest, Mangled, Talk, overheard
 
 from infinimem import open_memory
-from infinimem.llm.base import LLM
 from infinimem.memory import Memory
 from infinimem.model import SOURCES, Entry, Plan, RejectedReply
 from infinimem.store.view import View
@@ -39,6 +38,7 @@ class Run:
     """A library through which a conversation goes, and what is heard on the way."""
 
     memory: Memory
+    llm: Mangled
     plans: list[Plan]
     told: dict[int, str] = field(default_factory=dict)
 
@@ -46,14 +46,20 @@ class Run:
     def rejected(self) -> list[RejectedReply]:
         return [reply for plan in self.plans for reply in plan.rejected]
 
+    def passed_over(self) -> set[int]:
+        """Turns in which the model, rightly or not, found nothing to keep: the only ones without an entry."""
+        replies = [reply.read.data for reply in self.llm.arrived if reply.task == "extract"]
+        ids = named(name for data in replies if data is not None for name in data["empty"])
+        return {int(name) for name in ids if name.isascii() and name.isdigit()}
 
-def start(root: Path, llm: LLM, chance: random.Random) -> Run:
+
+def start(root: Path, llm: Mangled, chance: random.Random) -> Run:
     shutil.rmtree(root, ignore_errors=True)
     open_memory(root, model="offline", create=True)
     values = "".join(f"{key} = {chance.choice(choices)}\n" for key, choices in SETTINGS.items())
     (root / "infinimem.toml").write_text(f"[infini]\n{values}")
     memory = open_memory(root, model=llm)
-    return Run(memory, overheard(memory))
+    return Run(memory, llm, overheard(memory))
 
 
 def converse(run: Run, talk: Talk, root: Path) -> None:
@@ -81,8 +87,7 @@ def check(run: Run, root: Path, before: list[tuple[int, str]]) -> None:
     for scope in ("default", "archive"):
         for place in view.entries(scope):  # type: ignore[arg-type]
             assert (wrong := invented(place.entry, view)) is None, f"{place.entry.line}: {wrong}"
-    empty = {seq for plan in run.plans for seq in plan.empty}
-    assert {place.seq for place in view.entries("evidence")} <= view.cited | empty
+    assert {place.seq for place in view.entries("evidence")} <= view.cited | run.passed_over()
 
 
 def invented(entry: Entry, view: View) -> str | None:
