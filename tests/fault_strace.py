@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import re
 import select
 import shutil
@@ -17,10 +18,13 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 Work = Callable[[], object]
 Point = tuple[str, int]
@@ -33,6 +37,13 @@ _HARMLESS = re.compile(
     r"p?select6?|exit(_group)?|sched_\w+"
 )
 """Calls that reach no file: to die there is to die at the next one."""
+
+
+@pytest.fixture
+def traceable() -> None:
+    """Tests that trace skip where that is not possible."""
+    if why := missing():
+        pytest.skip(why)
 
 
 @cache
@@ -61,6 +72,13 @@ def points(work: Work) -> list[Point]:
         if number >= begin and not _HARMLESS.fullmatch(name):
             found.append((name, times[name]))
     return found
+
+
+def chosen(points: Sequence[Point], count: int | None) -> list[Point]:
+    """One point of each of `count` equal stretches; all if None."""
+    chance = random.Random(3)
+    ends = [len(points) * n // count for n in range(count + 1)] if count else range(len(points) + 1)
+    return [points[chance.randrange(a, b)] for a, b in pairwise(ends) if a < b]
 
 
 def killed(work: Work, point: Point) -> bool:

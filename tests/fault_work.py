@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
+import pytest
 from fault_disk import hooked, nothing
 from fault_library import problems
 
@@ -20,6 +23,7 @@ from infinimem.model import CURRENT, Derived, Located, Move, NewEntry, Plan, Tur
 from infinimem.store.library import Library, init
 from infinimem.store.outcome import Applied
 
+Point = TypeVar("Point")
 Acknowledge = Callable[[Sequence[Located]], object]
 """Told the lines that a call returned, after it returned."""
 
@@ -45,10 +49,11 @@ def prepare(root: Path) -> None:
 
 
 def work(root: Path, acknowledge: Acknowledge) -> None:
-    """Open the library, append three times, consolidate."""
+    """Open the library, append three times, consolidate. No person was there: `stamp` has nothing to do."""
     library = Library(root)
     for turn in TOLD:
         tell(library, turn, acknowledge)
+    library.stamp()
     consolidate(library)
 
 
@@ -103,12 +108,27 @@ def wrong(root: Path, told: Mapping[int, str], expected: Mapping[str, int]) -> l
         expected: `state` of an undisturbed run.
     """
     with hooked(nothing):
-        found = problems(root, told)
-        work(root, len)
-        found += [f"done again: {problem}" for problem in problems(root, told)]
-        ended = state(root)
+        try:
+            found = problems(root, told)
+            work(root, len)
+            found += [f"done again: {problem}" for problem in problems(root, told)]
+            ended = state(root)
+        except Exception as error:
+            return [f"cannot be opened, or worked with: {error!r}"]
     differ = {line for line, _ in ended.items() ^ expected.items()}
     return found + [f"{ended.get(line)} times: {line}" for line in sorted(differ)]
+
+
+def copy(library: Path, to: Path) -> Path:
+    """A fresh copy, in place of what was there."""
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(library, to)
+    return to
+
+
+def only_wrong(found: Mapping[Point, list[str]]) -> dict[Point, list[str]]:
+    """The points where something was wrong, and what."""
+    return {point: violations for point, violations in found.items() if violations}
 
 
 def append_to(file: Path) -> Acknowledge:
@@ -131,3 +151,21 @@ def acknowledged(file: Path) -> dict[int, str]:
         return {}
     whole = (line for line in file.read_text().splitlines(keepends=True) if line.endswith("\n"))
     return {seq: text for line in whole for seq, text in json.loads(line)}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that the work begins with."""
+    root = tmp_path_factory.mktemp("prepared") / "library"
+    with hooked(nothing):
+        prepare(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def expected(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """`state` of a library whose work was not disturbed."""
+    root = copy(prepared, tmp_path_factory.mktemp("expected") / "library")
+    with hooked(nothing):
+        work(root, len)
+    return state(root)

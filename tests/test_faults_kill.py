@@ -6,43 +6,21 @@ work again leads to the library of an undisturbed run.
 
 from __future__ import annotations
 
-import random
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import fault_strace as strace
 import pytest
 from fault_disk import Crash, Hook, When, die, hooked, nothing
-from fault_work import acknowledged, append_to, prepare, state, work, wrong
+from fault_strace import traceable as traceable
+from fault_work import acknowledged, append_to, copy, only_wrong, work, wrong
+from fault_work import expected as expected
+from fault_work import prepared as prepared
 
 from infinimem.store.library import Library
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("prepared") / "library"
-    with hooked(nothing):
-        prepare(root)
-    return root
-
-
-@pytest.fixture(scope="module")
-def expected(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    root = copy(prepared, tmp_path_factory.mktemp("expected") / "library")
-    with hooked(nothing):
-        work(root, len)
-    return state(root)
-
-
-def copy(library: Path, to: Path) -> Path:
-    shutil.rmtree(to, ignore_errors=True)
-    shutil.copytree(library, to)
-    return to
 
 
 def disturbed(root: Path, hook: Hook) -> tuple[dict[int, str], list[str]]:
@@ -67,7 +45,7 @@ def test_dead_at_any_call(when: When, prepared: Path, expected: dict[str, int], 
             root = copy(prepared, tmp_path / "m")
             told, _ = disturbed(root, die(number, when))
             violations[f"{when} call {number}, {name}"] = wrong(root, told, expected)
-    assert {point: found for point, found in violations.items() if found} == {}
+    assert only_wrong(violations) == {}, f"of {len(violations)} points"
 
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
@@ -90,17 +68,10 @@ def test_dead_at_any_call_of_the_recovery(
             violations[f"call {first}, {calls[first - 1]}, then {second}"] = wrong(root, told, expected)
             tried += 1
     assert tried > 10
-    assert {point: found for point, found in violations.items() if found} == {}
+    assert only_wrong(violations) == {}, f"of {len(violations)} points"
 
 
 # ── kill -9 at system calls ─────────────────────────────────────────────────────────────────────
-
-
-def chosen(points: Sequence[strace.Point], count: int | None) -> list[strace.Point]:
-    """One point of each of `count` equal stretches; all if None."""
-    chance = random.Random(3)
-    ends = [len(points) * n // count for n in range(count + 1)] if count else range(len(points) + 1)
-    return [points[chance.randrange(a, b)] for a, b in pairwise(ends) if a < b]
 
 
 @dataclass
@@ -119,7 +90,7 @@ class Killing:
         self, job: Callable[[Path], object], count: int | None, before: Mapping[int, str]
     ) -> dict[strace.Point, list[str]]:
         """What was wrong, by point; `before` was acknowledged earlier."""
-        points = chosen(strace.points(partial(job, self._copy())), count)
+        points = strace.chosen(strace.points(partial(job, self._copy())), count)
         found = {}
         for point in points:
             died = strace.killed(partial(job, self._copy()), point)
@@ -133,12 +104,6 @@ class Killing:
         return copy(self.library, self.folder / "m")
 
 
-@pytest.fixture
-def traceable() -> None:
-    if why := strace.missing():
-        pytest.skip(why)
-
-
 @pytest.mark.usefixtures("traceable")
 @pytest.mark.parametrize("count", [12, pytest.param(None, marks=pytest.mark.soak)])
 def test_killed_at_system_calls(
@@ -146,12 +111,10 @@ def test_killed_at_system_calls(
     prepared: Path,
     expected: dict[str, int],
     tmp_path: Path,
-    record_property: Callable[[str, object], None],
 ) -> None:
     killing = Killing(prepared, tmp_path, expected)
     found = killing.violations(lambda root: work(root, append_to(killing.told)), count, {})
-    record_property("points", len(found))
-    assert {point: violations for point, violations in found.items() if violations} == {}
+    assert only_wrong(found) == {}, f"of {len(found)} points"
 
 
 @pytest.mark.usefixtures("traceable")
@@ -165,12 +128,10 @@ def test_recovery_killed_at_system_calls(
     prepared: Path,
     expected: dict[str, int],
     tmp_path: Path,
-    record_property: Callable[[str, object], None],
 ) -> None:
     """The work died when it had `left` more calls to make; then opening the library is killed."""
     _, calls = disturbed(copy(prepared, tmp_path / "broken"), nothing)
     broken = copy(prepared, tmp_path / "broken")
     told, _ = disturbed(broken, die(len(calls) - left))
     found = Killing(broken, tmp_path, expected).violations(Library, count, told)
-    record_property("points", len(found))
-    assert {point: violations for point, violations in found.items() if violations} == {}
+    assert only_wrong(found) == {}, f"of {len(found)} points"

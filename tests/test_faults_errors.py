@@ -1,0 +1,200 @@
+"""The disk refuses: once at any call, from some call on, or because it is full.
+
+Nothing is lost, what failed says so in one line, and once the disk is well the same call goes through.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import fault_strace as strace
+import pytest
+from cli_runner import Shell
+from fault_disk import Hook, fail, hooked, nothing, short
+from fault_library import problems
+from fault_strace import traceable as traceable
+from fault_work import acknowledged, append_to, copy, only_wrong, state, work, wrong
+from fault_work import expected as expected
+from fault_work import prepared as prepared
+
+from infinimem.errors import LibraryError
+
+CODES = (errno.ENOSPC, errno.EIO, errno.EROFS)
+SOAK = pytest.mark.soak
+
+Told = dict[int, str]
+
+
+# ── the library, in process ─────────────────────────────────────────────────────────────────────
+
+
+def disturbed(root: Path, hook: Hook) -> tuple[Told, list[str], list[str]]:
+    """Do the work on a disk that refuses: what was acknowledged, the calls made, what was raised wrongly."""
+    told: Told = {}
+    wrong = []
+    with hooked(hook) as calls:
+        try:
+            work(root, lambda lines: told.update((line.seq, line.text) for line in lines))
+        except LibraryError as error:
+            wrong += ["an error of several lines"] if "\n" in str(error) else []
+        except Exception as error:
+            wrong.append(f"raised {error!r}")
+    return told, calls, wrong
+
+
+Faults = Callable[[int], list[Hook]]
+FAULTS: dict[str, Faults] = {
+    "once": lambda number: [fail(number, code) for code in CODES],
+    "half": lambda number: [fail(number, code, half=True) for code in CODES],
+    "onward": lambda number: [fail(number, code, onward=True) for code in CODES],
+    "half, onward": lambda number: [fail(number, code, onward=True, half=True) for code in CODES],
+    "short": lambda number: [short(number)],
+}
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=SOAK)])
+@pytest.mark.parametrize("kind", FAULTS)
+def test_the_disk_refuses(
+    kind: str, every: bool, prepared: Path, expected: dict[str, int], tmp_path: Path
+) -> None:
+    """Every call fails, with one error number each in turn; `every`: with each of them."""
+    _, calls, _ = disturbed(copy(prepared, tmp_path / "m"), nothing)
+    assert len(calls) > 50
+    found = {}
+    for number, name in enumerate(calls, 1):
+        if name != "write" and kind not in ("once", "onward"):
+            continue
+        hooks = FAULTS[kind](number)
+        for code, hook in enumerate(hooks):
+            if every or code == number % len(hooks):
+                root = copy(prepared, tmp_path / "m")
+                told, _, raised = disturbed(root, hook)
+                found[f"{kind}: call {number}, {name}, {code}"] = raised + wrong(root, told, expected)
+    assert only_wrong(found) == {}, f"of {len(found)} points"
+
+
+# ── at system calls ─────────────────────────────────────────────────────────────────────────────
+
+READS = "read pread64 lseek newfstatat statx access getdents64 close flock fcntl ioctl".split()
+
+
+def errors(name: str, every: bool, number: int) -> Sequence[str]:
+    """What a call may fail with."""
+    if name in READS:
+        return ("EIO",)
+    return ("ENOSPC", "EIO", "EROFS") if every else (("ENOSPC", "EIO", "EROFS")[number % 3],)
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(None, marks=SOAK)])
+def test_system_calls_fail(
+    count: int | None, traceable: None, prepared: Path, expected: dict[str, int], tmp_path: Path
+) -> None:
+    """Reading fails as well here: every call that reaches a file, closing it included."""
+    root, told = tmp_path / "m", tmp_path / "told"
+
+    def job() -> None:
+        work(root, append_to(told))
+
+    copy(prepared, root)
+    found = {}
+    for point in strace.chosen(strace.points(job), count):
+        for error in errors(point[0], count is None, point[1]):
+            told.unlink(missing_ok=True)
+            copy(prepared, root)
+            why = strace.failed(job, point, error).splitlines()
+            raised = [] if not why or why[-1].startswith("infinimem.errors.LibraryError: ") else why[-5:]
+            found[point, error] = raised + wrong(root, acknowledged(told), expected)
+    assert only_wrong(found) == {}, f"of {len(found)} points"
+
+
+# ── the command line, in process ────────────────────────────────────────────────────────────────
+
+CHAT = [
+    {"role": "user", "content": "I moved to Lisbon in March.", "session": "s1", "time": "2025-03-03"},
+    {"role": "assistant", "content": "Lisbon it is.", "session": "s1", "time": "2025-03-03"},
+    {"role": "user", "content": "My sister Ana paints boats.", "session": "s2", "time": "2025-04-01"},
+]
+COMMANDS = {
+    "add": ("add", "My bike is red.", "--session", "s0", "--time", "2025-03-02", "--key", "k"),
+    "import": ("import", "../chat.json"),
+    "consolidate": ("consolidate",),
+}
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT))
+    shell = Shell(tmp_path, monkeypatch)
+    with hooked(nothing):
+        assert shell("init", "../before").code == 0
+        assert shell("--library", "../before", "add", "I drink tea.", "--time", "2025-03-01").code == 0
+        assert shell("--library", "../before", "consolidate").code == 0
+        assert shell("--library", "../before", "add", "Ana has a cat.", "--time", "2025-03-01").code == 0
+    return shell
+
+
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=SOAK)])
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("onward", [False, True])
+def test_a_command_on_a_disk_that_refuses(
+    command: str, onward: bool, step: int, shell: Shell, tmp_path: Path
+) -> None:
+    """Every `step`-th call of the command fails; the same command again goes through."""
+    before, root = tmp_path / "before", tmp_path / "m"
+    call = ("--model", "offline", "--library", str(root), *COMMANDS[command])
+    told = acknowledged_in(before)
+    copy(before, root)
+    with hooked(nothing) as calls:
+        assert shell(*call).code == 0
+    expected = state(root)
+    found = {}
+    for number, name in list(enumerate(calls, 1))[::step]:
+        copy(before, root)
+        with hooked(fail(number, CODES[number % len(CODES)], onward=onward)):
+            ran = shell(*call)
+        violations = [] if ran.code == 0 else refused(ran.code, ran.out, ran.err)
+        with hooked(nothing):
+            violations += problems(root, told)
+            again = shell(*call)
+            violations += problems(root, told)
+        if again.code or state(root) != expected:
+            violations += [f"again: {again}", *map(str, state(root).items() ^ expected.items())]
+        found[f"call {number}, {name}"] = violations
+    assert only_wrong(found) == {}, f"of {len(found)} points"
+
+
+def refused(code: int, out: str, err: str) -> list[str]:
+    """What is wrong with how a command failed."""
+    one_line = err.startswith("error: ") and err.count("\n") == 1
+    return [] if (code, out) == (1, "") and one_line else [f"exit code {code}, {out!r}, {err!r}"]
+
+
+def acknowledged_in(root: Path) -> Told:
+    from infinimem.store.library import Library
+
+    view = Library(root).view()
+    return {place.seq: place.text for scope in ("default", "evidence") for place in view.entries(scope)}
+
+
+# ── a real disk that is full ────────────────────────────────────────────────────────────────────
+
+
+def test_a_disk_of_64_kb_becomes_full(tmp_path: Path) -> None:
+    alone = ["unshare", "--map-root-user", "--mount"]
+    ran = run([*alone, "mount", "-t", "tmpfs", "none", str(tmp_path)]) if shutil.which("unshare") else None
+    if ran is None or ran.returncode:
+        pytest.skip(f"a tmpfs cannot be mounted here: {ran.stderr.strip() if ran else 'there is no unshare'}")
+    program = Path(__file__).with_name("fault_full.py")
+    ran = run([*alone, sys.executable, str(program), str(tmp_path)])
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads(ran.stdout) == []
+
+
+def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
