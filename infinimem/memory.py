@@ -113,7 +113,7 @@ class Memory:
             if isinstance(outcome, Applied):
                 entries.extend(outcome.added)
                 done.update(plan.empty, *(add.origin for add in plan.adds))
-                if self._drive(lambda: self.strategy.tick(self.view, "due")):
+                if self._drive(lambda view: self.strategy.tick(view, "due")):
                     self.library.stamp()
                 outcome = replace(outcome, view=self.view)
             if progress:
@@ -121,8 +121,8 @@ class Memory:
             return outcome
 
         try:
-            self._drive(lambda: self.strategy.tick(view, "append"))
-            self._drive(lambda: self.strategy.observe(self.view, pending), note)
+            self._drive(lambda view: self.strategy.tick(view, "append"))
+            self._drive(lambda view: self.strategy.observe(view, pending), note)
         except ModelUnavailable as error:
             raise ModelUnavailable(
                 f"{error}; what was said is recorded and drawn from at the next call"
@@ -148,7 +148,7 @@ class Memory:
         with self.llm.cap(max_tokens):
             self._extract()
             self.library.stamp()
-            receipts = self._drive(lambda: self.strategy.tick(self.view, "consolidate"))
+            receipts = self._drive(lambda view: self.strategy.tick(view, "consolidate"))
         return receipts[0] if receipts else None
 
     def preview(self) -> Mapping[str, tuple[bytes, bytes]]:
@@ -175,16 +175,17 @@ class Memory:
         )
 
     def _drive(
-        self, start: Callable[[], Plans], note: Callable[[Plan, Outcome], Outcome] | None = None
+        self, start: Callable[[View], Plans], note: Callable[[Plan, Outcome], Outcome] | None = None
     ) -> list[Receipt]:
         """Carry out a strategy's plans one by one, telling it what became of each."""
         receipts: list[Receipt] = []
         spent, began = total(self.llm.usage), self.library.clock()
-        plans = start()
+        base = self.view
+        plans = start(base)
         try:
             plan = next(plans)
             while True:
-                outcome = self._apply(plan, total(self.llm.usage) - spent, began)
+                outcome = self._apply(plan, base, total(self.llm.usage) - spent, began)
                 spent, began = total(self.llm.usage), self.library.clock()
                 if isinstance(outcome, Applied) and outcome.receipt:
                     receipts.append(outcome.receipt)
@@ -192,13 +193,16 @@ class Memory:
                     reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
                     for remark in (*plan.notes, *map(str, reasons)):
                         log.info("%s: %s", plan.op, remark)
-                plan = plans.send(note(plan, outcome) if note else outcome)
+                outcome = note(plan, outcome) if note else outcome
+                base = outcome.view
+                plan = plans.send(outcome)
         except StopIteration:
             return receipts
 
-    def _apply(self, plan: Plan, usage: Usage, began: datetime) -> Outcome:
+    def _apply(self, plan: Plan, base: View, usage: Usage, began: datetime) -> Outcome:
         return self.library.apply(
             plan,
+            base=base,
             roots=self.strategy.roots,
             strategy=self.strategy.name,
             model=self.llm.name,
@@ -274,6 +278,7 @@ class Memory:
             },
             "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
             "receipts": len(receipts),
+            "withheld": len(self.library.proposals()),
             "index": "in memory",
             "strategy": self.strategy.name,
             "model": self.llm.name,

@@ -18,7 +18,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.settings import Settings, parse_settings, template
-from infinimem.store import displaced, drawn, evidence, seen, sequence, withheld
+from infinimem.store import displaced, drawn, evidence, rejected, seen, sequence, withheld
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp, digest
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
@@ -275,6 +275,7 @@ class Library:
             yield self.view()
 
     def _apply(self, plan: Plan, view: View, roots: Sequence[str], head: Receipt) -> Outcome:
+        rejected.keep(self._files, plan.rejected, head.time)
         verdict = law.verify(plan, view.entry, roots)
         if verdict.refused:
             return Rejected(view, verdict.refused)
