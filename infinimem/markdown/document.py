@@ -6,7 +6,7 @@ and knows nothing of the library around it.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -70,6 +70,15 @@ class Document:
     @property
     def entries(self) -> tuple[Located, ...]:
         return self._scan.entries
+
+    def entries_in(self, start: int, end: int) -> tuple[Located, ...]:
+        """The entries that have a line among lines `start` to `end`."""
+        begins, ends = self._extents
+        return self.entries[bisect_left(ends, start) : bisect_right(begins, end)]
+
+    @cached_property
+    def _extents(self) -> tuple[list[int], list[int]]:
+        return [place.start_line for place in self.entries], [place.end_line for place in self.entries]
 
     @property
     def unsigned(self) -> tuple[Item, ...]:

@@ -166,8 +166,8 @@ class Pieces:
 
     def entries_of(self, document: Document, start: int, end: int) -> list[Retrieved]:
         """The entries that begin in these lines."""
-        places = (place for place in document.entries if start <= place.start_line <= end)
-        return [self._entry(place).item for place in places]
+        places = document.entries_in(start, end)
+        return [self._entry(place).item for place in places if place.start_line >= start]
 
     def wholes(self, pieces: Sequence[Piece]) -> dict[Hashable, Sequence[str]]:
         """The terms of every session or document that these pieces belong to."""
@@ -184,13 +184,15 @@ class Pieces:
     def document_terms(self, doc_id: str) -> tuple[str, ...]:
         """All terms of a document: its name, its summary and its body without signatures."""
         document = self._view.document(doc_id)
-        body = self.terms_at(doc_id, document.header.end + 1, len(document.lines))
+        body = self._terms_at(document, document.header.end + 1, len(document.lines))
         return (*terms(f"{doc_id} {document.summary}"), *body)
 
     def terms_at(self, doc_id: str, start: int, end: int) -> tuple[str, ...]:
         """The terms of some lines, signatures read as speaker and date."""
-        document = self._view.document(doc_id)
-        places = {place.start_line: place for place in document.entries}
+        return self._terms_at(self._view.document(doc_id), start, end)
+
+    def _terms_at(self, document: Document, start: int, end: int) -> tuple[str, ...]:
+        places = {place.start_line: place for place in document.entries_in(start, end)}
         found: list[str] = []
         line = start
         while line <= end:
@@ -240,16 +242,12 @@ class Pieces:
         return names.pop() if len(names) == 1 else None
 
     def _block(self, document: Document, block: Partition, title: tuple[str, ...]) -> Piece:
-        own = self.terms_at(document.id, block.start_line, block.end_line)
+        own = self._terms_at(document, block.start_line, block.end_line)
         bags = Bags(own, (*title, *terms(" ".join(block.headings))), document.id)
         return Piece(self._shown(document, block), bags)
 
     def _shown(self, document: Document, block: Partition) -> Retrieved:
-        places = [
-            place
-            for place in document.entries
-            if place.start_line <= block.end_line and block.start_line <= place.end_line
-        ]
+        places = document.entries_in(block.start_line, block.end_line)
         origin = tuple(dict.fromkeys(seq for place in places for seq in self.origins.of(place)))
         sources = {place.entry.source for place in places} or {"human"}
         return Retrieved(
