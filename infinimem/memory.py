@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.answer import answer
-from infinimem.errors import ModelUnavailable, UsageError
+from infinimem.errors import LibraryError, ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.capped import Capped
 from infinimem.llm.connect import connect
@@ -26,6 +27,7 @@ from infinimem.model import CURRENT, Answer, Evidence, Finding, Located, Plan, R
 from infinimem.store.doctor import examine
 from infinimem.store.library import Clock, Library, init, system_clock
 from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.repair import repair
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Strategy
 from infinimem.strategies.infini import Infini
@@ -285,5 +287,19 @@ class Memory:
         }
 
     def doctor(self) -> list[Finding]:
-        """Check the folder and the strategy's own invariants."""
-        return [*examine(self.library), *self.strategy.check(self.view)]
+        """Check the folder and the strategy's own invariants; nothing is written."""
+        found = examine(self.library)
+        with suppress(LibraryError):  # a file that cannot be read is among the findings
+            found += self.strategy.check(self.view)
+        return found
+
+    def repair(self) -> list[Finding]:
+        """Do what the `fix` of findings says, and nothing that could lose a word.
+
+        Returns:
+            The findings that this settled.
+
+        Raises:
+            LibraryError: the disk refused, or the library is busy.
+        """
+        return repair(self.library)

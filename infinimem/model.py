@@ -319,3 +319,5 @@ class Finding:
     level: Level
     what: str
     where: str
+    fix: str = ""
+    """What `doctor --fix` would do about it; "" where that is for a person to settle."""

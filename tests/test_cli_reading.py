@@ -147,4 +147,4 @@ def test_doctor_exits_with_1_on_errors_only(library: Shell) -> None:
         buffer.write("- <seq=7,time=2025> broken\n- <seq= > broken\n")
     ran = library("doctor", "--json")
     assert ran.code == 1
-    assert all({"level", "what", "where"} == set(finding) for finding in ran.json["findings"])
+    assert all({"level", "what", "where", "fix"} == set(finding) for finding in ran.json["findings"])

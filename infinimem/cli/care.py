@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import counted
+from infinimem.cli.output import Output, counted
+from infinimem.errors import FormatTooNew, SettingsError
+from infinimem.model import Finding
 
 
 @click.command(cls=Command)
@@ -31,18 +33,48 @@ def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
 
 
 @click.command(cls=Command)
+@click.option("--fix", is_flag=True, help="Repair what can be repaired without losing a word.")
 @click.pass_context
-def doctor(context: click.Context) -> None:
-    """Check the library; exit code 1 if there are errors (notes are no errors)."""
+def doctor(context: click.Context, fix: bool) -> None:
+    """Check the library; exit code 1 if there are errors (notes are no errors).
+
+    Nothing is written without --fix. What it would do is said beside each finding.
+    """
     options = context.ensure_object(Options)
     out = options.out
+    fixed: list[Finding] = []
     with out.progress("Checking"):
-        findings = options.reading().doctor()
-
-    def show() -> None:
-        out.table(("level", "where", "what"), [(item.level, item.where, item.what) for item in findings])
-        out.say(counted(len(findings), "finding"))
-
-    out.result({"findings": [asdict(finding) for finding in findings]}, show)
-    if any(finding.level == "error" for finding in findings):
+        try:
+            memory = options.reading()
+            if fix:
+                fixed = memory.repair()
+            found = memory.doctor()
+        except (SettingsError, FormatTooNew) as error:  # nothing can be checked under unknown settings
+            found = [Finding("error", str(error), "infinimem.toml")]
+    errors = [finding for finding in found if finding.level == "error"]
+    data: dict[str, Any] = {"findings": [asdict(finding) for finding in found]}
+    if fix:
+        data["fixed"] = [asdict(finding) for finding in fixed]
+    out.result(data, lambda: _show(out, found, fixed))
+    if errors:
         context.exit(1)
+
+
+def _show(out: Output, found: Sequence[Finding], fixed: Sequence[Finding]) -> None:
+    """A line a finding, errors first; in a pipe each begins with its level."""
+    for level, style in (("error", "bold red"), ("note", "bold yellow"), ("fixed", "bold green")):
+        some = fixed if level == "fixed" else [finding for finding in found if finding.level == level]
+        if some and out.for_people:
+            out.line(level if level == "fixed" else f"{level}s", style)
+            out.table(("where", "what"), [(item.where, _told(item, level)) for item in some])
+            out.line()
+        else:
+            out.table((), [(level, item.where, item.what, item.fix) for item in some])
+    errors = sum(finding.level == "error" for finding in found)
+    out.say(f"{counted(errors, 'error')}, {counted(len(found) - errors, 'note')}")
+    if some := [finding for finding in found if finding.fix]:
+        out.say(f"infinimem doctor --fix repairs {len(some)} of them, and loses nothing")
+
+
+def _told(finding: Finding, level: str) -> str:
+    return f"{finding.what} (--fix: {finding.fix})" if finding.fix and level != "fixed" else finding.what

@@ -1,109 +1,41 @@
 """Checks of a library as it lies on disk. Errors break the format or the law; notes are worth a look.
 
-First form: it reports and repairs nothing.
+    checks      documents and their lines
+    ledger      lines that receipts name: where are they now?
+    links       links to nowhere
+    leftovers   machine state, and files that are passed over
+
+Nothing is written here; `repair` does what a finding's `fix` says.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterator
-
-from infinimem.model import Finding
+from infinimem.model import Finding, Located
+from infinimem.store import checks, ledger, leftovers, links, seen
+from infinimem.store.files import Files
 from infinimem.store.library import Library
-from infinimem.store.sequence import MARK
-from infinimem.store.view import EVIDENCE, JOURNAL, View, fold
-
-_WHY = re.compile(r"^(?:Superseded by|Duplicate of|Rewritten as) (\d+) ")
-_CONFLICT = ("<<<<<<< ", ">>>>>>> ")
+from infinimem.store.shelf import Shelf
+from infinimem.store.stamp import look
 
 
 def examine(library: Library) -> list[Finding]:
     """All findings, errors first, then by place."""
-    view = library.view()
-    found = [*_names(view), *_headers(view)]
-    found += [Finding("note", "larger than tools read; it is skipped", path) for path in library.too_large()]
-    if view.initialised:
-        found += [*_lines(view), *_seqs(library, view), *_archive(view), *_origins(view)]
-        found += [
-            Finding(
-                "error",
-                "a transaction did not finish; the next write completes it",
-                f".infinimem/tx/{item.name}",
-            )
-            for item in sorted((library.root / ".infinimem/tx").glob("*"))
-        ]
-    return sorted(found, key=lambda finding: (finding.level, finding.where, finding.what))
+    shelf = Shelf.of(library.view())
+    found = [*leftovers.passed_over(library, shelf), *checks.documents(shelf), *links.nowhere(shelf)]
+    if shelf.view.initialised:
+        found += leftovers.machine_state(library, shelf)
+        found += checks.lines(shelf, library.high_water(), _copies(library, shelf))
+        found += ledger.missing(shelf, library.root)
+    return sorted(set(found), key=lambda item: (item.level, _place(item.where), item.what))
 
 
-def _names(view: View) -> Iterator[Finding]:
-    names: dict[str, list[str]] = defaultdict(list)
-    for doc_id in view.ids("all"):
-        names[fold(doc_id)].append(doc_id)
-    for same in names.values():
-        if len(same) > 1:
-            yield Finding("error", f"names that some file systems take for one: {', '.join(same)}", same[0])
+def _copies(library: Library, shelf: Shelf) -> tuple[Located, ...]:
+    if not shelf.whole:
+        return ()
+    return look(shelf.view, seen.read(Files(library.root)) or {}).copies
 
 
-def _headers(view: View) -> Iterator[Finding]:
-    for doc_id in view.ids("all"):
-        document = view.document(doc_id)
-        if document.header.problem:
-            level = "note" if view.is_note(doc_id) else "error"
-            yield Finding(level, f"header: {document.header.problem}", f"{doc_id}:1")  # type: ignore[arg-type]
-        named = document.header.values.get("id")
-        if not view.is_note(doc_id) and isinstance(named, str) and named != doc_id:
-            yield Finding("note", f"header says id {named}; the next consolidation mends it", f"{doc_id}:2")
-        if not view.is_note(doc_id) and any("\x00" in line for line in document.lines):
-            yield Finding("note", "holds NUL characters", doc_id)
-
-
-def _lines(view: View) -> Iterator[Finding]:
-    for doc_id in view.ids("all"):
-        if view.is_note(doc_id) or doc_id.startswith(JOURNAL):
-            continue
-        document = view.document(doc_id)
-        for number in document.malformed:
-            yield Finding(
-                "error", "looks like an entry, but its signature does not parse", f"{doc_id}:{number}"
-            )
-        for number, line in enumerate(document.lines, 1):
-            if line.startswith(_CONFLICT):
-                yield Finding("error", "a git conflict marker; settle the conflict", f"{doc_id}:{number}")
-
-
-def _seqs(library: Library, view: View) -> Iterator[Finding]:
-    places: dict[int, list[str]] = defaultdict(list)
-    for doc_id in view.ids("all"):
-        if not view.is_note(doc_id):
-            for place in view.document(doc_id).entries:
-                places[place.entry.seq].append(f"{doc_id}:{place.start_line}")
-    for seq, found in sorted(places.items()):
-        if len(found) > 1:
-            yield Finding("error", f"seq {seq} stands {len(found)} times: {', '.join(found)}", found[1])
-    high = library.high_water()
-    above = [seq for seq in places if high is not None and seq > high]
-    if above:
-        yield Finding("error", f"seq {max(above)} is above the high-water mark {high}", MARK)
-
-
-def _archive(view: View) -> Iterator[Finding]:
-    for doc_id in view.ids("archive"):
-        for place in view.document(doc_id).entries:
-            why = _WHY.match(place.headings[-1]) if place.headings else None
-            where = f"{doc_id}:{place.start_line}"
-            if why is None:
-                yield Finding("error", "an archived line without a reason above it", where)
-            elif view.entry(int(why[1])) is None:
-                yield Finding("note", f"its successor {why[1]} is not in the library", where)
-
-
-def _origins(view: View) -> Iterator[Finding]:
-    for doc_id in view.ids("all"):
-        if view.is_note(doc_id) or doc_id.startswith((EVIDENCE, JOURNAL)):
-            continue
-        for place in view.document(doc_id).entries:
-            missing = [seq for seq in place.entry.origin if view.entry(seq) is None]
-            if missing:
-                where = f"{doc_id}:{place.start_line}"
-                yield Finding("error", f"origin {', '.join(map(str, missing))} is not in the library", where)
+def _place(where: str) -> tuple[str, int]:
+    """By document, then by line."""
+    name, _, line = where.rpartition(":")
+    return (name, int(line)) if name and line.isdecimal() else (where, 0)

@@ -24,6 +24,7 @@ from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.plans import broken, current
 from infinimem.store.receipts import format_receipt, parse_receipt
+from infinimem.store.renamed import renamed
 from infinimem.store.render import Rendered, render
 from infinimem.store.stamp import look, stamp
 from infinimem.store.transaction import Change, Conflict, Transaction, recover, unfinished
@@ -254,6 +255,19 @@ class Library:
     def _seen(self) -> Mapping[int, seen.SeenLine]:
         return seen.read(self._files) or {}
 
+    def raise_mark(self) -> None:
+        """Finish what a crash left, and let no seq be given that a line carries already."""
+        with self._locked() as view:
+            self._allocate(0, view)
+
+    def mend_headers(self) -> Receipt | None:
+        """Give headers the ids of their files, where people renamed these; None if there are none."""
+        with self._locked() as view:
+            done = renamed(view)
+            if not done.documents:
+                return None
+            return self._commit(done, view, "rename", (), self._head("people", "none", Usage(), None))
+
     # ── under the lock ──────────────────────────────────────────────────────────────────────────
 
     def demand_initialised(self) -> None:
@@ -294,7 +308,7 @@ class Library:
         if plan.op == "append" and not plan.moves and set(done.documents) <= {CURRENT} and there:
             if done.added:
                 lines = "".join(f"{line}\n" for _, line in done.added)
-                self._files.append(f"{CURRENT}.md", lines.encode("utf-8", "surrogateescape"))
+                self._append(CURRENT, lines.encode("utf-8", "surrogateescape"))
         else:
             receipt = self._commit(done, view, plan.op, (*plan.notes, *map(str, verdict.withheld)), head)
             withheld.keep(self._files, receipt.number, verdict.withheld)
@@ -345,6 +359,13 @@ class Library:
 
         return sequence.allocate(self._files, count, view.max_seq, named)
 
+    def _append(self, doc_id: str, data: bytes) -> None:
+        """Add to a document; what was read of it before need not be read again."""
+        before, after = self._files.append(f"{doc_id}.md", data)
+        known = self._documents.get(doc_id)
+        if known and known[0] == before:
+            self._documents[doc_id] = after, known[1].grown(data)
+
     def _append_all(self, parts: Sequence[evidence.Part]) -> None:
         """Write all or none: an import that a full disk stops leaves nothing behind."""
         before: list[tuple[str, int]] = []
@@ -354,7 +375,7 @@ class Library:
                 if part.header:
                     self._files.must_be_free(path)
                 before.append((path, self._files.size(path)))
-                self._files.append(path, part.to_bytes())
+                self._append(part.doc_id, part.to_bytes())
         except LibraryError:
             for path, size in before[:-1]:
                 self._files.cut(path, size)

@@ -1,0 +1,40 @@
+"""What `doctor --fix` does: only what loses nothing. Every write goes through the library, under its lock.
+
+Texts are never touched: a damaged signature, a conflict marker or a wrong link is for a person to settle.
+"""
+
+from __future__ import annotations
+
+from infinimem.model import Finding
+from infinimem.store.checks import RAISED, RENAMED, RENUMBERED, SIGNED
+from infinimem.store.doctor import examine
+from infinimem.store.leftovers import FINISHED, REBUILT
+from infinimem.store.library import Library
+
+
+def repair(library: Library) -> list[Finding]:
+    """Do what the findings' `fix` says; a second time there is nothing to do.
+
+    Returns:
+        The findings that this settled.
+
+    Raises:
+        LibraryError: the disk refused, or the library is busy; what was done until then stays.
+    """
+    found = [finding for finding in examine(library) if finding.fix]
+    if not found:
+        return []
+    wanted = {finding.fix for finding in found}
+    if wanted & {FINISHED, RAISED, REBUILT}:
+        library.raise_mark()
+    if RENAMED in wanted:
+        library.mend_headers()
+    if wanted & {SIGNED, RENUMBERED}:
+        library.stamp()
+    left = {_kind(finding) for finding in examine(library)}
+    return [finding for finding in found if _kind(finding) not in left]
+
+
+def _kind(finding: Finding) -> tuple[str, str]:
+    """What was wrong and where; a repair may move the lines of a document, so their numbers tell nothing."""
+    return finding.fix, finding.where.rsplit(":", 1)[0]

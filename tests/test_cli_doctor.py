@@ -1,0 +1,94 @@
+"""doctor: what it prints for people, pipes and programs, its exit codes, and --fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_runner import Shell
+
+KEYS = {"level", "what", "where", "fix"}
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def library(shell: Shell) -> Shell:
+    shell("init")
+    shell("add", "I moved to Lisbon in March.", "--session", "s1")
+    shell("consolidate")
+    return shell
+
+
+def write(shell: Shell, path: str, text: str) -> None:
+    with (shell.library / path).open("a") as file:
+        file.write(text)
+
+
+def test_a_sound_library(library: Shell) -> None:
+    before = library.tree()
+    assert library("doctor", "--json").json == {"findings": []}
+    assert library("doctor", "--fix", "--json").json == {"findings": [], "fixed": []}
+    ran = library("doctor")
+    assert (ran.code, ran.out, ran.err) == (0, "", "0 errors, 0 notes\n")
+    assert library.tree() == before
+
+
+def test_findings_come_errors_first_and_say_what_fix_would_do(library: Shell) -> None:
+    write(library, "CURRENT.md", "- typed by hand\n- <seq=2> pasted\n- <seq= > broken\n")
+    before = library.tree()
+    ran = library("doctor")
+    assert ran.code == 1
+    rows = [line.split("\t") for line in ran.out.splitlines()]
+    assert [row[0] for row in rows] == ["error", "error", "note"]
+    assert all(len(row) == 4 for row in rows)
+    assert [bool(row[3]) for row in rows] == [True, False, True]
+    assert ran.err.splitlines() == [
+        "2 errors, 1 note",
+        "infinimem doctor --fix repairs 2 of them, and loses nothing",
+    ]
+    assert all(set(finding) == KEYS for finding in library("doctor", "--json").json["findings"])
+    assert library.tree() == before
+
+
+def test_fix_repairs_tells_and_is_done(library: Shell) -> None:
+    write(library, "CURRENT.md", "- typed by hand\n- <seq=2> pasted\n- <seq= > broken\n")
+    ran = library("doctor", "--fix", "--json")
+    assert ran.code == 1  # what is broken is a person's to mend
+    assert [item["fix"] for item in ran.json["fixed"]] == ["give the copy a new seq", "sign them"]
+    assert [item["level"] for item in ran.json["findings"]] == ["error"]
+    after = library.tree()
+    again = library("doctor", "--fix")
+    assert again.out.startswith("error\tCURRENT:")
+    assert library.tree() == after
+    assert "- <seq= > broken" in (library.library / "CURRENT.md").read_text()
+
+
+def test_fix_in_a_folder_of_notes_has_nothing_to_do(shell: Shell) -> None:
+    write(shell, "food.md", "- figs\n[[nowhere]]\n")
+    before = shell.tree()
+    ran = shell("--library", ".", "doctor", "--fix", "--json")
+    assert ran.code == 0
+    assert [item["level"] for item in ran.json["findings"]] == ["note"]
+    assert shell.tree() == before
+
+
+@pytest.mark.parametrize("text", ["[infini]\nfeeed = 1\n", "format = 99\n", "<<<<<<< HEAD\n"])
+def test_settings_that_cannot_be_used_are_a_finding(library: Shell, text: str) -> None:
+    (library.library / "infinimem.toml").write_text(text)
+    for option in ((), ("--fix",)):
+        ran = library("doctor", "--json", *option)
+        assert ran.code == 1
+        (found,) = ran.json["findings"]
+        assert (found["level"], found["where"]) == ("error", "infinimem.toml")
+
+
+def test_a_terminal_gets_groups(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(library, "CURRENT.md", "- typed by hand\n- <seq= > broken\n")
+    monkeypatch.setattr("infinimem.cli.output.Output.for_people", property(lambda self: True))
+    lines = library("doctor").out.splitlines()
+    assert [line for line in lines if line in ("errors", "notes")] == ["errors", "notes"]
+    assert "(--fix: sign them)" in " ".join(" ".join(lines).split())
