@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
@@ -141,18 +141,27 @@ class Search:
     def explore(self, tape: Tape, size: int) -> list[str]:
         """Up to `size` states of a run; what was wrong with them, each kind once."""
         caches, wrong, end = tape.caches(), dict[str, str](), self.states + size
-        first = [(point, "none") for point in range(len(caches))]
-        first += [(point, "last torn") for point, op in enumerate(tape.ops, 1) if isinstance(op, Write)]
-        self.chance.shuffle(first)
-        uncertain = [point for point, cache in enumerate(caches) if cache.pending]
-        for point, kind in [*first, *((point, "") for point in self.chance.choices(uncertain, k=4 * size))]:
-            kept = fates(caches[point], self.chance, kind=kind)
+        for point, kept in self._choices(caches, 4 * size):
             found = self.look(tape, caches[point], point, kept)
             if found and found[-1][:40] not in wrong:
                 wrong[found[-1][:40]] = explained(tape, caches[point], point, kept, self.root)
             if self.states >= end:
                 break
         return list(wrong.values())
+
+    def _choices(self, caches: Sequence[Cache], size: int) -> Iterator[tuple[int, dict[int, Fate]]]:
+        """Each operation lost, torn, or the only one, at the last moment when it may be; then any choice."""
+        last = {number: point for point, cache in enumerate(caches) for number in cache.pending}
+        first = [(point, dict[int, Fate]()) for point in range(len(caches))]
+        for number, point in last.items():
+            cache = caches[point]
+            first.append((point, {number: whole}))
+            first += [(point, fates(cache, self.chance, [number], kind)) for kind in ("none", "torn")]
+        self.chance.shuffle(first)
+        yield from first
+        uncertain = [point for point, cache in enumerate(caches) if cache.pending]
+        for point in self.chance.choices(uncertain, k=size):
+            yield point, fates(caches[point], self.chance)
 
     def interrupted(self, tape: Tape, number: int, name: str = "interrupted") -> Iterator[Tape]:
         """Runs that open what a power failure left of a transaction, and finish it."""

@@ -53,7 +53,7 @@ def soak(size: int) -> object:
 @pytest.mark.parametrize("size", [pytest.param(700, id="short"), soak(50_000)])
 def test_a_loss_of_power_takes_nothing_that_was_acknowledged(scratch: Path, size: int) -> None:
     search = Search(scratch)
-    share = min(500, size // 10)
+    share = min(1000, size // 10)
     for number in count():
         if number >= len(WORKLOADS) and search.states >= size:
             break
