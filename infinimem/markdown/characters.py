@@ -16,7 +16,13 @@ _PAIR = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _HIDDEN = re.compile(r"[\x00\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BIDI = re.compile(r"[\n\u202a-\u202e\u2066-\u2069]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # what moves a cursor or ends a line
+    "|[\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"  # what nobody sees
+    "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"  # one variation selector may stand behind a character
+    # What scripts and emoji need joined, parted or turned; between letters of ASCII it only hides.
+    "|(?<![^\x00-\x7f])[\u00ad\u034f\u061c\u115f\u1160\u200c-\u200f\u3164\uffa0](?![^\x00-\x7f])"
+)
 _PIECE_LENGTH = 256
 _PIECE = re.compile(rf"(?s).{{1,{_PIECE_LENGTH}}}(?=[\x00-\x7f]|\Z)|.{{1,{_PIECE_LENGTH}}}")
 _FOLD = re.compile(r"[ \t]*+\n[ \t\n]*+")
@@ -55,8 +61,9 @@ def sound(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` that cannot move a terminal's cursor or change its colours: controls become visible escapes."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    """`text` as it stands, on a screen or before a model: what moves a cursor, changes colours, ends a line
+    where none ends or hides becomes a visible escape."""
+    return _UNSEEN.sub(lambda match: "".join(map(_escape, match[0])), text)
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
@@ -84,4 +91,6 @@ def _lawful(text: str) -> set[int]:
 
 def _escape(char: str) -> str:
     code = ord(char)
+    if 0 < code <= 0xFF:
+        return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
