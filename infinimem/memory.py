@@ -112,24 +112,27 @@ class Memory:
         done: set[int] = set()
 
         def note(plan: Plan, outcome: Outcome) -> Outcome:
+            nonlocal view
+            view = outcome.view
             if isinstance(outcome, Applied):
                 entries.extend(outcome.added)
                 done.update(plan.empty, *(add.origin for add in plan.adds))
-                if self._drive(lambda view: self.strategy.tick(view, "due")):
+                if self._drive(self.strategy.tick(view, "due"), view):
                     self.library.stamp()
-                outcome = replace(outcome, view=self.view)
+                    view = self.view
+                outcome = replace(outcome, view=view)
             if progress:
                 progress(len(done), len(pending))
             return outcome
 
         try:
-            self._drive(lambda view: self.strategy.tick(view, "append"))
-            self._drive(lambda view: self.strategy.observe(view, pending), note)
+            if self._drive(self.strategy.tick(view, "append"), view):
+                view = self.view
+            self._drive(self.strategy.observe(view, pending), view, note)
         except ModelUnavailable as error:
             raise ModelUnavailable(
                 f"{error}; what was said is recorded and drawn from at the next call"
             ) from error
-        view = self.view
         return tuple(view.entry(place.entry.seq) or place for place in entries)
 
     def consolidate(self, max_tokens: int | None = None) -> Receipt | None:
@@ -150,7 +153,8 @@ class Memory:
         with self.llm.cap(max_tokens):
             self._extract()
             self.library.stamp()
-            receipts = self._drive(lambda view: self.strategy.tick(view, "consolidate"))
+            view = self.view
+            receipts = self._drive(self.strategy.tick(view, "consolidate"), view)
         return receipts[0] if receipts else None
 
     def preview(self) -> Mapping[str, tuple[bytes, bytes]]:
@@ -177,17 +181,21 @@ class Memory:
         )
 
     def _drive(
-        self, start: Callable[[View], Plans], note: Callable[[Plan, Outcome], Outcome] | None = None
+        self, plans: Plans, view: View, note: Callable[[Plan, Outcome], Outcome] | None = None
     ) -> list[Receipt]:
-        """Carry out a strategy's plans one by one, telling it what became of each."""
+        """Carry out a strategy's plans one by one, telling it what became of each.
+
+        Args:
+            plans: of the strategy.
+            view: what the first of them is made from.
+            note: told of each outcome; gives it to the strategy, with a newer view if there is one.
+        """
         receipts: list[Receipt] = []
         spent, began = total(self.llm.usage), self.library.clock()
-        base = self.view
-        plans = start(base)
         try:
             plan = next(plans)
             while True:
-                outcome = self._apply(plan, base, total(self.llm.usage) - spent, began)
+                outcome = self._apply(plan, view, total(self.llm.usage) - spent, began)
                 spent, began = total(self.llm.usage), self.library.clock()
                 if isinstance(outcome, Applied) and outcome.receipt:
                     receipts.append(outcome.receipt)
@@ -196,7 +204,7 @@ class Memory:
                     for remark in (*plan.notes, *map(str, reasons)):
                         log.info("%s: %s", plan.op, remark)
                 outcome = note(plan, outcome) if note else outcome
-                base = outcome.view
+                view = outcome.view
                 plan = plans.send(outcome)
         except StopIteration:
             return receipts

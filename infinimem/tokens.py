@@ -22,13 +22,22 @@ _CACHE_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 
 _CACHED_LENGTH = 2000
 _RUN = re.compile(r"\S{1000,}|\s{1000,}")
+_LINE = re.compile(r"(?<=\n)(?=\S)")
 _PIECE = 1000
 _loading = threading.Lock()  # the environment is one for all threads
 
 
 def count(text: str) -> int:
-    """Tokens of a text of any length; special tokens written in it count as the characters they are."""
-    return _cached(text) if len(text) <= _CACHED_LENGTH else _count(text)
+    """Tokens of a text of any length; special tokens written in it count as the characters they are.
+
+    No token reaches over the beginning of a line, so the lines of a long text are counted one by one: of a
+    document that grew, only what is new.
+    """
+    if len(text) <= _CACHED_LENGTH:
+        return _cached(text)
+    if not exact():
+        return _count(text)
+    return sum(_cached(line) if len(line) <= _CACHED_LENGTH else _count(line) for line in _LINE.split(text))
 
 
 def exact() -> bool:

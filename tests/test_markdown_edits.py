@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_lines import DOCUMENTS, IDS, NEW, is_subsequence, numbered
+from markdown_lines import DOCUMENTS, IDS, NEW, PIECES, is_subsequence, numbered
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
@@ -197,3 +197,25 @@ def test_an_empty_document_is_filled() -> None:
     filled = document.with_header({"id": "topics/t"}).insert([NEW], "Heading")
     assert filled.to_bytes() == f"---\nid: topics/t\n---\n# Heading\n{NEW}\n".encode()
     assert filled.without({77}).to_bytes() == b"---\nid: topics/t\n---\n"
+
+
+@given(
+    before=DOCUMENTS,
+    after=st.lists(
+        st.sampled_from([*PIECES, NEW, NEW, "- <seq=78> x\n  more\n\n  ```\n  end"]), min_size=1, max_size=4
+    ),
+    doc_id=IDS,
+)
+def test_a_document_that_grew_reads_as_the_whole_does(before: bytes, after: list[str], doc_id: str) -> None:
+    before += b"\n" * bool(before and not before.endswith(b"\n"))
+    data = "".join(f"{line}\n" for line in after).encode("utf-8", "surrogateescape")
+    old, whole = Document.parse(doc_id, before), Document.parse(doc_id, before + data)
+    assert old.entries is not None  # what was read of it is taken over
+    grown = old.grown(data)
+    assert (grown.entries, grown.unsigned, grown.malformed) == (
+        whole.entries,
+        whole.unsigned,
+        whole.malformed,
+    )
+    assert (grown.headings, grown.has_prose, grown.header) == (whole.headings, whole.has_prose, whole.header)
+    assert grown.to_bytes() == whole.to_bytes()

@@ -180,6 +180,8 @@ class Document:
         new = [part + eol for line in lines for part in line.split("\n")]
         heading = one_line(clean_text(heading))
         title = (heading_title("# " + heading) or (1, ""))[1]
+        if not title and self.final_newline:
+            return self.grown("".join(f"{line}\n" for line in new).encode("utf-8", "surrogateescape"))
         at = len(self.lines)
         if title:
             sections = [h for h in self.headings if h.title.casefold() == title.casefold()]
@@ -198,6 +200,32 @@ class Document:
             head[-1] += eol
         return self._with([*head, *new, *self.lines[at:]], self.final_newline or at == len(self.lines))
 
+    def grown(self, data: bytes) -> Document:
+        """As the file is after `data` was appended, on lines of its own.
+
+        Where those are entries alone, what is known of the lines above them stays known.
+        """
+        tail = Document.parse(self.id, data)
+        if tail.bom or not self.lines:
+            return Document.parse(self.id, self.to_bytes() + data)
+        document = replace(self, lines=self.lines + tail.lines, final_newline=tail.final_newline)
+        added = tail._scan
+        extent = sum(place.end_line - place.start_line + 1 for place in added.entries)
+        if extent == len(tail.lines) and "_scan" in self.__dict__:
+            path = self.path_at(len(self.lines))
+            moved = tuple(
+                replace(
+                    place,
+                    start_line=place.start_line + len(self.lines),
+                    end_line=place.end_line + len(self.lines),
+                    headings=path,
+                )
+                for place in added.entries
+            )
+            document.__dict__["_scan"] = replace(self._scan, entries=self.entries + moved)
+            document.__dict__["header"] = self.header
+        return document
+
     def with_header(self, changes: Mapping[str, str | None]) -> Document:
         """With header keys set to YAML text (`quote`, `flow`) or, with None, removed.
 
@@ -209,6 +237,8 @@ class Document:
         if self.header.problem is not None:
             return self
         lines = edit_header(self.lines, self.header.end, changes, self.newline)
+        if tuple(lines) == self.lines:
+            return self
         return self._with(lines, self.final_newline or not self.lines)
 
     def sign(self, number: int, entry_line: str) -> Document:

@@ -30,6 +30,15 @@ def open_new(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
 
 
+def overwrite(path: Path, data: bytes) -> None:
+    """Write at the beginning of a file, made if missing; what stands after that stays."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        os.pwrite(descriptor, data, 0)
+    finally:
+        os.close(descriptor)
+
+
 def write(descriptor: int, data: bytes | memoryview) -> int:
     """Write some of `data`; returns how much."""
     return os.write(descriptor, data)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from functools import lru_cache
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.growing import Growing
 from infinimem.store.view import View
 
 PATH = ".infinimem/drawn"
 
-_END = ";"
+_END = b";"
 """Closes a line of the list, so that a torn one is told from a whole one."""
 _SPAN = 10_000
 """Seqs that a line of the list names at most; far below what a reader of such lists takes."""
@@ -25,18 +25,20 @@ _SPAN = 10_000
 
 def read(files: Files) -> frozenset[int] | None:
     """Seqs of evidence that was drawn from; None where the list is lost, or no line of it can be read."""
-    return _seqs(files.read(PATH, MAX_OWNED) or b"")
+    return _lists.read(files.read(PATH, MAX_OWNED) or b"") or None
 
 
-@lru_cache(maxsize=2)
-def _seqs(data: bytes) -> frozenset[int] | None:
-    """What the lines name that can be read; one that was cut short would name other seqs."""
+def _added(before: frozenset[int], rows: list[bytes]) -> frozenset[int]:
+    """With what the rows name that can be read; one that was cut short would name other seqs."""
     found: set[int] = set()
-    for line in data.decode("ascii", "replace").split("\n"):
-        if line.endswith(_END):
+    for row in rows:
+        if row.endswith(_END):
             with suppress(ValueError):
-                found.update(parse_seqs(line.removesuffix(_END)))
-    return frozenset(found) or None
+                found.update(parse_seqs(row.removesuffix(_END).decode("ascii", "replace")))
+    return before | found
+
+
+_lists = Growing(frozenset[int], _added)
 
 
 def note(files: Files, view: View, seqs: Iterable[int]) -> None:
@@ -50,7 +52,7 @@ def note(files: Files, view: View, seqs: Iterable[int]) -> None:
         return
     chosen = sorted(new)
     spans = (chosen[at : at + _SPAN] for at in range(0, len(chosen), _SPAN))
-    data = "".join(f"{format_seqs(span)}{_END}\n" for span in spans).encode()
+    data = "".join(f"{format_seqs(span)};\n" for span in spans).encode()
     if sound:
         files.append(PATH, data, durable=False)
     else:

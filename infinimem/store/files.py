@@ -34,6 +34,10 @@ class Stamp:
     inode: int
 
 
+def _stamp(info: os.stat_result) -> Stamp:
+    return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+
+
 @contextmanager
 def explained(action: str, path: object) -> Iterator[None]:
     """Turn an operating-system error into one line that says what could not be done."""
@@ -71,10 +75,10 @@ class Files:
     def scan(self) -> dict[str, Stamp]:
         """Every Markdown file by path, hidden folders and links left out, sorted by path."""
         found: dict[str, Stamp] = {}
-        pending = [""]
+        root, pending = f"{self.root}/", [""]
         while pending:
             folder = pending.pop()
-            with explained("list", self.root / folder), os.scandir(self.root / folder) as items:
+            with explained("list", root + folder), os.scandir(root + folder) as items:
                 for item in items:
                     if item.name.startswith(".") or not item.name.isprintable():
                         continue
@@ -83,8 +87,7 @@ class Files:
                         if os.access(item.path, os.R_OK | os.X_OK):
                             pending.append(f"{path}/")
                     elif item.name.endswith(".md") and item.is_file(follow_symlinks=False):
-                        info = item.stat(follow_symlinks=False)
-                        found[path] = Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+                        found[path] = _stamp(item.stat(follow_symlinks=False))
         return dict(sorted(found.items()))
 
     def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
@@ -123,11 +126,14 @@ class Files:
         finally:
             os.close(here)
 
-    def append(self, path: str, data: bytes, durable: bool = True) -> None:
+    def append(self, path: str, data: bytes, durable: bool = True) -> tuple[Stamp, Stamp]:
         """Add `data` at the end, on a line of its own; on failure the file is as before.
 
         Args:
             durable: wait until it would outlive a loss of power. What can be derived again need not.
+
+        Returns:
+            The file's state before and after.
 
         Raises:
             LibraryError: the disk refused; nothing of `data` stays.
@@ -138,7 +144,8 @@ class Files:
             created = not full.exists()
             descriptor = disk.open_append(full)
             try:
-                size = os.fstat(descriptor).st_size
+                before = _stamp(os.fstat(descriptor))
+                size = before.size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
                     data = b"\n" + data
                 try:
@@ -149,10 +156,12 @@ class Files:
                     with suppress(OSError):
                         disk.truncate(descriptor, size)
                     raise
+                after = _stamp(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
             if created and durable:
                 disk.sync_folder(full.parent)
+        return before, after
 
     def size(self, path: str) -> int:
         """Bytes of a file; -1 where there is none."""

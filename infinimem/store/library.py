@@ -177,8 +177,8 @@ class Library:
                 return ()
             first = self._allocate(len(fresh), view)
             parts = evidence.parts(fresh, view, first, self._now())
-            self._append_all(parts)
             places = {place.seq: place for part in parts for place in evidence.placed(part, view)}
+            self._append_all(parts)
             return tuple(places[seq] for seq in range(first, first + len(fresh)))
 
     def apply(
@@ -315,9 +315,10 @@ class Library:
         if plan.op == "append":
             drawn.note(self._files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
-        changed = [doc_id for doc_id in done.documents if doc_id in now]
-        seen.follow(self._files, (place for doc_id in changed for place in now.document(doc_id).entries))
-        return Applied(now, receipt, tuple(p for seq, _ in done.added if (p := now.entry(seq))))
+        added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
+        changed = [now.document(doc_id) for doc_id in done.documents if doc_id in now]
+        seen.follow(self._files, (p for doc in changed for p in doc.entries) if receipt else added)
+        return Applied(now, receipt, added)
 
     def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
         """A receipt with what the caller knows; `_commit` fills in what happened."""

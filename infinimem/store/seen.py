@@ -9,12 +9,12 @@ torn does not match its checksum and is passed over.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from zlib import crc32
 
 from infinimem.model import Located
 from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.growing import Growing
 from infinimem.store.view import ARCHIVE, EVIDENCE, View, whole
 
 PATH = ".infinimem/seen"
@@ -33,51 +33,57 @@ class SeenLine:
 
 def read(files: Files) -> Mapping[int, SeenLine] | None:
     """What was last seen, by seq; None where the list is lost."""
-    return _parsed(files.read(PATH, MAX_OWNED) or b"")[0]
+    return _read(files).lines or None
 
 
-@lru_cache(maxsize=2)
-def _parsed(data: bytes) -> tuple[Mapping[int, SeenLine] | None, int]:
+@dataclass(frozen=True)
+class _List:
     """The lines, and how many rows it took to say them."""
-    found: dict[int, SeenLine] = {}
-    rows = data.split(b"\n")
-    sound = 0
+
+    lines: Mapping[int, SeenLine] = field(default_factory=dict)
+    rows: int = 0
+
+
+def _added(before: _List, rows: list[bytes]) -> _List:
+    found = dict(before.lines)
     for row in rows:
         checksum, _, rest = row.partition(b"\t")
         if checksum != b"%08x" % crc32(rest):
             continue
-        sound += 1
         name, doc_id, line = rest.decode("utf-8", "surrogateescape").split("\t", 2)
-        seq = whole(name) or 0
         if doc_id == GONE:
-            found.pop(seq, None)
+            found.pop(whole(name) or 0, None)
         else:
-            found[seq] = SeenLine(doc_id, line)
-    return (found if sound else None), len(rows)
+            found[whole(name) or 0] = SeenLine(doc_id, line)
+    return _List(found, before.rows + len(rows))
+
+
+_lists = Growing(_List, _added)
+
+
+def _read(files: Files) -> _List:
+    return _lists.read(files.read(PATH, MAX_OWNED) or b"")
 
 
 def note(files: Files, changes: Mapping[int, SeenLine | None]) -> None:
     """Add what is seen now; None for a line that is gone. The caller holds the lock."""
     if not changes:
         return
-    known, rows = _parsed(files.read(PATH, MAX_OWNED) or b"")
-    if known is not None and rows > SLACK * (len(known) + 256):
-        left = {**known, **changes}
-        files.replace(PATH, _rows(left))
+    known = _read(files)
+    if known.rows > SLACK * (len(known.lines) + 256):
+        left = {**known.lines, **changes}
+        files.replace(PATH, _rows({seq: line for seq, line in left.items() if line}))
     else:
         files.append(PATH, _rows(changes), durable=False)
 
 
 def _rows(changes: Mapping[int, SeenLine | None]) -> bytes:
-    return b"".join(
-        b"%08x\t%s\n" % (crc32(row), row)
-        for seq, seen in changes.items()
-        for row in [
-            f"{seq}\t{seen.doc_id if seen else GONE}\t{seen.line if seen else ''}".encode(
-                "utf-8", "surrogateescape"
-            )
-        ]
-    )
+    rows = []
+    for seq, line in changes.items():
+        row = f"{seq}\t{line.doc_id if line else GONE}\t{line.line if line else ''}"
+        data = row.encode("utf-8", "surrogateescape")
+        rows.append(b"%08x\t%s\n" % (crc32(data), data))
+    return b"".join(rows)
 
 
 def follow(files: Files, places: Iterable[Located]) -> None:

@@ -13,12 +13,14 @@ from collections.abc import Callable
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.files import Files
+from infinimem.store.files import Files, explained
 from infinimem.store.view import whole
 
 MARK = ".infinimem/seq"
 GIVEN = ".infinimem/seq.given"
 BLOCK = 64
+WIDTH = 63
+"""Bytes of the hint: it is written over, for cutting a file first costs as much as a sync."""
 MAX_SEQ = 10**18 - 1
 """The highest that a signature can carry."""
 
@@ -51,5 +53,6 @@ def allocate(files: Files, count: int, on_disk: int, named: Callable[[], int]) -
     if mark is None or end > mark:
         files.replace(MARK, f"{min(end + (BLOCK if boot else 0), MAX_SEQ)}\n".encode())
     if boot:
-        files.stage(GIVEN, f"{end} {boot}\n".encode(), durable=False)
+        with explained("write", GIVEN):
+            disk.overwrite(files.root / GIVEN, f"{end} {boot}".ljust(WIDTH).encode() + b"\n")
     return first
