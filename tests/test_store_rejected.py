@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from infinimem import Turn, open_memory
 from infinimem.model import RejectedReply
 from infinimem.store import disk
 from infinimem.store.files import Files
 from infinimem.store.library import init
 from infinimem.store.rejected import FOLDER, KEPT, MAX_BYTES, keep
+from infinimem.testing import ScriptedLLM
 
 WHEN = "2025-05-01T09:00:00Z"
 
@@ -89,3 +91,18 @@ def test_a_link_in_its_place_is_not_followed(files: Files, tmp_path: Path) -> No
     (files.root / FOLDER).symlink_to(tmp_path / "elsewhere")
     keep(files, [said("x")], WHEN)
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_what_a_model_said_wrongly_is_there_to_read_and_no_tool_shows_it(tmp_path: Path) -> None:
+    llm = ScriptedLLM({"extract": ["Sorry, quuxley.", '{"entries": [], "empty": ["1"]}']})
+    memory = open_memory(tmp_path / "m", model=llm, create=True)
+    memory.observe([Turn("Thanks!")])
+    (path,) = sorted((tmp_path / "m" / FOLDER).iterdir())
+    assert "reason: JSON_PARSE_FAIL" in path.read_text()
+    assert path.read_text().endswith("Sorry, quuxley.\n")
+    assert memory.doctor() == []
+    assert memory.tools.call("grep", {"pattern": "Thanks", "scope": "all"})["matches"]
+    assert memory.tools.call("grep", {"pattern": "quuxley", "scope": "all"})["matches"] == []
+    assert memory.retrieve("quuxley").items == ()
+    name = path.relative_to(tmp_path / "m").as_posix()
+    assert "no document" in memory.tools.call("read_lines", {"doc_id": name})["error"]
