@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
-from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason
+from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason, Withheld
 
 ARCHIVE_SHARE = 0.2
 """Of a run's lines, how many may be archived without a person's word (docs/FORMAT.md)."""
@@ -67,17 +67,6 @@ def conserved(
 
 Lookup = Callable[[int], Located | None]
 """Finds a line anywhere in the library by its seq."""
-
-
-@dataclass(frozen=True)
-class Withheld:
-    """An archiving that may not happen unasked, and why."""
-
-    move: Move
-    reason: Reason
-
-    def __str__(self) -> str:
-        return f"withheld: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,30 @@ class RejectedReply:
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why a plan, or a part of it, was refused: exactly one code each (law.py lists them)."""
+
+    code: str
+    seqs: tuple[int, ...] = ()
+    detail: str = ""
+
+    def __str__(self) -> str:
+        seqs = f" {', '.join(map(str, self.seqs))}" if self.seqs else ""
+        return f"{self.code}{seqs}{': ' + self.detail if self.detail else ''}"
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """An archiving that may not happen unasked, and why."""
+
+    move: Move
+    reason: Reason
+
+    def __str__(self) -> str:
+        return f"withheld: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a strategy wants done, as data. The store verifies it, applies it whole or not at all.
 
@@ -187,19 +211,8 @@ class Plan:
     """What went wrong on the way and how it was mended; lines of the receipt."""
     rejected: tuple[RejectedReply, ...] = ()
     """Replies of a model that were refused on the way, whole or in part; the store keeps the newest."""
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a plan, or a part of it, was refused: exactly one code each (law.py lists them)."""
-
-    code: str
-    seqs: tuple[int, ...] = ()
-    detail: str = ""
-
-    def __str__(self) -> str:
-        seqs = f" {', '.join(map(str, self.seqs))}" if self.seqs else ""
-        return f"{self.code}{seqs}{': ' + self.detail if self.detail else ''}"
+    withheld: tuple[Withheld, ...] = ()
+    """Archivings that were meant and are not in `moves`; the store keeps those that a person may approve."""
 
 
 @dataclass(frozen=True)

@@ -311,7 +311,7 @@ class Library:
                 self._append(CURRENT, lines.encode("utf-8", "surrogateescape"))
         else:
             receipt = self._commit(done, view, plan.op, (*plan.notes, *map(str, verdict.withheld)), head)
-            withheld.keep(self._files, receipt.number, verdict.withheld)
+            withheld.keep(self._files, receipt.number, (*plan.withheld, *verdict.withheld))
         if plan.op == "append":
             drawn.note(self._files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()

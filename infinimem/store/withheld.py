@@ -9,8 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from infinimem.law import Withheld
-from infinimem.model import Move
+from infinimem.model import Move, Withheld
 from infinimem.store.files import MAX_OWNED, Files
 
 FOLDER = ".infinimem/withheld"

@@ -77,7 +77,7 @@ def compose(
     said_of = [
         *notes,
         *(note for _, layout in laid for note in layout.notes),
-        *(f"withheld: {reason}" for reason in withheld),
+        *map(str, withheld),
     ]
     gone = {claim.seq for claim in held}
     return Plan(
@@ -86,6 +86,7 @@ def compose(
         moves=tuple(moves.values()),
         derived=tuple(found for target, layout in laid if (found := _described(target, layout, gone))),
         notes=tuple(dict.fromkeys(one_line(clean_text(note)) for note in said_of)),
+        withheld=tuple(withheld),
     )
 
 

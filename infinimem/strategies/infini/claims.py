@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from infinimem import law
-from infinimem.model import Move, Plan, Reason
+from infinimem.model import Move, Plan, Reason, Withheld
 from infinimem.store.view import TOPICS, View
 from infinimem.strategies.infini.asking import Data, seq_of
 
@@ -63,7 +63,7 @@ def read(
 
 def allowed(
     claims: Iterable[Claim], run: Iterable[int], view: View
-) -> tuple[tuple[Claim, ...], list[Reason]]:
+) -> tuple[tuple[Claim, ...], list[Withheld]]:
     """The claims that the law lets pass, each pointing at a line that stays.
 
     Args:
@@ -75,21 +75,26 @@ def allowed(
     """
     left = {claim.seq: claim for claim in claims}
     lines = sorted({*run, *left})
-    withheld: list[Reason] = []
+    withheld: list[Withheld] = []
     while True:
         final = {claim.seq: claim for claim in _followed(left)}
         circling = [seq for seq in left if seq not in final]
-        withheld += [Reason("UNKNOWN_SURVIVOR", (seq, left.pop(seq).by), "a circle") for seq in circling]
+        withheld += [
+            Withheld(_archiving(claim), Reason("UNKNOWN_SURVIVOR", (seq, claim.by), "a circle"))
+            for seq in circling
+            for claim in [left.pop(seq)]
+        ]
         moves = tuple(_archiving(final[seq]) if seq in final else Move(seq, f"{TOPICS}x") for seq in lines)
         verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,))
         if verdict.refused:
-            return (), [*withheld, *verdict.refused]
-        refused = {item.move.seq: item.reason for item in verdict.withheld}
+            move = moves[0]
+            return (), [*withheld, *(Withheld(move, reason) for reason in verdict.refused)]
+        refused = {item.move.seq: item for item in verdict.withheld}
         if not refused:
             return tuple(final[seq] for seq in sorted(final)), withheld
-        for seq, reason in refused.items():
+        for seq, item in refused.items():
             if left[seq].by not in refused:  # one that leans on a refused claim is looked at again
-                withheld.append(reason)
+                withheld.append(item)
                 del left[seq]
 
 

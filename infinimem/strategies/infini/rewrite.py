@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from infinimem.llm.tasks import REWRITE
-from infinimem.model import Entry, Located, Reason
+from infinimem.model import Entry, Located, Reason, Withheld
 from infinimem.store.view import View
 from infinimem.strategies.infini import claims as archiving
 from infinimem.strategies.infini.asking import Asker, Data, once
@@ -36,6 +36,7 @@ class Draft:
     topics: tuple[Topic, ...]
     claims: tuple[Claim, ...]
     notes: tuple[str, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
 
 
 def rewrite(view: View, asker: Asker) -> Draft:
@@ -58,7 +59,7 @@ def rewrite(view: View, asker: Asker) -> Draft:
     held, withheld = archiving.allowed(claims, places, view)
     entries = {seq: place.entry for seq, place in places.items()}
     topics += _returned(topics, claims, {claim.seq for claim in held}, entries, unsorted(view))
-    return Draft(joined(topics), held, (*notes, *(f"withheld: {reason}" for reason in withheld)))
+    return Draft(joined(topics), held, (*notes, *map(str, withheld)), tuple(withheld))
 
 
 def _share(lines: Sequence[Topic], limit: int) -> int:

@@ -104,11 +104,14 @@ class Infini:
         if not self.settings.infini.maintenance:
             title = f"Notes {view.epoch + 1}"
             alone = target(view, Route(Slugs(view).new(title), title, draft.topics))
-            return compose("consolidate", [(alone, plain(alone))], draft.claims, view, draft.notes)
+            plan = compose("consolidate", [(alone, plain(alone))], draft.claims, view, draft.notes)
+            return replace(plan, withheld=(*draft.withheld, *plan.withheld))
         planner = Planner(view, self._asker)
         routes = planner.route(draft.topics)
         targets = [target(view, route) for route in routes]
-        return apply("consolidate", targets, draft.claims, view, self._asker, (*draft.notes, *planner.notes))
+        notes = (*draft.notes, *planner.notes)
+        plan = apply("consolidate", targets, draft.claims, view, self._asker, notes)
+        return replace(plan, withheld=(*draft.withheld, *plan.withheld))
 
     def fallback(self, view: View, reasons: Sequence[Reason]) -> Plan:
         """Every line of the buffer to the document nearest to it, or to the inbox; nothing is archived."""
