@@ -186,7 +186,7 @@ def torn(data: bytes, chance: random.Random) -> Fate:
     return nuls if size == 0 else lambda data: short(data, size, padded)
 
 
-KINDS = ("none", "one missing", "one only", "half of it", "last torn", "torn")
+KINDS = ("none", "one missing", "one only", "half of it", "no later", "last torn", "torn")
 
 
 def fates(cache: Cache, chance: random.Random, among: Sequence[int] = (), kind: str = "") -> dict[int, Fate]:
@@ -209,6 +209,7 @@ def fates(cache: Cache, chance: random.Random, among: Sequence[int] = (), kind: 
         "one missing": {one},
         "one only": set(numbers) - {one},
         "half of it": {number for number in numbers if chance.random() < 0.5},
+        "no later": {number for number in numbers if number > one},
     }
     writes = {n: change.data for n in numbers if isinstance(change := cache.pending[n], Write)}
     last = max(writes, default=0)

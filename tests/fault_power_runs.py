@@ -256,7 +256,8 @@ def deletions(run: Run) -> None:
     run.strike("CURRENT.md", "tea")
     run.draw("coffee", "rain", session="four")
     run.strike("CURRENT.md", "coffee")
-    run.say("last")
+    run.say("last", session="five")
+    run.delete(f"evidence/{DAY}-five.md")
 
 
 def wandering(seed: int) -> Callable[[Run], None]:

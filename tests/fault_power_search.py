@@ -150,12 +150,13 @@ class Search:
         return list(wrong.values())
 
     def _choices(self, caches: Sequence[Cache], size: int) -> Iterator[tuple[int, dict[int, Fate]]]:
-        """Each operation lost, torn, or the only one, at the last moment when it may be; then any choice."""
+        """Each operation lost, torn, the only or the latest, at the last moment when it may be; then any."""
         last = {number: point for point, cache in enumerate(caches) for number in cache.pending}
         first = [(point, dict[int, Fate]()) for point in range(len(caches))]
         for number, point in last.items():
             cache = caches[point]
             first.append((point, {number: whole}))
+            first.append((point, {n: whole for n in cache.pending if n <= number}))
             first += [(point, fates(cache, self.chance, [number], kind)) for kind in ("none", "torn")]
         self.chance.shuffle(first)
         yield from first

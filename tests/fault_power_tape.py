@@ -168,6 +168,13 @@ class Tape:
             self.ops.append(Cut(node, 0, self._say("empty", path)))
         return descriptor
 
+    def _overwrite(self, made: Any, path: Path, data: bytes) -> None:
+        made(path, data)
+        slot = self._slot(path)
+        node = self._names[slot] if slot in self._names else self._made(path)
+        self._sizes[node] = max(self._sizes[node], len(data))
+        self.ops.append(Write(node, 0, data, self._say(f"overwrite {len(data)} bytes", path)))
+
     def _write(self, made: Any, descriptor: int, data: bytes | memoryview) -> int:
         count: int = made(descriptor, data)
         node, at, path = self._open[descriptor]
