@@ -12,6 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -37,6 +38,7 @@ TOLD = (
     Turn("My bike is red,\nits lock is blue.", time="2025-03-04", session="new", key="b"),
     Turn("Ana is allergic to peanuts.", time="2025-03-05", session="new", key="c"),
 )
+LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
 def prepare(root: Path) -> None:
@@ -50,11 +52,16 @@ def prepare(root: Path) -> None:
 
 def work(root: Path, acknowledge: Acknowledge) -> None:
     """Open the library, append three times, consolidate. No person was there: `stamp` has nothing to do."""
-    library = Library(root)
+    library = opened(root)
     for turn in TOLD:
         tell(library, turn, acknowledge)
     library.stamp()
     consolidate(library)
+
+
+def opened(root: Path) -> Library:
+    """The library an hour later, so that what the store looks after with time is looked after each time."""
+    return Library(root, clock=lambda: LATER)
 
 
 def tell(library: Library, turn: Turn, acknowledge: Acknowledge = len) -> None:
@@ -91,7 +98,7 @@ def _move(place: Located, topic: str) -> Move:
 
 def state(root: Path) -> dict[str, int]:
     """What stands where, and what receipts there are; the same after every undisturbed or repeated run."""
-    library = Library(root)
+    library = opened(root)
     view = library.view()
     places = [place for scope in ("default", "archive", "evidence") for place in view.entries(scope)]
     found = Counter(f"{place.doc_id}: {place.text}" for place in places)

@@ -11,15 +11,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import fault_strace as strace
 import pytest
 from cli_runner import Shell
-from fault_disk import Hook, fail, hooked, nothing, short
+from fault_disk import Crash, Hook, die, fail, hooked, nothing, short
 from fault_library import problems
 from fault_strace import traceable as traceable
-from fault_work import acknowledged, append_to, copy, only_wrong, state, work, wrong
+from fault_work import acknowledged, append_to, copy, only_wrong, opened, state, work, wrong
 from fault_work import expected as expected
 from fault_work import prepared as prepared
 
@@ -76,6 +77,29 @@ def test_the_disk_refuses(
                 root = copy(prepared, tmp_path / "m")
                 told, _, raised = disturbed(root, hook)
                 found[f"{kind}: call {number}, {name}, {code}"] = raised + wrong(root, told, expected)
+    assert only_wrong(found) == {}, f"of {len(found)} points"
+
+
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=SOAK)])
+def test_what_was_said_can_be_read_while_the_disk_refuses(step: int, prepared: Path, tmp_path: Path) -> None:
+    """Whatever a crash left to finish: reading it needs no writing, and nothing is gone."""
+    _, calls, _ = disturbed(copy(prepared, tmp_path / "m"), nothing)
+    found = {}
+    for number, name in list(enumerate(calls, 1))[::step]:
+        root, told = copy(prepared, tmp_path / "m"), tmp_path / "told"
+        told.unlink(missing_ok=True)
+        with hooked(die(number)), suppress(Crash):
+            work(root, append_to(told))
+        with hooked(fail(1, errno.EROFS, onward=True)):
+            try:
+                view = opened(root).view()
+            except (LibraryError, OSError) as error:
+                found[f"call {number}, {name}"] = [str(error)]
+                continue
+            there = {
+                place.text for scope in ("default", "archive", "evidence") for place in view.entries(scope)
+            }
+        found[f"call {number}, {name}"] = sorted({*acknowledged(told).values()} - there)
     assert only_wrong(found) == {}, f"of {len(found)} points"
 
 

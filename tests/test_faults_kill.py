@@ -16,11 +16,9 @@ import fault_strace as strace
 import pytest
 from fault_disk import Crash, Hook, When, die, hooked, nothing
 from fault_strace import traceable as traceable
-from fault_work import acknowledged, append_to, copy, only_wrong, work, wrong
+from fault_work import acknowledged, append_to, copy, only_wrong, opened, work, wrong
 from fault_work import expected as expected
 from fault_work import prepared as prepared
-
-from infinimem.store.library import Library
 
 
 def disturbed(root: Path, hook: Hook) -> tuple[dict[int, str], list[str]]:
@@ -60,11 +58,11 @@ def test_dead_at_any_call_of_the_recovery(
         broken = copy(prepared, tmp_path / "broken")
         told, _ = disturbed(broken, die(first))
         with hooked(nothing) as mending:
-            Library(copy(broken, tmp_path / "m"))
+            opened(copy(broken, tmp_path / "m"))
         for second in range(1, len(mending) + 1):
             root = copy(broken, tmp_path / "m")
             with hooked(die(second)), pytest.raises(Crash):
-                Library(root)
+                opened(root)
             violations[f"call {first}, {calls[first - 1]}, then {second}"] = wrong(root, told, expected)
             tried += 1
     assert tried > 10
@@ -133,5 +131,5 @@ def test_recovery_killed_at_system_calls(
     _, calls = disturbed(copy(prepared, tmp_path / "broken"), nothing)
     broken = copy(prepared, tmp_path / "broken")
     told, _ = disturbed(broken, die(len(calls) - left))
-    found = Killing(broken, tmp_path, expected).violations(Library, count, told)
+    found = Killing(broken, tmp_path, expected).violations(opened, count, told)
     assert only_wrong(found) == {}, f"of {len(found)} points"
