@@ -86,7 +86,8 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
     "merged": (twin("evidence/s1.md", "evidence/s2.md"), BAD, "same line", "evidence/s2:", LEFT),
     "high": (append("topics/food.md", "- <seq=900000> x\n"), BAD, "high-water", "topics/food:", MENDED),
     "endless": (
-        append("topics/food.md", f"- <seq={10**18 - 1}> x\n"), BAD, "leaves no room", "topics/food:", LEFT
+        append("topics/food.md", f"- typed\n- <seq={10**18 - 1}> x\n"),
+        BAD, "leaves no room", "topics/food:", LEFT,
     ),
     "mark": (append(".infinimem/seq", "x"), HINT, "mark of seqs is lost", ".infinimem/seq", MENDED),
     "renamed": (moved("topics/food.md", "topics/eat.md"), HINT, "header says id", "topics/eat:1", MENDED),
@@ -148,6 +149,20 @@ def test_damage_is_found_told_and_repaired_or_left(library: Library, name: str) 
     once = tree(library.root)
     assert repair(Library(library.root)) == []
     assert tree(library.root) == once
+
+
+def test_what_a_person_deleted_is_a_note_where_it_is_cited_and_none_once_that_is_recorded(
+    library: Library,
+) -> None:
+    path = library.root / "evidence/s1.md"
+    kept = [line for line in path.read_text().splitlines(True) if "seq=2," not in line]
+    path.write_text("".join(kept))
+    assert one(examine(Library(library.root)), "its origin 2").level == "note"  # it had been drawn from
+    shutil.rmtree(library.root / ".infinimem")
+    assert one(examine(Library(library.root)), "its origin 2").level == "error"  # nothing tells any more
+    row = "| 2 | evidence/s1 | - | deleted |"
+    replaced("journal/0001-consolidate.md", b"\n## Files", f"{row}\n\n## Files".encode())(library.root)
+    assert findings(library) == []
 
 
 @pytest.mark.parametrize(

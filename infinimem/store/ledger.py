@@ -55,12 +55,7 @@ def _gone(shelf: Shelf) -> dict[tuple[str, str], list[int]]:
     in_notes = {place.seq for doc in shelf.documents.values() for place in doc.entries}
     gone: dict[tuple[str, str], list[int]] = defaultdict(list)
     for seq, (now, receipt_id) in sorted(last.items()):
-        if (
-            seq not in shelf.places
-            and seq not in in_notes
-            and seq not in shelf.deleted
-            and now not in ("", "-")
-        ):
+        if seq not in shelf.places and seq not in in_notes and now not in ("", "-"):
             gone[now, receipt_id].append(seq)
     return gone
 
