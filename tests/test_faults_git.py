@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from fault_snapshot import EVIDENCE, Snapshot
 
+from infinimem import open_memory
 from infinimem.model import CURRENT, Located, Move, NewEntry, Plan, Turn
 from infinimem.store.doctor import examine
 from infinimem.store.library import Library, init
@@ -205,3 +206,21 @@ def test_a_conflict_that_nobody_settled_yet_loses_nothing(origin: Repository) ->
     assert left.library.view().entry(added[0].seq) is not None
     left.save("Merged")
     assert not any("conflict" in error for error in errors(left))
+
+
+@pytest.mark.xfail(strict=True, reason="no rule yet for what was said twice under one seq")
+def test_after_a_merge_every_entry_leads_to_what_it_was_drawn_from(origin: Repository) -> None:
+    left, right = grown_apart(origin)
+    right.library.record([Turn("Said, and not drawn from yet", session="s2", time="2025-03-01")])
+    right.save("More")
+    left.merge(right)
+    left.library.stamp()
+    memory = open_memory(left.root, model="offline")
+    memory.consolidate()
+    after = left.now
+    assert after.doubled == set()
+    said = [place for place in after.places if place.doc_id.startswith(EVIDENCE)]
+    drawn = [place for place in after.places if not place.doc_id.startswith(EVIDENCE)]
+    assert {place.text for place in drawn} == {place.text for place in said}
+    for place in drawn:
+        assert place.text in {after.by_seq[seq][0].text for seq in place.entry.origin}
