@@ -180,10 +180,12 @@ class Search:
         for point, (before, after) in enumerate(zip(sound, weak, strict=True)):
             if more := tuple(number for number in after.pending if number not in before.pending):
                 points.setdefault(more, []).append(point)
+        returned = {since for since, _ in tape.promises}
         for turn in range(max(2, size // max(1, len(points)))):
             for more, among in points.items():
-                # The last moment at which these, too, may still be lost has promised the most.
-                point = self.chance.choice(among) if turn % 3 == 2 else among[-1]
+                # Where a call has just returned, and at the last moment of all, the most is promised.
+                told = [point for point in among if point in returned]
+                point = self.chance.choice(told or among) if turn % 3 == 2 else among[-1]
                 cache, kind = weak[point], "none" if turn < 2 else ""
                 kept = fates(cache, self.chance, more, kind)
                 if turn % 2:

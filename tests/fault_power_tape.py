@@ -215,7 +215,7 @@ class Tape:
             while Path(frame.f_code.co_filename).name in ("files.py", "contextlib.py"):
                 frame = frame.f_back
         where = re.sub(r"\d+", "N", str(folder.relative_to(self.root)))
-        return f"{frame.f_code.co_name} > {inner}: {kind} in {where}/"
+        return f"{frame.f_code.co_name} > {inner}: {kind} in {where}/, line {frame.f_lineno}"
 
     def _rename(self, made: Any, old: Path, new: Path) -> None:
         made(old, new)
