@@ -307,3 +307,45 @@ def test_a_file_made_by_hand_where_it_hurts(base: Path, tmp_path: Path, name: st
 @pytest.mark.parametrize("place", (*MARKDOWN, *STATE, *STAGED))
 def test_files_made_by_hand_in_every_place(base: Path, tmp_path: Path, place: str) -> None:
     attempts(base, tmp_path / "m", (place,), iter(by_hand().items()))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "../secret",
+            "../../secret.md",
+            "notes/link",
+            "notes/fifo",
+            "notes/zero",
+            "a\0b",
+            "notes//n",
+            "/etc/passwd",
+        ),
+        *(
+            "./x",
+            "notes/../x",
+            "~",
+            "topics\\x",
+            "a" * 5000,
+            "e" + "\u0301\u0323" * 100_000,
+            "\ud800",
+            "%2e%2e/secret",
+        ),
+    ],
+)
+def test_a_name_is_looked_up_and_never_followed(base: Path, tmp_path: Path, name: str) -> None:
+    root = tmp_path / "m"
+    plant(base, root, {"notes/n.md": b"mine\n"})
+    (tmp_path / "secret.md").write_text("secret\n")
+    os.mkfifo(root / "notes/fifo.md")
+    (root / "notes/link.md").symlink_to("../../secret.md")
+    (root / "notes/zero.md").symlink_to("/dev/zero")
+    (root / "loop").symlink_to("..")
+    memory = open_memory(root, model="offline", clock=now)
+    for tool in (memory.tools.read_lines, memory.tools.grep_doc):
+        with watched():
+            assert set(found := tool(doc_id=name, pattern=".")) == {"error"}
+        assert "\n" not in found["error"]
+        assert len(found["error"]) < 1500
+    assert memory.tools.grep(pattern="secret", scope="all")["matches"] == []

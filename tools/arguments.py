@@ -16,7 +16,7 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
 
     Args:
         schema: an object whose properties are strings, integers and booleans, with `required`, `default`,
-            `minimum`, `maximum` and `enum`.
+            `minimum`, `maximum`, `maxLength` and `enum`.
         arguments: what the caller gave; None counts as not given, an unknown name is ignored and told.
 
     Raises:
@@ -81,6 +81,8 @@ def _string(name: str, value: Any, rule: Mapping[str, Any]) -> str:
         raise ArgumentError(f"{name!r} is a {type(value).__name__}; a string is wanted")
     if not value.strip():
         raise ArgumentError(f"{name!r} is empty: {rule['description']}")
+    if len(value) > rule.get("maxLength", len(value)):
+        raise ArgumentError(f"{name!r} is too long: {rule['description']}")
     if "enum" in rule and value not in rule["enum"]:
         raise ArgumentError(f"{name!r} is {value[:40]!r}; choose one of {', '.join(rule['enum'])}")
     return value

@@ -8,7 +8,7 @@ from infinimem.retrieval.grep import compile_pattern
 from infinimem.store.view import View
 
 from .grep import CONTEXT, IGNORE_CASE, PATTERN, matches, rows
-from .tool import Result, Tool
+from .tool import DOC_ID, Result, Tool
 
 DESCRIPTION = (
     "Find a regular expression (RE2 syntax, case-insensitive) in one document. "
@@ -18,7 +18,7 @@ LIMIT = 100
 PARAMETERS = {
     "type": "object",
     "properties": {
-        "doc_id": {"type": "string", "description": "id of the document, as the other tools give it"},
+        "doc_id": DOC_ID,
         "pattern": PATTERN,
         "context_lines": CONTEXT,
         "ignore_case": IGNORE_CASE,

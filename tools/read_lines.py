@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from infinimem.store.view import View
 
 from .fence import RESULT_LENGTH, shown
-from .tool import Result, Tool
+from .tool import DOC_ID, Result, Tool
 
 DESCRIPTION = "Read lines of a document, at most 100 at a time. Lines count from 1, the header included."
 MOST = 100
 PARAMETERS = {
     "type": "object",
     "properties": {
-        "doc_id": {"type": "string", "description": "id of the document, as the other tools give it"},
+        "doc_id": DOC_ID,
         "start": {"type": "integer", "minimum": 1, "default": 1, "description": "first line"},
         "end": {"type": "integer", "minimum": 1, "description": "last line; left out: 100 lines"},
     },

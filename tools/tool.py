@@ -18,6 +18,11 @@ from .fence import fenced
 
 Result = dict[str, Any]
 
+DOC_ID: Mapping[str, Any] = {
+    "type": "string",
+    "maxLength": 1000,
+    "description": "id of the document, as the other tools give it",
+}
 SCOPE: Mapping[str, Any] = {
     "type": "string",
     "enum": list(SCOPES),
