@@ -48,8 +48,11 @@ TOPICS = ("topics/home", "topics/work", "topics/w/deep-one", "topics/inbox", "to
 HEADINGS = ("", "Home", "Drinks", "a|b", "# odd", "mein `Haus`")
 BAD_TARGETS = ("evidence/x", "topics/../x", "CURRENT", "archive/home", "../x", "topics/")
 NUMBERS = st.integers(0, 10**6)
+WHEN = st.sampled_from(("before", "after", "half"))
 CRASHES = st.one_of(
-    st.none(), st.none(), st.tuples(st.integers(1, 40), st.sampled_from(("before", "after", "half")))
+    st.none(),
+    st.tuples(st.integers(1, 40), WHEN),
+    st.tuples(st.integers(18, 32), WHEN),  # where most transactions are half done
 )
 
 
