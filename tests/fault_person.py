@@ -113,8 +113,8 @@ def paste_line(root: Path, pick: int, cut: bool) -> None:
 
 
 def write_text(root: Path, pick: int, word: str) -> None:
-    """Type list items, a task, prose, a header key, at the end or above the first line."""
-    path = choose(files(root, "topics"), pick)
+    """Type list items, a task, prose, a header key, at the end or above the first line; often in CURRENT."""
+    path = choose(files(root, "topics") if pick % 2 else files(root), pick)
     if path is None:
         return
     typed = (
@@ -124,7 +124,8 @@ def write_text(root: Path, pick: int, word: str) -> None:
         f"# Mine\n- item {word}\r\n- <b>bold</b> {word}\n",
         f"no line end {word}",
         f"\n- -- {word} `- <seq=1>`\n",
-    )[pick // 3 % 6].encode()
+        f"- no line end either, {word}",
+    )[pick // 3 % 7].encode()
     body = path.read_bytes()
     if pick % 5 == 4 and body.startswith(b"---\n"):
         save(path, body.replace(b"---\n", f"---\n{word}: [a, b]\n".encode(), 1), pick)
