@@ -24,13 +24,13 @@ and of archivings that are withheld (the line stays live):
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
+from infinimem.markdown.characters import normalize
 from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason, Withheld
 
 ARCHIVE_SHARE = 0.2
@@ -249,13 +249,13 @@ _NOT_NAMES = frozenset(
 @lru_cache(maxsize=4096)
 def normalised(text: str) -> str:
     """Text for comparing: NFKC, case-folded, without the punctuation around words ("C++" keeps its own)."""
-    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    text = normalize("NFKC", text).replace("’", "'")
     words = (word.strip(_AROUND) for word in text.casefold().split())
     return " ".join(word for word in words if word) or text
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold().replace("’", "'"))
+    return _WORD.findall(normalize("NFKC", text).casefold().replace("’", "'"))
 
 
 def is_duplicate(one: str, other: str) -> bool:
@@ -271,7 +271,7 @@ def is_duplicate(one: str, other: str) -> bool:
 @lru_cache(maxsize=4096)
 def claims(text: str) -> Mapping[str, frozenset[str]]:
     """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
-    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    text = normalize("NFKC", text).replace("’", "'")
     words = _WORD.findall(text)
     opening = {match[1] for match in _OPENING.finditer(text)}
     names = frozenset(

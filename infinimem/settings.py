@@ -91,9 +91,9 @@ def parse_settings(data: bytes, where: str = "infinimem.toml") -> Settings:
     """
     try:
         values = tomllib.loads(data.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also numbers and nesting beyond all use
         raise SettingsError(
-            f"{where} is not valid TOML ({error}); mend the line or restore the file"
+            f"{where} is not valid TOML ({str(error)[:200]}); mend the line or restore the file"
         ) from error
     found = values.get("format", FORMAT)
     if isinstance(found, int) and found > FORMAT:

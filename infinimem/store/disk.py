@@ -127,6 +127,11 @@ def remove_folder(path: Path) -> None:
 
 def boot() -> str:
     """What names the time since the machine was started: unsynced writes live that long. "" if unknown."""
+    if sys.platform == "darwin":
+        name, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
+        call = ctypes.CDLL(None).sysctlbyname
+        failed = call(b"kern.bootsessionuuid", name, ctypes.byref(size), None, ctypes.c_size_t(0))
+        return "" if failed else name.value.decode("ascii", "replace")
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:

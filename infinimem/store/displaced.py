@@ -26,8 +26,11 @@ SETTLED = 60.0
 
 
 def discard(files: Files, folder: str) -> None:
-    """Remove a staging folder that nothing was committed from."""
+    """Remove a staging folder that nothing was committed from, or what else has its place."""
     with explained("remove", folder):
+        if not (files.root / folder).is_dir() or (files.root / folder).is_symlink():
+            disk.unlink(files.root / folder)
+            return
         for item in (files.root / folder).iterdir():
             disk.unlink(item)
         disk.remove_folder(files.root / folder)
@@ -39,9 +42,14 @@ def keep(files: Files, folder: str, steps: Sequence[Step]) -> None:
     A manifest that came back after a later transaction would move lines a second time.
     """
     done = [
-        {"step": step.to_json(), "slot": slot, "was": was, "now": digest(files.read(step.path, MAX_OWNED))}
+        {
+            "step": step.to_json(),
+            "slot": slot.rpartition("/")[2],
+            "was": digest(files.read(slot, MAX_OWNED)),
+            "now": digest(files.read(step.path, MAX_OWNED)),
+        }
         for step in steps
-        for slot, was in _slots(files, folder, step).items()
+        for slot in files.beside(step.slot)
     ]
     files.stage(f"{folder}/done", json.dumps(done).encode(), durable=False)
     with explained("remove", folder):
@@ -53,14 +61,6 @@ def keep(files: Files, folder: str, steps: Sequence[Step]) -> None:
         if aside.exists():
             discard(files, f"{FOLDER}/{aside.name}")
         disk.rename(files.root / folder, aside)
-
-
-def _slots(files: Files, folder: str, step: Step) -> dict[str, str]:
-    """Name and sha256 of what lies in the slots of a step."""
-    stem = step.slot.rpartition("/")[2]
-    names = sorted(item.name for item in (files.root / folder).iterdir())
-    mine = (name for name in names if name == stem or name.startswith(f"{stem}."))
-    return {name: digest(files.read(f"{folder}/{name}", MAX_OWNED)) for name in mine}
 
 
 def waiting(files: Files) -> bool:
@@ -87,7 +87,9 @@ def recheck(files: Files, now: float) -> None:
 
 
 def _bring_back(files: Files, folder: str) -> None:
-    with suppress(ValueError, KeyError, TypeError):  # torn by a loss of power: then no editor lives on
+    with suppress(
+        ValueError, KeyError, TypeError, RecursionError
+    ):  # torn by a loss of power: then no editor lives on
         listed = json.loads(files.read(f"{folder}/done", MAX_OWNED) or b"")
         late = []
         for kept in listed:

@@ -1,8 +1,7 @@
 """Which evidence has been drawn from, so that a turn is looked at once and a person's deletion stands.
 
-The list is machine state and not synced: a turn that a loss of power took from it is cited, or looked at
-again. Where the list is lost (a clone, a copied folder), everything said before the newest cited turn counts
-as drawn from: turns are taken in order, and what is still to do is always the end.
+The list is machine state. Where it is lost (a clone, a copied folder), everything said before the newest
+cited turn counts as drawn from: turns are taken in order, and what is still to do is always the end.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def note(files: Files, view: View, seqs: Iterable[int]) -> None:
     spans = (chosen[at : at + _SPAN] for at in range(0, len(chosen), _SPAN))
     data = "".join(f"{format_seqs(span)};\n" for span in spans).encode()
     if sound:
-        files.append(PATH, data, durable=False)
+        files.append(PATH, data)
     else:
         files.replace(PATH, data)
 

@@ -7,7 +7,6 @@ second part, so that no file of ours outgrows what tools read.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from infinimem.errors import UsageError
-from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
@@ -96,8 +95,8 @@ def seen(view: View) -> dict[tuple[str, ...], str]:
 
 def is_same(turn: Turn, recorded: str) -> bool:
     """Whether a turn with the same mark is recorded whole; a loss of power may have cut it short."""
-    text = clean_text(turn.text)
-    return len(recorded) >= len(text) or not text.startswith(recorded.rstrip())
+    text, left = clean_text(turn.text), recorded.rstrip("\0").rstrip()
+    return recorded == text or len(left) >= len(text) or not text.startswith(left)
 
 
 def marks(turn: Turn) -> list[tuple[str, ...]]:
@@ -210,5 +209,5 @@ def _header(doc_id: str, turn: Turn, date: str, turns: Sequence[Turn]) -> str:
 
 
 def _slug(name: str) -> str:
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    plain = normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "session"

@@ -163,6 +163,18 @@ class Files:
                 disk.sync_folder(full.parent)
         return before, after
 
+    def ends_whole(self, path: str) -> bool:
+        """Whether a file's last byte ends a line."""
+        with explained("read", path):
+            descriptor = self._open(path)
+            if descriptor is None:
+                return True
+            try:
+                size = os.fstat(descriptor).st_size
+                return not size or os.pread(descriptor, 1, size - 1) == b"\n"
+            finally:
+                os.close(descriptor)
+
     def size(self, path: str) -> int:
         """Bytes of a file; -1 where there is none."""
         full = self.root / path
@@ -242,6 +254,13 @@ class Files:
             except FileNotFoundError:
                 return False
         return True
+
+    def beside(self, path: str) -> list[str]:
+        """Paths in the same folder that begin with `path`, sorted."""
+        folder, _, name = path.rpartition("/")
+        full = self.root / folder
+        names = sorted(item.name for item in full.iterdir()) if full.is_dir() else []
+        return [f"{folder}/{found}" for found in names if found.startswith(name)]
 
     def is_plain(self, path: str) -> bool:
         """Whether a regular file has that name, reached without following a link."""

@@ -10,7 +10,8 @@ came from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -20,6 +21,8 @@ from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.replay import Moves, replay
 
 CONFLICTS = ".infinimem/conflicts"
+NAMED = 12
+"""Characters of a sha256 in the name of a slot."""
 ATTEMPTS = 3
 """How often the moves are made anew for someone who keeps saving."""
 
@@ -99,108 +102,137 @@ class _Installation:
         self._files = files
         self._step = step
         self._moves = moves
-        self._slot = step.slot
-        self._theirs: str | None = None
-        """Slot of a version that a person saved and that stands nowhere else."""
+        self._done = Done()
 
     def run(self) -> Done:
-        step, found, staged = self._step, self._read(self._step.path), self._read(self._step.slot)
+        step, found = self._step, self._read(self._step.path)
+        stranded = self._stranded(found)
+        if stranded is not None:
+            return self.adopt(stranded)
         if digest(found) == step.new:
-            if staged is None or digest(staged) in (step.old, step.new):
-                return Done()
-            return self.adopt(staged)  # displaced by an exchange that a crash followed
+            return self._done
+        staged = self._read(step.slot)
         planned = digest(found) == step.old and self._moves == step.moves
         if planned and (step.deletes or digest(staged) == step.new):
-            return self._settle(found, lambda: staged if not step.deletes else None)
-        return self._settle(found, lambda: self._made_on(found))
+            return self._settle(found, step.slot, None if step.deletes else staged)
+        return self._replayed(found)
 
     def adopt(self, theirs: bytes) -> Done:
-        done = self._settle(self._read(self._step.path), lambda: self._made_on(theirs))
-        return done if done.notes else self._saved_meanwhile()
+        """Bring a version into its place that stands nowhere."""
+        try:
+            slot, made = self._made_on(theirs)
+        except _Unreplayable:
+            return self._given_up()
+        self._note("was saved by someone meanwhile; its lines moved in that version")
+        return self._settle(self._read(self._step.path), slot, made)
 
-    def _settle(self, found: bytes | None, first: Callable[[], bytes | None]) -> Done:
+    def _replayed(self, found: bytes | None) -> Done:
+        try:
+            return self._settle(found, *self._made_on(found))
+        except _Unreplayable:
+            return self._given_up()
+
+    def _settle(self, found: bytes | None, slot: str, made: bytes | None) -> Done:
         """Swap until what is displaced is what was expected.
 
         Args:
             found: what stands there.
-            first: makes what is to stand there, in `self._slot`.
+            slot: where `made` is staged.
+            made: what is to stand there; None for no file.
         """
-        try:
-            made = first()
-            for attempt in range(ATTEMPTS):
-                if made == found:
-                    return self._saved_meanwhile() if attempt else Done()
-                swapped, theirs = self._swap(made, found)
-                if swapped and theirs == found:
-                    return self._saved_meanwhile() if attempt else Done()
-                self._theirs = self._slot if swapped else None
-                found = made if swapped else theirs
-                made = self._made_on(theirs)
-        except _Unreplayable:
-            pass
-        return self._given_up(found)
+        for _ in range(ATTEMPTS):
+            if made == found or self._swap(slot, made, found):
+                return self._done
+            self._note("was saved by someone meanwhile; its lines moved in that version")
+            found = self._read(self._step.path)
+            try:
+                slot, made = self._made_on(found)
+            except _Unreplayable:
+                break
+        return self._given_up()
+
+    def _swap(self, slot: str, made: bytes | None, found: bytes | None) -> bool:
+        """Put `made` in place of what was found; what a person saved there meanwhile goes back at once."""
+        path = self._step.path
+        if found is None:
+            return self._files.put(slot, path)
+        if made is None:
+            out = self._free("out")
+            if not self._files.take(path, out):
+                return False
+            if self._read(out) == found:
+                return True
+            if not self._files.put(out, path):
+                self._aside(self._read(out))
+            return False
+        if not self._files.exchange(slot, path):
+            return False
+        if self._read(slot) == found:
+            return True
+        # Theirs goes back. What was saved over ours in that very moment cannot stand there too.
+        if self._files.exchange(slot, path) and (newest := self._read(slot)) != made:
+            self._aside(newest)
+        return False
+
+    def _stranded(self, found: bytes | None) -> bytes | None:
+        """A version that a person saved, displaced by a swap that a crash followed: it stands nowhere.
+
+        A slot is named after what was staged in it. Where that is in its place, the slot holds what it
+        displaced: what was there before, or a version whose moves were made.
+        """
+        now, step = digest(found), self._step
+        for slot in self._files.beside(step.slot):
+            name = slot.removeprefix(f"{step.slot}.").partition(".")[0]
+            staged = step.new if slot == step.slot else digest(None) if name == "out" else name
+            theirs = self._read(slot)
+            if theirs is None or not now.startswith(staged) or digest(theirs) in (step.old, step.new):
+                continue
+            with suppress(ValueError):
+                if replay(self._moves, document(step.path, theirs)).to_bytes() != found:
+                    return theirs
+        return None
 
     def _read(self, path: str) -> bytes | None:
         return self._files.read(path, MAX_OWNED)
 
-    def _made_on(self, theirs: bytes | None) -> bytes | None:
-        """The moves made on a version, staged in a free slot; None where no file is wanted."""
+    def _made_on(self, theirs: bytes | None) -> tuple[str, bytes | None]:
+        """The moves made on a version, and the slot in which it is staged; None where no file is wanted."""
         path = self._step.path
         if theirs is None:
             if self._files.exists(path) and not self._files.is_plain(path):
                 raise _Unreplayable
             if not self._moves.come:
-                return None
+                return "", None
         try:
             made = replay(self._moves, document(path, theirs)).to_bytes()
         except ValueError:
             raise _Unreplayable from None
-        self._slot = next(s for n in count(1) if not self._files.exists(s := f"{self._step.slot}.{n}"))
-        self._files.stage(self._slot, made, mode_of=path)
-        return made
+        slot = self._free(digest(made)[:NAMED])
+        self._files.stage(slot, made, mode_of=path)
+        return slot, made
 
-    def _swap(self, made: bytes | None, found: bytes | None) -> tuple[bool, bytes | None]:
-        """Put `made`, staged in the slot, in place of what was found.
+    def _free(self, name: str) -> str:
+        """A slot of that name that nothing lies in."""
+        stems = (f"{self._step.slot}.{name}{'.' * (n > 0)}{n or ''}" for n in count())
+        return next(slot for slot in stems if not self._files.exists(slot))
 
-        Returns:
-            Whether that was done, and what it displaced; if not, what stands there instead.
-        """
-        path = self._step.path
-        if made is None:
-            self._slot = next(s for n in count(1) if not self._files.exists(s := f"{self._step.slot}.out{n}"))
-            done = self._files.take(path, self._slot)
-        elif found is None:
-            done = self._files.put(self._slot, path)
-            return done, None if done else self._read(path)
-        else:
-            done = self._files.exchange(self._slot, path)
-        return done, self._read(self._slot if done else path)
+    def _note(self, what: str) -> None:
+        self._done.notes = [f"{self._step.path} {what}"]
 
-    def _saved_meanwhile(self) -> Done:
-        return Done(
-            notes=[f"{self._step.path} was saved by someone meanwhile; its lines moved in that version"]
-        )
-
-    def _given_up(self, ours: bytes | None) -> Done:
+    def _given_up(self) -> Done:
         """Theirs stays, what was to come goes aside."""
-        path = self._step.path
-        if self._theirs:
-            self._give_back(self._theirs, ours)
         if not self._moves.come:
-            return Done(notes=[f"{path} could not be written; lines that left it may stand there still"])
-        number = self._step.slot.split("/")[-2]
-        aside = f"{CONFLICTS}/{number}-{path.replace('/', '-')}"
-        self._files.stage(aside, replay(self._moves, document(path, None)).to_bytes())
-        self._files.sync_folder_of(aside)
-        stayed = {arrival.seq for arrival in self._moves.come}
-        return Done(stayed, [f"{path} could not be written; see {aside}"])
+            self._note("could not be written; lines that left it may stand there still")
+            return self._done
+        self._done.stayed = {arrival.seq for arrival in self._moves.come}
+        lines = replay(self._moves, document(self._step.path, None)).to_bytes()
+        self._note(f"could not be written; see {self._aside(lines)}")
+        return self._done
 
-    def _give_back(self, slot: str, ours: bytes | None) -> None:
-        """Put a person's version back; one that they saved in this very moment wins over it."""
-        known = {digest(ours), digest(self._read(slot))}
-        while self._files.exchange(slot, self._step.path):
-            displaced = digest(self._read(slot))
-            if displaced in known:
-                return
-            known.add(displaced)
-        self._files.put(slot, self._step.path)
+    def _aside(self, data: bytes | None) -> str:
+        """Keep what has no place for a person to look at; returns where."""
+        number, name = self._step.slot.split("/")[-2], self._step.path.replace("/", "-")
+        path = f"{CONFLICTS}/{number}-{digest(data)[:NAMED]}-{name}"
+        self._files.stage(path, data or b"")
+        self._files.sync_folder_of(path)
+        return path

@@ -7,27 +7,27 @@ while a strategy thinks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from infinimem import law
 from infinimem.errors import LibraryError, NotALibrary
-from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.settings import Settings, parse_settings, template
-from infinimem.store import displaced, drawn, evidence, rejected, seen, sequence, withheld
-from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp, digest
+from infinimem.store import displaced, drawn, evidence, rejected, seen, sequence, tails, withheld
+from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
-from infinimem.store.plans import broken, current
-from infinimem.store.receipts import format_receipt, parse_receipt
+from infinimem.store.plans import broken, current, record
+from infinimem.store.receipts import parse_receipt
 from infinimem.store.renamed import renamed
 from infinimem.store.render import Rendered, render
 from infinimem.store.stamp import look, stamp
-from infinimem.store.transaction import Change, Conflict, Transaction, recover, unfinished
+from infinimem.store.transaction import Conflict, Transaction, recover, unfinished
 from infinimem.store.view import JOURNAL, OWNED, TOPICS, View, whole
 
 SETTINGS = "infinimem.toml"
@@ -92,10 +92,20 @@ class Library:
         self.settings: Settings = parse_settings(found or b"", str(root / SETTINGS))
         self._documents: dict[str, tuple[Stamp, Document]] = {}
         self._view: tuple[object, View] | None = None
-        if self.initialised and (unfinished(self._files) or displaced.waiting(self._files)):
-            with exclusive(self._files):
-                recover(self._files)
-                displaced.recheck(self._files, clock().timestamp())
+        if self.initialised:
+            self._open()
+
+    def _open(self) -> None:
+        """Finish what a crash left, mend what a loss of power tore, take in late saves."""
+        rebooted = sequence.rebooted(self._files)
+        if not (rebooted or unfinished(self._files) or displaced.waiting(self._files)):
+            return
+        with exclusive(self._files):
+            recover(self._files)
+            displaced.recheck(self._files, self.clock().timestamp())
+            if rebooted:
+                tails.mend(self._files, self.view(), self._seen())
+                sequence.settle(self._files)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -205,11 +215,16 @@ class Library:
             LibraryError: the disk refused, or someone kept saving the very files; nothing has changed.
         """
         head = self._head(strategy, model, usage or Usage(), began)
-        for _ in range(RETRIES):
-            with suppress(Conflict), self._locked() as view:
-                return self._apply(current(plan, base, view), view, roots, head)
-        with self._locked() as view:
-            return self._apply(current(plan, base, view), view, roots, head)
+        for left in reversed(range(RETRIES + 1)):
+            try:
+                with self._locked() as view:
+                    outcome = self._apply(current(plan, base, view), view, roots, head)
+                    rejected.keep(self._files, [*plan.rejected, *rejected.told(plan, outcome)], head.time)
+                    return outcome
+            except Conflict:
+                if not left:
+                    raise
+        raise AssertionError
 
     def preview(self, plan: Plan, roots: Sequence[str] = (TOPICS,)) -> dict[str, tuple[bytes, bytes]]:
         """What `apply` would write: bytes before and after of every document that would change."""
@@ -219,7 +234,10 @@ class Library:
             return {}
         done = render(verdict.plan, view, view.max_seq + 1, self._next_receipt(view), self._now())
         return {
-            doc_id: (_bytes(_old(view, doc_id)) or b"", _bytes(new) or b"")
+            doc_id: (
+                view.document(doc_id).to_bytes() if doc_id in view else b"",
+                new.to_bytes() if new else b"",
+            )
             for doc_id, new in sorted(done.documents.items())
         }
 
@@ -289,7 +307,6 @@ class Library:
             yield self.view()
 
     def _apply(self, plan: Plan, view: View, roots: Sequence[str], head: Receipt) -> Outcome:
-        rejected.keep(self._files, plan.rejected, head.time)
         verdict = law.verify(plan, view.entry, roots)
         if verdict.refused:
             return Rejected(view, verdict.refused)
@@ -326,30 +343,14 @@ class Library:
         return Receipt(0, "", self._now(), strategy, model, usage, seconds, (), ())
 
     def _commit(self, done: Rendered, view: View, op: str, notes: tuple[str, ...], head: Receipt) -> Receipt:
-        number = self._next_receipt(view)
-        old = {doc_id: _old(view, doc_id) for doc_id in done.documents}
-        changes = [
-            Change(f"{doc_id}.md", _bytes(old[doc_id]), _bytes(new), signs=op == "stamp")
-            for doc_id, new in done.documents.items()
-        ]
-        receipt = replace(
-            head,
-            number=number,
-            op=op,
-            rows=tuple(done.rows),
-            quoted=tuple(done.quoted),
-            files=tuple(
-                (change.path.removesuffix(".md"), digest(change.old), digest(change.new))
-                for change in changes
-            ),
-            notes=tuple(one_line(clean_text(note)) for note in notes),
-        )
-        transaction = Transaction(self._files, number)
+        head = replace(head, number=self._next_receipt(view), op=op)
+        receipt, changes = record(done, view, head, notes)
+        transaction = Transaction(self._files, receipt.number)
         for change in changes:
             transaction.put(change)
-        transaction.put(Change(f"{receipt.id}.md", None, format_receipt(receipt, old, done.documents)))
         transaction.commit()
-        return receipt
+        written = self._files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
+        return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
 
     def _allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; returns the first. Never one given before, even if its line is gone."""
@@ -376,7 +377,10 @@ class Library:
                 if part.header:
                     self._files.must_be_free(path)
                 before.append((path, self._files.size(path)))
-                self._append(part.doc_id, part.to_bytes())
+                if part.header:  # at once, so that no half a header can stay
+                    self._files.replace(path, part.to_bytes())
+                else:
+                    self._append(part.doc_id, part.to_bytes())
         except LibraryError:
             for path, size in before[:-1]:
                 self._files.cut(path, size)
@@ -388,11 +392,3 @@ class Library:
 
     def _now(self) -> str:
         return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _old(view: View, doc_id: str) -> Document | None:
-    return view.document(doc_id) if doc_id in view else None
-
-
-def _bytes(document: Document | None) -> bytes | None:
-    return None if document is None else document.to_bytes()

@@ -1,13 +1,18 @@
-"""A plan held against the library as it is under the lock. Pure."""
+"""A plan held against the library as it is under the lock, and what it comes to as changes of files. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from infinimem import law
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import Located, Plan, Reason
+from infinimem.model import Located, Plan, Reason, Receipt
+from infinimem.store.files import digest
+from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered
+from infinimem.store.transaction import Change
 from infinimem.store.view import View
 
 
@@ -26,6 +31,35 @@ def current(plan: Plan, base: View | None, now: View) -> Plan:
     note = f"left out, moved or deleted meanwhile: {format_seqs(left)}"
     moves = tuple(move for move in plan.moves if move.seq not in left)
     return replace(plan, moves=moves, notes=(*plan.notes, note))
+
+
+def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> tuple[Receipt, list[Change]]:
+    """The receipt, and the files that change, that of the receipt last.
+
+    Args:
+        done: what was rendered.
+        view: the library before.
+        head: the receipt as far as it is known: number, op, who and when.
+        notes: its notes, any text.
+    """
+    old = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in done.documents}
+    changes = [
+        Change(
+            f"{doc_id}.md",
+            before.to_bytes() if (before := old[doc_id]) else None,
+            new.to_bytes() if new else None,
+            signs=head.op == "stamp",
+        )
+        for doc_id, new in done.documents.items()
+    ]
+    receipt = replace(
+        head,
+        rows=tuple(done.rows),
+        quoted=tuple(done.quoted),
+        files=tuple((c.path.removesuffix(".md"), digest(c.old), digest(c.new)) for c in changes),
+        notes=tuple(one_line(clean_text(note)) for note in notes),
+    )
+    return receipt, [*changes, Change(f"{receipt.id}.md", None, format_receipt(receipt, old, done.documents))]
 
 
 def broken(view: View, done: Rendered) -> list[Reason]:

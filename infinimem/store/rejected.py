@@ -14,9 +14,10 @@ from pathlib import Path
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import one_line
-from infinimem.model import RejectedReply
+from infinimem.model import Plan, RejectedReply
 from infinimem.store import disk
 from infinimem.store.files import Files
+from infinimem.store.outcome import Outcome, Rejected
 from infinimem.store.view import whole
 
 FOLDER = ".infinimem/rejected"
@@ -48,6 +49,13 @@ def keep(files: Files, replies: Iterable[RejectedReply], when: str) -> None:
             _write(folder / there[-1], _text(reply, when))
         for name in there[:-KEPT]:
             disk.unlink(folder / name)
+
+
+def told(plan: Plan, outcome: Outcome) -> list[RejectedReply]:
+    """The reasons why a plan itself was refused."""
+    if isinstance(outcome, Rejected):
+        return [RejectedReply(plan.op, "", tuple(map(str, outcome.reasons)))]
+    return []
 
 
 def _numbered(folder: Path) -> list[str]:

@@ -30,6 +30,29 @@ def high_water(files: Files) -> int | None:
     return whole((files.read(MARK) or b"").decode("ascii", "replace").strip())
 
 
+def rebooted(files: Files) -> bool:
+    """Whether the machine may have gone down since the last seq was given: appends may be torn."""
+    return files.read(MARK) is not None and _given(files)[1] != (disk.boot() or "unknown")
+
+
+def settle(files: Files) -> None:
+    """What there is to mend after a boot is mended."""
+    if mark := high_water(files):
+        _hint(files, mark)
+
+
+def _given(files: Files) -> tuple[int | None, str]:
+    """The last seq that was given, and the boot."""
+    given, _, during = (files.read(GIVEN) or b"").decode("ascii", "replace").strip().partition(" ")
+    return whole(given), during
+
+
+def _hint(files: Files, seq: int) -> None:
+    if boot := disk.boot():
+        with explained("write", GIVEN):
+            disk.overwrite(files.root / GIVEN, f"{seq} {boot}".ljust(WIDTH).encode() + b"\n")
+
+
 def allocate(files: Files, count: int, on_disk: int, named: Callable[[], int]) -> int:
     """Give `count` seqs, under the lock; returns the first.
 
@@ -41,9 +64,9 @@ def allocate(files: Files, count: int, on_disk: int, named: Callable[[], int]) -
         LibraryError: a line carries a seq beyond all others.
     """
     mark, boot = high_water(files), disk.boot()
-    given, _, during = (files.read(GIVEN) or b"").decode("ascii", "replace").strip().partition(" ")
+    given, during = _given(files)
     # Without a name for this boot nothing tells whether the hint outlived it.
-    last = whole(given) if boot and during == boot else mark
+    last = given if boot and during == boot else mark
     if mark is None or last is None:
         last = max(mark or 0, named())
     first = max(last, on_disk) + 1
@@ -52,7 +75,5 @@ def allocate(files: Files, count: int, on_disk: int, named: Callable[[], int]) -
         raise LibraryError(f"seq {first - 1} leaves no room for new ones; mend the line that carries it")
     if mark is None or end > mark:
         files.replace(MARK, f"{min(end + (BLOCK if boot else 0), MAX_SEQ)}\n".encode())
-    if boot:
-        with explained("write", GIVEN):
-            disk.overwrite(files.root / GIVEN, f"{end} {boot}".ljust(WIDTH).encode() + b"\n")
+    _hint(files, end)
     return first

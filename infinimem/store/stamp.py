@@ -14,7 +14,7 @@ from infinimem.markdown.signature import format_entry
 from infinimem.model import Entry, Located, Touched
 from infinimem.store.render import Rendered
 from infinimem.store.seen import SeenLine, tracked
-from infinimem.store.view import EVIDENCE, View
+from infinimem.store.view import ARCHIVE, EVIDENCE, View
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
@@ -87,8 +87,9 @@ def _original(found: list[Located], before: SeenLine | None, view: View) -> Loca
     known = view.entry(found[0].seq)
     if known is not None and known.doc_id.startswith(EVIDENCE):
         return None
-    if len(found) == 1 or before is None:
-        return found[-1] if found[-1].doc_id.startswith("archive/") else found[0]
+    found = [place for place in found if place.doc_id.startswith(ARCHIVE)] or found
+    if before is None:
+        return found[0]
     return min(found, key=lambda p: (p.entry.line != before.line, p.doc_id != before.doc_id))
 
 

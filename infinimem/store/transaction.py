@@ -80,6 +80,7 @@ class Transaction:
                 raise Conflict(f"{step.path} changed while it was being written; try again")
         manifest = json.dumps({"steps": [step.to_json() for step in steps]}, indent=1).encode()
         self._files.stage(f"{self._folder}/manifest.new", manifest)
+        self._files.sync_folder_of(f"{self._folder}/manifest")  # or it might outlive what it names
         self._files.rename(f"{self._folder}/manifest.new", f"{self._folder}/manifest")
         self._files.sync_folder_of(f"{self._folder}/manifest")
         _finish(self._files, self._folder, steps)
@@ -159,9 +160,9 @@ def _amended(files: Files, step: Step, held: Collection[int], notes: Sequence[st
     planned = files.read(step.slot, MAX_OWNED)
     if planned is None or digest(planned) != step.new:
         return step
-    data = amend(planned, held, notes)
-    files.stage(step.slot, data)
-    return replace(step, new=digest(data))
+    data, slot = amend(planned, held, notes), f"{step.slot}.amended"
+    files.stage(slot, data)
+    return replace(step, new=digest(data), slot=slot)
 
 
 def _read_manifest(files: Files, folder: str) -> list[Step] | None:
@@ -169,5 +170,5 @@ def _read_manifest(files: Files, folder: str) -> list[Step] | None:
     try:
         steps = json.loads(files.read(f"{folder}/manifest", limit=MAX_OWNED) or b"")["steps"]
         return [Step.from_json(step) for step in steps]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -7,7 +7,6 @@ through the store's own loader and never writes.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Literal
 
 from infinimem import tokens
 from infinimem.errors import DocumentNotFound
+from infinimem.markdown.characters import normalize
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located
 from infinimem.settings import Settings
@@ -48,9 +48,9 @@ def archive_of(topic: str) -> str:
 
 
 def aliases_of(document: Document) -> list[str]:
-    """Other names that its header lists."""
-    named = document.header.values.get("aliases")
-    return [str(alias) for alias in named] if isinstance(named, list) else []
+    """Other names that its header lists, or the one that it gives."""
+    named = document.header.values.get("aliases", [])
+    return [str(alias) for alias in (named if isinstance(named, list) else [named]) if alias]
 
 
 def whole(value: object) -> int | None:
@@ -60,7 +60,7 @@ def whole(value: object) -> int | None:
 
 def fold(name: str) -> str:
     """Ids are compared after case-folding and NFC, as file systems do."""
-    return unicodedata.normalize("NFC", name).casefold()
+    return normalize("NFC", name).casefold()
 
 
 class View:
@@ -120,16 +120,16 @@ class View:
         if full is not None:
             return full
         found = self._by_stem.get(wanted.rsplit("/", 1)[-1], ()) if "/" not in wanted else ()
-        visible = [doc_id for doc_id in found if doc_id in self._default] or list(found)
+        alias = self._by_alias.get(wanted.rsplit("/", 1)[-1])
+        visible = (
+            [doc_id for doc_id in found if doc_id in self._default] or (alias and [alias]) or list(found)
+        )
         if len(visible) == 1:
             return visible[0]
         if visible:
             raise DocumentNotFound(
                 f"{name!r} names several documents: {', '.join(visible[:5])}; give the full id"
             )
-        alias = self._by_alias.get(wanted.rsplit("/", 1)[-1])
-        if alias is not None:
-            return alias
         raise DocumentNotFound(f"no document is called {name!r}{self._near(wanted)}")
 
     def _near(self, wanted: str) -> str:
@@ -201,11 +201,19 @@ class View:
     def only(self, sources: Collection[str]) -> View:
         """The same library with nothing in it but entries of these sources, each where it was.
 
-        What people wrote unsigned counts as "human". A header goes with what it may tell of other lines.
+        What people wrote unsigned counts as "human". Headers and headings of the program's documents may tell
+        of any line, so they go where a line does; so do receipts, and documents of which nothing is left.
         """
+        kept = frozenset(sources)
+        left: dict[str, Document] = {}
+        for doc_id in self._ids:
+            if self.is_note(doc_id) or not doc_id.startswith(JOURNAL):
+                document = _only(self._load(doc_id), kept, self.is_note(doc_id))
+                if document.body.strip():
+                    left[doc_id] = document
         return View(
-            self._ids,
-            lambda doc_id: _only(self._load(doc_id), frozenset(sources)),
+            tuple(left),
+            left.__getitem__,
             self.settings,
             initialised=self.initialised,
             drawn=self.seen,
@@ -287,7 +295,7 @@ class View:
         return whole(self.buffer.header.values.get("current_epoch")) or 0
 
 
-def _only(document: Document, sources: frozenset[str]) -> Document:
+def _only(document: Document, sources: frozenset[str], is_note: bool) -> Document:
     signed = {
         number: place.entry.source
         for place in document.entries
@@ -295,9 +303,14 @@ def _only(document: Document, sources: frozenset[str]) -> Document:
     }
     titles = {heading.line for heading in document.headings}
     body = range(document.header.end + 1, len(document.lines) + 1)
-    gone = {number for number in body if number not in titles and signed.get(number, "human") not in sources}
+    gone = {
+        number
+        for number in body
+        if (is_note or number not in titles) and signed.get(number, "human") not in sources
+    }
     if any(document.text_line(number).strip() for number in gone):
         gone.update(range(1, document.header.end + 1))
+        gone.update(() if is_note else titles)
         left = document.blanked(gone)
         return left.blanked({1}) if left.header.end else left  # a rule above that would open a header now
     return document

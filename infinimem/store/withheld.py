@@ -49,6 +49,6 @@ def proposals(files: Files) -> tuple[Proposal, ...]:
             rows = json.loads(files.read(f"{FOLDER}/{name}", MAX_OWNED) or b"")
             number = int(name.removesuffix(".json"))
             found += [Proposal(number, Move(**row["move"]), row["code"]) for row in rows]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
     return tuple(found)

@@ -6,13 +6,12 @@ Pure values and functions; it knows nothing of models and plans.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from infinimem import law, tokens
-from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
@@ -159,7 +158,7 @@ def same(title: str) -> str:
 
 def slugify(title: str) -> str:
     """A file name for a title: a-z, 0-9 and hyphens, at most 60 characters, never empty."""
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    plain = normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     slug = _NOT_SLUG.sub("-", plain).strip("-")
     if len(slug) > SLUG_LENGTH:
         slug = slug[: SLUG_LENGTH + 1].rpartition("-")[0] or slug[:SLUG_LENGTH]

@@ -1,0 +1,49 @@
+"""Appends that a loss of power cut short, taken back: nobody was told that they are there.
+
+An append ends with a newline, and is acknowledged when that is durable. So after a boot, what stands behind
+the last newline of CURRENT or of evidence was torn, unless a person typed it, or it is known from before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import looks_signed
+from infinimem.model import CURRENT
+from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.install import CONFLICTS
+from infinimem.store.seen import SeenLine
+from infinimem.store.view import EVIDENCE, View
+
+_SIGNED = "- <seq="
+
+
+def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:
+    """Cut torn tails off; what is cut is kept aside. The caller holds the lock.
+
+    Args:
+        view: the library as it lies there.
+        known: lines that were seen.
+    """
+    had = view.cited | (view.drawn or frozenset()) | known.keys()
+    for doc_id in view.ids("all"):
+        path = f"{doc_id}.md"
+        if (doc_id == CURRENT or doc_id.startswith(EVIDENCE)) and not files.ends_whole(path):
+            data = files.read(path, MAX_OWNED) or b""
+            start = _torn(Document.parse(doc_id, data), had)
+            if start is not None:
+                files.append(f"{CONFLICTS}/torn-{path.replace('/', '-')}", data[start:])
+                files.cut(path, start)
+
+
+def _torn(document: Document, had: frozenset[int] | set[int]) -> int | None:
+    """The offset of a torn tail; None where the last line is whole, or a person's."""
+    entries = [place for place in document.entries if place.end_line == len(document.lines)]
+    line = entries[0].start_line if entries else len(document.lines)
+    text = document.lines[line - 1] if document.lines else ""
+    begun = looks_signed(text) or (text and _SIGNED.startswith(text)) or "\0" in document.lines[-1]
+    if not begun or (entries and entries[0].seq in had):
+        return None
+    head = "\n".join([*document.lines[: line - 1], ""])
+    return len(head.encode("utf-8", "surrogateescape")) + 3 * document.bom
