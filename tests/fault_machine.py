@@ -152,9 +152,9 @@ class Watched(RuleBasedStateMachine):
             assert row.was in was or row.why == "moved by hand", row
         made = sum(row.why in ("added", "stamped") for row in receipt.rows)
         assert len(after.places) - len(before.places) == made
-        for doc_id, old, new in receipt.files:
-            assert digest(before.files.get(f"{doc_id}.md")) == old
-            assert digest(after.files.get(f"{doc_id}.md")) == new
+        for doc_id, was_sha, now_sha in receipt.files:
+            assert digest(before.files.get(f"{doc_id}.md")) == was_sha
+            assert digest(after.files.get(f"{doc_id}.md")) == now_sha
         named = {f"{doc_id}.md" for doc_id, _, _ in receipt.files} | {f"{receipt.id}.md"}
         touched = {path for path, data in after.files.items() if before.files.get(path) != data}
         assert touched | (before.files.keys() - after.files.keys()) == named

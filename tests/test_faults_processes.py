@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,8 +168,9 @@ def test_processes_append_while_others_consolidate(tmp_path: Path, size: Size, r
     with ProcessPoolExecutor(workers, context, share, (Shared(size),)) as pool:
         writing = [pool.submit(write, root, writer) for writer in range(size.writers)]
         sorting = [pool.submit(consolidate, root) for _ in range(size.consolidators)]
-        wait([*writing, *sorting])
-    failed = [future.exception() for future in [*writing, *sorting]]
+        everyone: list[Future[Any]] = [*writing, *sorting]
+        wait(everyone)
+    failed = [future.exception() for future in everyone]
     assert [repr(error) for error in failed if error and not isinstance(error, Abandoned)] == []
     given = [seq for future in writing for seq in future.result()]
     assert len(set(given)) == len(given), "a seq was given twice"
