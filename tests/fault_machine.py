@@ -117,7 +117,9 @@ class Watched(RuleBasedStateMachine):
         new, lost = after.lines - before.lines, before.lines - after.lines
         assert not lost
         assert after.part(EVIDENCE) == before.part(EVIDENCE)
-        assert sum(new.values()) in (0, len(plan.adds))
+        assert sum(new.values()) <= len(
+            plan.adds
+        )  # a crash may cut an append short: none of it is acknowledged
         if isinstance(outcome, Rejected):
             assert after == before
         if isinstance(outcome, Applied):
