@@ -54,8 +54,8 @@ class Shell:
         return Ran(result.exit_code, result.stdout, result.stderr)
 
     def tree(self) -> dict[str, str]:
-        """Hash of every file of the library."""
-        files = sorted(path for path in self.library.rglob("*") if path.is_file())
+        """Hash of every file of the library but the lock, which names its last holder."""
+        files = sorted(path for path in self.library.rglob("*") if path.is_file() and path.name != "lock")
         return {
             str(path.relative_to(self.library)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in files

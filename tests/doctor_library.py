@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from infinimem.model import Finding, Move, NewEntry, Plan, Turn
+from infinimem.store.create import init
 from infinimem.store.doctor import examine
-from infinimem.store.library import Library, init
+from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 
 SAID = ("I drink coffee", "I drink tea now", "Tea, please")

@@ -16,7 +16,8 @@ from fault_power_tape import Tape
 
 from infinimem.model import Located, Move, NewEntry, Plan, Receipt, Turn
 from infinimem.store import disk
-from infinimem.store.library import Library, init
+from infinimem.store.create import init
+from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
@@ -256,6 +257,8 @@ def deletions(run: Run) -> None:
     run.strike("CURRENT.md", "tea")
     run.draw("coffee", "rain", session="four")
     run.strike("CURRENT.md", "coffee")
+    run.sort(weather=[place.seq for place in run.library.view().buffer.entries])
+    run.strike("topics/weather.md", "rain")
     run.say("last", session="five")
     run.delete(f"evidence/{DAY}-five.md")
 

@@ -16,8 +16,9 @@ from fault_power_tape import Promise, Tape
 
 from infinimem.model import Turn
 from infinimem.store import disk
+from infinimem.store.create import init
 from infinimem.store.doctor import examine
-from infinimem.store.library import Library, init
+from infinimem.store.library import Library
 from infinimem.store.view import EVIDENCE
 
 
@@ -48,7 +49,8 @@ def _broken(root: Path, promise: Promise, tape: Tape) -> list[str]:
             found.append(f"seq {seq} was moved, and no receipt says so")
         if place and promise.places.get(seq, place.doc_id) != place.doc_id:
             found.append(f"seq {seq} was said to be in {promise.places[seq]} and is in {place.doc_id}")
-    back = promise.struck & {place.seq for place in view.uncited()}
+    live = {seq for place in view.entries() for seq in (place.seq, *place.entry.origin)}
+    back = promise.struck & {*live, *(place.seq for place in view.uncited())}
     found += [f"evidence {seq} is drawn from again, but its line was deleted" for seq in sorted(back)]
     for receipt in library.receipts():
         for aside in re.findall(r"see (\S+)$", "\n".join(receipt.notes), re.M):

@@ -21,7 +21,20 @@ CHAT = [
     },
     {"role": "user", "content": "", "session": "s2"},
 ]
-RECEIPT = {"id", "number", "op", "time", "strategy", "model", "usage", "seconds", "rows", "files", "notes", "quoted"}
+RECEIPT = {
+    "id",
+    "number",
+    "op",
+    "time",
+    "strategy",
+    "model",
+    "usage",
+    "seconds",
+    "rows",
+    "files",
+    "notes",
+    "quoted",
+}
 
 
 @pytest.fixture

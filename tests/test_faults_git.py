@@ -13,8 +13,9 @@ from fault_snapshot import EVIDENCE, Snapshot
 
 from infinimem import open_memory
 from infinimem.model import CURRENT, Located, Move, NewEntry, Plan, Turn
+from infinimem.store.create import init
 from infinimem.store.doctor import examine
-from infinimem.store.library import Library, init
+from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -25,7 +25,8 @@ from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.memory import Memory, open_memory
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Turn
-from infinimem.store.library import Library, init
+from infinimem.store.create import init
+from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 from infinimem.store.render import HEADER_KEYS
 from infinimem.store.view import View

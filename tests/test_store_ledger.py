@@ -72,9 +72,8 @@ def test_an_edit_is_no_finding(library: Library) -> None:
 
 def test_a_checkout_of_an_old_version_is_a_note(library: Library) -> None:
     old = (library.root / FOOD).read_bytes()
-    moved = more(library, "I eat figs", "topics/food")
+    seq = more(library, "I eat figs", "topics/food").view.max_seq
     (library.root / FOOD).write_bytes(old)
-    seq = moved.view.max_seq
     assert [line.split()[0] for line in findings(library) if f"line {seq}" in line] == ["note"]
 
 

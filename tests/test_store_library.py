@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from infinimem.errors import FormatTooNew, LibraryError, NotALibrary, SettingsError, UsageError
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Turn
+from infinimem.store.create import init
 from infinimem.store.doctor import examine
-from infinimem.store.library import Library, init
+from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
 from infinimem.store.receipts import skeleton
 
@@ -137,6 +138,16 @@ def test_a_merged_document_leaves_its_name_to_the_one_that_took_its_lines(librar
     view = outcome.view
     assert "topics/two" not in view
     assert view.resolve("two") == view.resolve("topics/one") == "topics/one"
+
+
+def test_a_document_that_is_emptied_too_takes_over_no_name(library: Library) -> None:
+    old, new = fill(library, "old", "new")
+    library.apply(Plan("consolidate", moves=(Move(old, "topics/b"), Move(new, "topics/a"))))
+    moves = (Move(new, "topics/c"), Move(old, "topics/a", why="superseded", by=new))
+    assert isinstance(library.apply(Plan("split", moves=moves)), Applied)
+    view = library.view()
+    assert [doc_id for doc_id in view.ids() if doc_id.startswith("topics/")] == ["topics/c"]
+    assert view.resolve("topics/a") == "topics/c"
 
 
 def test_a_bad_plan_changes_nothing(library: Library) -> None:

@@ -11,8 +11,8 @@ import pytest
 from infinimem import Turn, open_memory
 from infinimem.model import RejectedReply
 from infinimem.store import disk
+from infinimem.store.create import init
 from infinimem.store.files import Files
-from infinimem.store.library import init
 from infinimem.store.rejected import FOLDER, KEPT, MAX_BYTES, keep
 from infinimem.testing import ScriptedLLM
 

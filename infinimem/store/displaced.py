@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from infinimem.errors import LibraryError
 from infinimem.store import disk
 from infinimem.store.files import MAX_OWNED, Files, digest, explained
 from infinimem.store.install import CONFLICTS, Step, adopt
@@ -36,10 +37,17 @@ def discard(files: Files, folder: str) -> None:
         disk.remove_folder(files.root / folder)
 
 
+def clear(files: Files) -> None:
+    """Drop all that is kept."""
+    for name in files.names(FOLDER):
+        discard(files, f"{FOLDER}/{name}")
+
+
 def keep(files: Files, folder: str, steps: Sequence[Step]) -> None:
     """Drop the manifest of a finished transaction, durably, and put its staging aside.
 
-    A manifest that came back after a later transaction would move lines a second time.
+    A manifest that came back after a later transaction would move lines a second time. A disk that has no
+    room for what is put aside does not stop it.
     """
     done = [
         {
@@ -51,21 +59,20 @@ def keep(files: Files, folder: str, steps: Sequence[Step]) -> None:
         for step in steps
         for slot in files.beside(step.slot)
     ]
-    files.stage(f"{folder}/done", json.dumps(done).encode(), durable=False)
     with explained("remove", folder):
         disk.unlink(files.root / folder / "manifest")
         disk.sync_folder(files.root / folder)
-        home = files.root / FOLDER
-        files.make_folder(home)
-        aside = home / folder.rpartition("/")[2]
-        if aside.exists():
-            discard(files, f"{FOLDER}/{aside.name}")
-        disk.rename(files.root / folder, aside)
+    name = folder.rpartition("/")[2]
+    with suppress(LibraryError):
+        files.stage(f"{folder}/done", json.dumps(done).encode(), durable=False)
+        if name in files.names(FOLDER):
+            discard(files, f"{FOLDER}/{name}")
+        files.rename(folder, f"{FOLDER}/{name}")
 
 
 def waiting(files: Files) -> bool:
     """Whether `recheck` has anything to do."""
-    return (files.root / FOLDER).is_dir() and any((files.root / FOLDER).iterdir())
+    return bool(files.names(FOLDER))
 
 
 def recheck(files: Files, now: float) -> None:
@@ -74,16 +81,17 @@ def recheck(files: Files, now: float) -> None:
     Args:
         now: seconds since 1970. The caller holds the lock.
     """
-    if not waiting(files):
-        return
-    for folder in sorted((files.root / FOLDER).iterdir()):
-        age = now - folder.stat().st_mtime
+    for name in files.names(FOLDER):
+        folder = f"{FOLDER}/{name}"
+        with explained("read", folder):
+            age = now - (files.root / folder).stat().st_mtime
         if age > DAY:
-            discard(files, f"{FOLDER}/{folder.name}")
-        elif (folder / "done").exists():
-            _bring_back(files, f"{FOLDER}/{folder.name}")
+            discard(files, folder)
+        elif "done" in files.names(folder):
+            _bring_back(files, folder)
             if age > SETTLED:
-                disk.unlink(folder / "done")
+                with explained("remove", folder):
+                    disk.unlink(files.root / folder / "done")
 
 
 def _bring_back(files: Files, folder: str) -> None:

@@ -24,6 +24,9 @@ MAX_FILE = 8 * 1024 * 1024
 MAX_OWNED = 1024 * 1024 * 1024
 """Bytes; the bound for files that the program itself writes, where skipping would hide what was said."""
 
+STAGED = ".infinimem.new"
+"""Name under which a file is written before it takes its place beside; the lock's holder alone writes."""
+
 
 @dataclass(frozen=True)
 class Stamp:
@@ -178,7 +181,8 @@ class Files:
     def size(self, path: str) -> int:
         """Bytes of a file; -1 where there is none."""
         full = self.root / path
-        return full.stat().st_size if full.exists() else -1
+        with explained("read", path):
+            return full.stat().st_size if full.exists() else -1
 
     def cut(self, path: str, size: int) -> None:
         """Take back what was appended: `size` as it was before, -1 for a file that was not there."""
@@ -195,8 +199,9 @@ class Files:
 
     def replace(self, path: str, data: bytes) -> None:
         """Give the file new contents at once: readers see the old bytes or the new ones."""
-        self.stage(f"{path}.new", data, mode_of=path)
-        self.rename(f"{path}.new", path)
+        staged = path[: path.rfind("/") + 1] + STAGED
+        self.stage(staged, data, mode_of=path)
+        self.rename(staged, path)
         self.sync_folder_of(path)
 
     def create(self, path: str, data: bytes) -> None:
@@ -258,9 +263,13 @@ class Files:
     def beside(self, path: str) -> list[str]:
         """Paths in the same folder that begin with `path`, sorted."""
         folder, _, name = path.rpartition("/")
+        return [f"{folder}/{found}" for found in self.names(folder) if found.startswith(name)]
+
+    def names(self, folder: str) -> list[str]:
+        """What lies in a folder, sorted; nothing where there is none."""
         full = self.root / folder
-        names = sorted(item.name for item in full.iterdir()) if full.is_dir() else []
-        return [f"{folder}/{found}" for found in names if found.startswith(name)]
+        with explained("list", folder):
+            return sorted(item.name for item in full.iterdir()) if full.is_dir() else []
 
     def is_plain(self, path: str) -> bool:
         """Whether a regular file has that name, reached without following a link."""

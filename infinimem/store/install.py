@@ -106,29 +106,28 @@ class _Installation:
 
     def run(self) -> Done:
         step, found = self._step, self._read(self._step.path)
-        stranded = self._stranded(found)
-        if stranded is not None:
-            return self.adopt(stranded)
+        with suppress(ValueError):
+            if (stranded := self._stranded(found)) is not None:
+                return self.adopt(stranded)
         if digest(found) == step.new:
             return self._done
         staged = self._read(step.slot)
         planned = digest(found) == step.old and self._moves == step.moves
         if planned and (step.deletes or digest(staged) == step.new):
-            return self._settle(found, step.slot, None if step.deletes else staged)
-        return self._replayed(found)
+            try:
+                return self._settle(found, step.slot, None if step.deletes else staged)
+            except _Unreplayable:
+                return self._given_up()
+        return self._replayed(found, found)
 
     def adopt(self, theirs: bytes) -> Done:
         """Bring a version into its place that stands nowhere."""
-        try:
-            slot, made = self._made_on(theirs)
-        except _Unreplayable:
-            return self._given_up()
         self._note("was saved by someone meanwhile; its lines moved in that version")
-        return self._settle(self._read(self._step.path), slot, made)
+        return self._replayed(self._read(self._step.path), theirs)
 
-    def _replayed(self, found: bytes | None) -> Done:
+    def _replayed(self, found: bytes | None, theirs: bytes | None) -> Done:
         try:
-            return self._settle(found, *self._made_on(found))
+            return self._settle(found, "", self._made_on(theirs))
         except _Unreplayable:
             return self._given_up()
 
@@ -137,19 +136,19 @@ class _Installation:
 
         Args:
             found: what stands there.
-            slot: where `made` is staged.
+            slot: where `made` is staged; "" if it is not yet.
             made: what is to stand there; None for no file.
+
+        Raises:
+            _Unreplayable: theirs stays.
         """
         for _ in range(ATTEMPTS):
-            if made == found or self._swap(slot, made, found):
+            if made == found or self._swap(slot or self._staged(made), made, found):
                 return self._done
             self._note("was saved by someone meanwhile; its lines moved in that version")
             found = self._read(self._step.path)
-            try:
-                slot, made = self._made_on(found)
-            except _Unreplayable:
-                break
-        return self._given_up()
+            slot, made = "", self._made_on(found)
+        raise _Unreplayable
 
     def _swap(self, slot: str, made: bytes | None, found: bytes | None) -> bool:
         """Put `made` in place of what was found; what a person saved there meanwhile goes back at once."""
@@ -169,47 +168,61 @@ class _Installation:
             return False
         if self._read(slot) == found:
             return True
-        # Theirs goes back. What was saved over ours in that very moment cannot stand there too.
-        if self._files.exchange(slot, path) and (newest := self._read(slot)) != made:
-            self._aside(newest)
+        # Theirs goes back. What was saved over ours in that very moment is newer, and the other goes aside.
+        if self._files.exchange(slot, path) and self._read(slot) != made:
+            self._files.exchange(slot, path)
+            self._aside(self._read(slot))
         return False
 
     def _stranded(self, found: bytes | None) -> bytes | None:
         """A version that a person saved, displaced by a swap that a crash followed: it stands nowhere.
 
-        A slot is named after what was staged in it. Where that is in its place, the slot holds what it
-        displaced: what was there before, or a version whose moves were made.
+        A slot is named after what was staged in it; what else it holds was displaced, by that or on the way
+        back. Where a version of theirs stands in the path, nobody knows which is newer: the other goes aside.
         """
-        now, step = digest(found), self._step
+        step = self._step
         for slot in self._files.beside(step.slot):
             name = slot.removeprefix(f"{step.slot}.").partition(".")[0]
             staged = step.new if slot == step.slot else digest(None) if name == "out" else name
             theirs = self._read(slot)
-            if theirs is None or not now.startswith(staged) or digest(theirs) in (step.old, step.new):
+            if theirs is None or digest(theirs) in (step.old, step.new) or digest(theirs).startswith(staged):
                 continue
-            with suppress(ValueError):
-                if replay(self._moves, document(step.path, theirs)).to_bytes() != found:
-                    return theirs
+            made = replay(self._moves, document(step.path, theirs)).to_bytes()
+            if digest(made).startswith(staged) or found in (theirs, made):
+                continue
+            if digest(found).startswith(staged):
+                return theirs
+            self._aside(theirs)
         return None
 
     def _read(self, path: str) -> bytes | None:
         return self._files.read(path, MAX_OWNED)
 
-    def _made_on(self, theirs: bytes | None) -> tuple[str, bytes | None]:
-        """The moves made on a version, and the slot in which it is staged; None where no file is wanted."""
+    def _made_on(self, theirs: bytes | None) -> bytes | None:
+        """The moves made on a version; None where no file is wanted.
+
+        Raises:
+            _Unreplayable: they cannot be.
+        """
         path = self._step.path
         if theirs is None:
             if self._files.exists(path) and not self._files.is_plain(path):
                 raise _Unreplayable
             if not self._moves.come:
-                return "", None
+                return None
         try:
-            made = replay(self._moves, document(path, theirs)).to_bytes()
+            return replay(self._moves, document(path, theirs)).to_bytes()
         except ValueError:
             raise _Unreplayable from None
+
+    def _staged(self, made: bytes | None) -> str:
+        """The slot in which `made` lies, named after it: never before it is whole."""
         slot = self._free(digest(made)[:NAMED])
-        self._files.stage(slot, made, mode_of=path)
-        return slot, made
+        if made is not None:
+            whole = f"{self._step.slot.rpartition('/')[0]}/made"
+            self._files.stage(whole, made, mode_of=self._step.path)
+            self._files.rename(whole, slot)
+        return slot
 
     def _free(self, name: str) -> str:
         """A slot of that name that nothing lies in."""

@@ -7,7 +7,7 @@ while a strategy thinks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
-from infinimem.settings import Settings, parse_settings, template
+from infinimem.settings import Settings, parse_settings
 from infinimem.store import displaced, drawn, evidence, rejected, seen, sequence, tails, withheld
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp
 from infinimem.store.lock import exclusive
@@ -40,35 +40,6 @@ Clock = Callable[[], datetime]
 def system_clock() -> datetime:
     """Now, in UTC."""
     return datetime.now(UTC)
-
-
-def init(root: Path) -> Library:
-    """Make a folder a library: settings, folders, .gitignore. What is there already is left alone.
-
-    Raises:
-        LibraryError: the folder cannot be made or written.
-    """
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LibraryError(f"cannot make {root}: {error.strerror}; choose another folder") from error
-    files = Files(root)
-    made = {
-        SETTINGS: template().encode(),
-        f"{CURRENT}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n",
-        ".gitignore": b".infinimem/\n",
-        ".infinimem/.gitignore": b"*\n",
-    }
-    with exclusive(files):
-        for folder in OWNED:
-            files.make_folder(root / folder)
-        for path, data in made.items():
-            if not files.exists(path):
-                files.create(path, data)
-    library = Library(root)
-    if not library.initialised:
-        raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")
-    return library
 
 
 class Library:
@@ -100,7 +71,9 @@ class Library:
         rebooted = sequence.rebooted(self._files)
         if not (rebooted or unfinished(self._files) or displaced.waiting(self._files)):
             return
-        with exclusive(self._files):
+        # A disk that refuses is no reason not to read: what was moved stands in one place at least.
+        with suppress(LibraryError), exclusive(self._files):
+            tails.undo(self._files)
             recover(self._files)
             displaced.recheck(self._files, self.clock().timestamp())
             if rebooted:
@@ -266,8 +239,10 @@ class Library:
                     raise LibraryError(
                         f"what people typed cannot be signed ({wrong[0]}); run infinimem doctor"
                     )
-                receipt = self._commit(done, view, "stamp", (), self._head("people", "none", Usage(), None))
-            seen.note(self._files, seen.differences(self.view(), known))
+                notice = seen.differences(view, known, done.documents)
+                receipt = self._commit(done, view, self._of_people("stamp"), (), notice)
+            else:
+                seen.note(self._files, seen.differences(view, known))
             return receipt
 
     def _seen(self) -> Mapping[int, seen.SeenLine]:
@@ -284,7 +259,7 @@ class Library:
             done = renamed(view)
             if not done.documents:
                 return None
-            return self._commit(done, view, "rename", (), self._head("people", "none", Usage(), None))
+            return self._commit(done, view, self._of_people("rename"), (), {})
 
     # ── under the lock ──────────────────────────────────────────────────────────────────────────
 
@@ -303,6 +278,7 @@ class Library:
     def _locked(self) -> Iterator[View]:
         self.demand_initialised()
         with exclusive(self._files):
+            tails.undo(self._files)
             recover(self._files)
             yield self.view()
 
@@ -327,14 +303,18 @@ class Library:
                 lines = "".join(f"{line}\n" for _, line in done.added)
                 self._append(CURRENT, lines.encode("utf-8", "surrogateescape"))
         else:
-            receipt = self._commit(done, view, plan.op, (*plan.notes, *map(str, verdict.withheld)), head)
+            moved = (place for document in done.documents.values() if document for place in document.entries)
+            notice = seen.followed(self._seen(), moved)
+            notes = (*plan.notes, *map(str, verdict.withheld))
+            receipt = self._commit(done, view, replace(head, op=plan.op), notes, notice)
             withheld.keep(self._files, receipt.number, (*plan.withheld, *verdict.withheld))
         if plan.op == "append":
             drawn.note(self._files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
-        changed = [now.document(doc_id) for doc_id in done.documents if doc_id in now]
-        seen.follow(self._files, (p for doc in changed for p in doc.entries) if receipt else added)
+        if receipt is None:
+            with suppress(LibraryError):  # a line that was not seen only counts as new
+                seen.note(self._files, seen.followed(self._seen(), added))
         return Applied(now, receipt, added)
 
     def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
@@ -342,10 +322,16 @@ class Library:
         seconds = (self.clock() - began).total_seconds() if began else 0.0
         return Receipt(0, "", self._now(), strategy, model, usage, seconds, (), ())
 
-    def _commit(self, done: Rendered, view: View, op: str, notes: tuple[str, ...], head: Receipt) -> Receipt:
-        head = replace(head, number=self._next_receipt(view), op=op)
-        receipt, changes = record(done, view, head, notes)
-        transaction = Transaction(self._files, receipt.number)
+    def _of_people(self, op: str) -> Receipt:
+        """A receipt of what no strategy and no model did."""
+        return replace(self._head("people", "none", Usage(), None), op=op)
+
+    def _commit(
+        self, done: Rendered, view: View, head: Receipt, notes: Sequence[str], notice: seen.Changes
+    ) -> Receipt:
+        self._allocate(0, view)  # a person may have typed a higher one, and delete it later
+        receipt, changes = record(done, view, replace(head, number=self._next_receipt(view)), notes)
+        transaction = Transaction(self._files, receipt.number, notice)
         for change in changes:
             transaction.put(change)
         transaction.commit()
@@ -363,7 +349,9 @@ class Library:
 
     def _append(self, doc_id: str, data: bytes) -> None:
         """Add to a document; what was read of it before need not be read again."""
-        before, after = self._files.append(f"{doc_id}.md", data)
+        path = f"{doc_id}.md"
+        with tails.noted(self._files, path, data):
+            before, after = self._files.append(path, data)
         known = self._documents.get(doc_id)
         if known and known[0] == before:
             self._documents[doc_id] = after, known[1].grown(data)

@@ -6,47 +6,59 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from infinimem.errors import LockTimeout
 from infinimem.store.files import Files, explained
 
 PATH = ".infinimem/lock"
 TIMEOUT = 10.0
+WIDTH = 47
+"""Bytes that tell of a holder."""
 
 
 @contextmanager
 def exclusive(files: Files, timeout: float = TIMEOUT) -> Iterator[None]:
     """Hold the library's lock; never across a model call.
 
-    Each holder opens the file anew, so that threads of one process exclude each other too.
+    Each holder opens the file anew, so that threads of one process exclude each other too. It writes who it
+    is and since when: one that waits while others take turns goes on waiting.
 
     Args:
         files: the library's files.
-        timeout: seconds to wait.
+        timeout: seconds to wait for one holder.
 
     Raises:
-        LockTimeout: another holder kept it; the message names its process.
+        LockTimeout: a holder kept it; the message names its process.
     """
     path = files.root / PATH
     with explained("write", PATH):
         files.make_folder(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-                    raise LockTimeout(
-                        f"process {holder} has been writing to {files.root} for {timeout:.0f} s; "
-                        "wait for it, or end it, and try again"
-                    ) from None
-                time.sleep(0.005)
-        os.pwrite(descriptor, f"{os.getpid():<15}\n".encode(), 0)
+        with explained("lock", PATH):
+            _wait(descriptor, files, timeout)
+        with suppress(OSError):  # it only tells others
+            os.pwrite(descriptor, f"{os.getpid()} {time.monotonic_ns()}".ljust(WIDTH).encode() + b"\n", 0)
         yield
     finally:
         os.close(descriptor)
+
+
+def _wait(descriptor: int, files: Files, timeout: float) -> None:
+    holder, deadline = b"", 0.0
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            now = os.pread(descriptor, WIDTH, 0)
+            if now != holder or not deadline:
+                holder, deadline = now, time.monotonic() + timeout
+            if time.monotonic() > deadline:
+                process = holder.decode("ascii", "replace").partition(" ")[0].strip() or "unknown"
+                raise LockTimeout(
+                    f"process {process} has been writing to {files.root} for {timeout:.0f} s; "
+                    "wait for it, or end it, and try again"
+                ) from None
+            time.sleep(0.002)

@@ -146,20 +146,26 @@ class _Desk:
 
         The one that took most of their lines keeps the name.
         """
-        for doc_id, takers in heirs.items():
-            document = self._result.documents[doc_id]
-            if document is None or not doc_id.startswith(TOPICS):
-                continue
-            if document.entries or document.unsigned or document.has_prose:
-                continue
-            if document.header.values.keys() - HEADER_KEYS:
-                continue
-            self._result.documents[doc_id] = None
-            del takers[doc_id]
+        emptied = [doc_id for doc_id in heirs if self._is_emptied(doc_id)]
+        headers = {doc_id: self._get(doc_id) for doc_id in emptied}
+        self._result.documents.update(dict.fromkeys(emptied))
+        for doc_id in emptied:
+            takers = {taker: count for taker, count in heirs[doc_id].items() if self._stands(taker)}
             if takers:
                 heir = min(takers, key=lambda taker: (-takers[taker], taker))
-                names = [doc_id.rsplit("/", 1)[-1], *aliases_of(document)]
+                names = [doc_id.rsplit("/", 1)[-1], *aliases_of(headers[doc_id])]
                 self._set(heir, _also_called(self._get(heir), names))
+
+    def _is_emptied(self, doc_id: str) -> bool:
+        document = self._result.documents[doc_id]
+        if document is None or not doc_id.startswith(TOPICS):
+            return False
+        holds = document.entries or document.unsigned or document.has_prose
+        return not holds and not document.header.values.keys() - HEADER_KEYS
+
+    def _stands(self, doc_id: str) -> bool:
+        """Whether there will be such a document."""
+        return self._result.documents.get(doc_id, doc_id if doc_id in self._view else None) is not None
 
     def _write_headers(self, plan: Plan) -> None:
         derived = {item.doc_id: item for item in plan.derived}

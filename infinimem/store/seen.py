@@ -8,10 +8,11 @@ torn does not match its checksum and is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from zlib import crc32
 
+from infinimem.markdown.document import Document
 from infinimem.model import Located
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.growing import Growing
@@ -29,6 +30,10 @@ class SeenLine:
 
     doc_id: str
     line: str
+
+
+Changes = dict[int, SeenLine | None]
+"""Lines as they are now; None for one that is gone."""
 
 
 def read(files: Files) -> Mapping[int, SeenLine] | None:
@@ -65,8 +70,8 @@ def _read(files: Files) -> _List:
     return _lists.read(files.read(PATH, MAX_OWNED) or b"")
 
 
-def note(files: Files, changes: Mapping[int, SeenLine | None]) -> None:
-    """Add what is seen now; None for a line that is gone. The caller holds the lock."""
+def note(files: Files, changes: Changes) -> None:
+    """Add what is seen now. The caller holds the lock."""
     if not changes:
         return
     known = _read(files)
@@ -86,31 +91,34 @@ def _rows(changes: Mapping[int, SeenLine | None]) -> bytes:
     return b"".join(rows)
 
 
-def follow(files: Files, places: Iterable[Located]) -> None:
-    """Note where lines stand now that the program wrote or moved; a person's edit stays to be told."""
-    known = read(files) or {}
-    changes: dict[int, SeenLine | None] = {}
+def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Changes:
+    """Where lines stand that the program wrote or moved; a person's edit stays to be told."""
+    changes: Changes = {}
     for place in places:
         before = known.get(place.seq)
-        if place.doc_id.startswith(EVIDENCE) or (before and before.doc_id == place.doc_id):
-            continue
-        changes[place.seq] = SeenLine(place.doc_id, before.line if before else place.entry.line)
-    note(files, changes)
-
-
-def differences(view: View, known: Mapping[int, SeenLine]) -> dict[int, SeenLine | None]:
-    """What `note` has to be told so that the list says what stands in `view`."""
-    now = dict(standing(view))
-    changes: dict[int, SeenLine | None] = {seq: line for seq, line in now.items() if known.get(seq) != line}
-    changes.update((seq, None) for seq in known if seq not in now)
+        if not place.doc_id.startswith(EVIDENCE) and not (before and before.doc_id == place.doc_id):
+            changes[place.seq] = SeenLine(place.doc_id, before.line if before else place.entry.line)
     return changes
 
 
-def standing(view: View) -> Iterator[tuple[int, SeenLine]]:
-    """Every line that the list is to name."""
-    for doc_id in tracked(view):
-        for place in view.document(doc_id).entries:
-            yield place.seq, SeenLine(doc_id, place.entry.line)
+def differences(
+    view: View, known: Mapping[int, SeenLine], changed: Mapping[str, Document | None] | None = None
+) -> Changes:
+    """What `note` has to be told so that the list says what stands in `view`.
+
+    Args:
+        known: what the list says.
+        changed: documents that are about to stand there instead.
+    """
+    documents = {doc_id: view.document(doc_id) for doc_id in tracked(view)} | dict(changed or {})
+    now = {
+        place.seq: SeenLine(place.doc_id, place.entry.line)
+        for document in documents.values()
+        for place in (document.entries if document else ())
+    }
+    changes: Changes = {seq: line for seq, line in now.items() if known.get(seq) != line}
+    changes.update((seq, None) for seq in known if seq not in now)
+    return changes
 
 
 def tracked(view: View) -> list[str]:

@@ -64,7 +64,7 @@ def look(view: View, seen: Mapping[int, SeenLine]) -> Found:
     for seq, found in places.items():
         before = seen.get(seq)
         original = _original(found, before, view)
-        copies += [place for place in found if place is not original and place.doc_id in own]
+        copies += [place for place in found if place is not original]
         if before is not None and original is not None:
             if original.entry.line.rstrip() != before.line.rstrip():  # editors strip white space at ends
                 edited.append((original, before.line))
@@ -74,7 +74,11 @@ def look(view: View, seen: Mapping[int, SeenLine]) -> Found:
         tuple(typed),
         tuple(copies),
         tuple(edited),
-        tuple((seq, line) for seq, line in sorted(seen.items()) if seq not in places and seq not in damaged),
+        tuple(
+            (seq, line)
+            for seq, line in sorted(seen.items())
+            if view.entry(seq) is None and seq not in damaged
+        ),
         tuple(carried),
     )
 

@@ -1,22 +1,61 @@
-"""Appends that a loss of power cut short, taken back: nobody was told that they are there.
+"""Appends that were cut short, taken back: nobody was told that they are there.
 
-An append ends with a newline, and is acknowledged when that is durable. So after a boot, what stands behind
-the last newline of CURRENT or of evidence was torn, unless a person typed it, or it is known from before.
+    .infinimem/append   what is being appended to which file; says nothing once that is done
+
+After a kill, or a disk that refused even to cut back, the note tells what to take out. It is not synced: a
+loss of power may take it. But an append ends with a newline, and is acknowledged when that is durable. So
+after a boot, what stands behind the last newline of CURRENT or of evidence was torn, unless a person typed
+it, or it is known from before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import looks_signed
 from infinimem.model import CURRENT
-from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store import disk
+from infinimem.store.files import MAX_OWNED, Files, explained
 from infinimem.store.install import CONFLICTS
 from infinimem.store.seen import SeenLine
-from infinimem.store.view import EVIDENCE, View
+from infinimem.store.view import EVIDENCE, View, whole
 
+INTENT = ".infinimem/append"
 _SIGNED = "- <seq="
+_DONE = b"-\n"
+
+
+@contextmanager
+def noted(files: Files, path: str, data: bytes) -> Iterator[None]:
+    """Say what is about to be appended while it is. The caller holds the lock."""
+    head = f"{path}\n{files.size(path)} {len(data)}\n".encode("utf-8", "surrogateescape")
+    full = files.root / INTENT
+    with explained("write", INTENT):
+        disk.overwrite(full, head + data)
+    yield
+    with explained("write", INTENT):
+        disk.overwrite(full, _DONE)
+
+
+def undo(files: Files) -> None:
+    """Take out what an append left that did not come to its end. The caller holds the lock."""
+    note = files.read(INTENT, MAX_OWNED) or _DONE
+    name, _, rest = note.partition(b"\n")
+    sizes, _, data = rest.partition(b"\n")
+    if note.startswith(_DONE):
+        return
+    before, _, after = sizes.decode("ascii", "replace").partition(" ")
+    size, length, path = whole(before), whole(after), name.decode("utf-8", "surrogateescape")
+    there = files.read(path, MAX_OWNED) if path in files.scan() else None
+    if there is not None and size is not None and length is not None:
+        tail = there[size:]
+        meant = (b"\n" if tail[:1] == b"\n" else b"") + data[:length]
+        if tail and tail != meant and meant.startswith(tail):
+            files.cut(path, size)
+    with explained("write", INTENT):
+        disk.overwrite(files.root / INTENT, _DONE)
 
 
 def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:

@@ -18,11 +18,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from infinimem.errors import LibraryError
-from infinimem.store import displaced
+from infinimem.store import displaced, seen
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.install import Step, document, install
 from infinimem.store.receipts import amend
 from infinimem.store.replay import Moves
+from infinimem.store.seen import Changes, SeenLine
 from infinimem.store.view import JOURNAL
 
 FOLDER = ".infinimem/tx"
@@ -49,13 +50,43 @@ class Change:
         return len(self.new or b"") < len(self.old or b"")
 
 
-class Transaction:
-    """A set of changes under a number; nothing is touched before `commit`."""
+@dataclass(frozen=True)
+class Manifest:
+    """What a transaction does: the files, and what is seen of them afterwards."""
 
-    def __init__(self, files: Files, number: int) -> None:
+    steps: tuple[Step, ...]
+    notice: Changes
+
+    def to_bytes(self) -> bytes:
+        rows = {seq: line and (line.doc_id, line.line) for seq, line in self.notice.items()}
+        steps = [step.to_json() for step in self.steps]
+        return json.dumps({"steps": steps, "notice": rows}, indent=1).encode()
+
+    @classmethod
+    def parse(cls, data: bytes) -> Manifest | None:
+        """None where there is none, or one that cannot be read: it was never committed."""
+        try:
+            found = json.loads(data)
+            notice = {int(seq): line and SeenLine(*line) for seq, line in found["notice"].items()}
+            return cls(tuple(map(Step.from_json, found["steps"])), notice)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+
+class Transaction:
+    """A set of changes under a number; nothing is touched before `commit`.
+
+    Args:
+        files: the library's files.
+        number: that of the receipt.
+        notice: what the list of last seen lines (seen.py) says afterwards.
+    """
+
+    def __init__(self, files: Files, number: int, notice: Changes) -> None:
         self._files = files
         self._folder = f"{FOLDER}/{number:04d}"
         self._changes: list[Change] = []
+        self._notice = notice
 
     def put(self, change: Change) -> None:
         """Add a change; one that changes nothing is left out."""
@@ -73,17 +104,25 @@ class Transaction:
         for change in self._changes:
             if change.old is None and self._files.read(change.path, limit=MAX_OWNED) is None:
                 self._files.must_be_free(change.path)
-        steps = [self._stage(n, change) for n, change in enumerate(sorted(self._changes, key=_order), 1)]
+        try:
+            steps = self._staged()
+        except LibraryError:  # what is kept for a day gives way to what is new
+            displaced.discard(self._files, self._folder)
+            displaced.clear(self._files)
+            steps = self._staged()
         for step in steps:
             if digest(self._files.read(step.path, MAX_OWNED)) != step.old:
                 displaced.discard(self._files, self._folder)
                 raise Conflict(f"{step.path} changed while it was being written; try again")
-        manifest = json.dumps({"steps": [step.to_json() for step in steps]}, indent=1).encode()
-        self._files.stage(f"{self._folder}/manifest.new", manifest)
+        manifest = Manifest(tuple(steps), self._notice)
+        self._files.stage(f"{self._folder}/manifest.new", manifest.to_bytes())
         self._files.sync_folder_of(f"{self._folder}/manifest")  # or it might outlive what it names
         self._files.rename(f"{self._folder}/manifest.new", f"{self._folder}/manifest")
         self._files.sync_folder_of(f"{self._folder}/manifest")
-        _finish(self._files, self._folder, steps)
+        _finish(self._files, self._folder, manifest)
+
+    def _staged(self) -> list[Step]:
+        return [self._stage(n, change) for n, change in enumerate(sorted(self._changes, key=_order), 1)]
 
     def _stage(self, number: int, change: Change) -> Step:
         slot = f"{self._folder}/{number}.bin"
@@ -103,30 +142,30 @@ def _order(change: Change) -> tuple[bool, bool, bool, str]:
 
 def unfinished(files: Files) -> bool:
     """Whether a crash left anything behind."""
-    root = files.root / FOLDER
-    return root.is_dir() and any(root.iterdir())
+    return bool(files.names(FOLDER))
 
 
 def recover(files: Files) -> None:
     """Finish or drop what a crash left behind. Idempotent; the caller holds the lock."""
-    if not unfinished(files):
-        return
-    for folder in sorted(f"{FOLDER}/{item.name}" for item in (files.root / FOLDER).iterdir()):
-        if (steps := _read_manifest(files, folder)) is None:
+    for name in files.names(FOLDER):
+        folder = f"{FOLDER}/{name}"
+        manifest = Manifest.parse(files.read(f"{folder}/manifest", limit=MAX_OWNED) or b"")
+        if manifest is None:
             displaced.discard(files, folder)
         else:
-            _finish(files, folder, steps)
+            _finish(files, folder, manifest)
 
 
 # ── installing ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _finish(files: Files, folder: str, steps: Sequence[Step]) -> None:
+def _finish(files: Files, folder: str, manifest: Manifest) -> None:
     """Take every step of a manifest that is not taken yet, the receipt last, then drop the manifest.
 
     Where lines come is looked at again before they leave where they were, and once more after: an editor
     that saved what it had read before would have taken them out.
     """
+    steps = manifest.steps
     held = _withdrawn(files, steps)
     notes: list[str] = []
     moving = [step for step in steps if not step.path.startswith(JOURNAL)]
@@ -140,6 +179,7 @@ def _finish(files: Files, folder: str, steps: Sequence[Step]) -> None:
             install(files, _amended(files, step, held, notes) if held or notes else step)
     for path in {step.path.rpartition("/")[0]: step.path for step in steps}.values():
         files.sync_folder_of(path)
+    seen.note(files, {seq: line for seq, line in manifest.notice.items() if seq not in held})
     displaced.keep(files, folder, steps)
 
 
@@ -163,12 +203,3 @@ def _amended(files: Files, step: Step, held: Collection[int], notes: Sequence[st
     data, slot = amend(planned, held, notes), f"{step.slot}.amended"
     files.stage(slot, data)
     return replace(step, new=digest(data), slot=slot)
-
-
-def _read_manifest(files: Files, folder: str) -> list[Step] | None:
-    """The steps; None where there is no manifest, or one that cannot be read (it was never committed)."""
-    try:
-        steps = json.loads(files.read(f"{folder}/manifest", limit=MAX_OWNED) or b"")["steps"]
-        return [Step.from_json(step) for step in steps]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None

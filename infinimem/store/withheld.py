@@ -41,10 +41,8 @@ def keep(files: Files, receipt: int, withheld: Sequence[Withheld]) -> None:
 
 def proposals(files: Files) -> tuple[Proposal, ...]:
     """What waits, oldest first; a file that cannot be read is passed over."""
-    root = files.root / FOLDER
-    names = sorted(item.name for item in root.iterdir()) if root.is_dir() else []
     found: list[Proposal] = []
-    for name in names:
+    for name in files.names(FOLDER):
         try:
             rows = json.loads(files.read(f"{FOLDER}/{name}", MAX_OWNED) or b"")
             number = int(name.removesuffix(".json"))

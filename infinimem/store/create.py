@@ -1,0 +1,42 @@
+"""A folder made into a library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from infinimem.errors import LibraryError
+from infinimem.model import CURRENT
+from infinimem.settings import template
+from infinimem.store.files import Files
+from infinimem.store.library import SETTINGS, Library
+from infinimem.store.lock import exclusive
+from infinimem.store.view import OWNED
+
+
+def init(root: Path) -> Library:
+    """Make a folder a library: settings, folders, .gitignore. What is there already is left alone.
+
+    Raises:
+        LibraryError: the folder cannot be made or written.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LibraryError(f"cannot make {root}: {error.strerror}; choose another folder") from error
+    files = Files(root)
+    made = {
+        SETTINGS: template().encode(),
+        f"{CURRENT}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n",
+        ".gitignore": b".infinimem/\n",
+        ".infinimem/.gitignore": b"*\n",
+    }
+    with exclusive(files):
+        for folder in OWNED:
+            files.make_folder(root / folder)
+        for path, data in made.items():
+            if not files.exists(path):
+                files.create(path, data)
+    library = Library(root)
+    if not library.initialised:
+        raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")
+    return library
