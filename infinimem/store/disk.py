@@ -125,6 +125,7 @@ def remove_folder(path: Path) -> None:
     path.rmdir()
 
 
+@cache
 def boot() -> str:
     """What names the time since the machine was started: unsynced writes live that long. "" if unknown."""
     if sys.platform == "darwin":
