@@ -25,10 +25,10 @@ from infinimem.llm.capped import Capped
 from infinimem.llm.connect import connect
 from infinimem.model import CURRENT, Answer, Evidence, Finding, Located, Plan, Receipt, Turn, Usage
 from infinimem.store.create import init
-from infinimem.store.doctor import examine
+from infinimem.store.health.doctor import examine
+from infinimem.store.health.repair import repair
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome, Rejected
-from infinimem.store.repair import repair
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Strategy
 from infinimem.strategies.infini import Infini

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from infinimem.model import Finding, Move, NewEntry, Plan, Turn
 from infinimem.store.create import init
-from infinimem.store.doctor import examine
+from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 

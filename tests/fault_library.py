@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from infinimem.store.doctor import examine
+from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.view import View
 

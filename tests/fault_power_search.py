@@ -17,7 +17,7 @@ from fault_power_tape import Promise, Tape
 from infinimem.model import Turn
 from infinimem.store import disk
 from infinimem.store.create import init
-from infinimem.store.doctor import examine
+from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.view import EVIDENCE
 

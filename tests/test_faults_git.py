@@ -14,7 +14,7 @@ from fault_snapshot import EVIDENCE, Snapshot
 from infinimem import open_memory
 from infinimem.model import CURRENT, Located, Move, NewEntry, Plan, Turn
 from infinimem.store.create import init
-from infinimem.store.doctor import examine
+from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 

@@ -18,8 +18,8 @@ from fault_library import problems
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Turn
 from infinimem.store import disk
+from infinimem.store.commit.install import ATTEMPTS
 from infinimem.store.create import init
-from infinimem.store.install import ATTEMPTS
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 

@@ -15,12 +15,12 @@ from infinimem.errors import LibraryError
 from infinimem.llm.connect import connect
 from infinimem.memory import Memory
 from infinimem.model import Finding, Move, NewEntry, Plan, Turn
-from infinimem.store.doctor import examine
 from infinimem.store.files import MAX_FILE
+from infinimem.store.health.doctor import examine
+from infinimem.store.health.links import nowhere
+from infinimem.store.health.repair import repair
+from infinimem.store.health.shelf import LIMIT, Shelf
 from infinimem.store.library import Library
-from infinimem.store.links import nowhere
-from infinimem.store.repair import repair
-from infinimem.store.shelf import LIMIT, Shelf
 
 
 @pytest.fixture(scope="module")

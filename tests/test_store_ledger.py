@@ -11,8 +11,8 @@ from doctor_library import build, findings
 
 from infinimem.markdown.document import Document
 from infinimem.model import Move, NewEntry, Plan, Turn
-from infinimem.store import transaction
-from infinimem.store.install import Done
+from infinimem.store.commit import transaction
+from infinimem.store.commit.install import Done
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 

@@ -14,7 +14,7 @@ from infinimem.errors import FormatTooNew, LibraryError, NotALibrary, SettingsEr
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Turn
 from infinimem.store.create import init
-from infinimem.store.doctor import examine
+from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
 from infinimem.store.receipts import skeleton

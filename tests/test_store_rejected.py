@@ -13,7 +13,7 @@ from infinimem.model import RejectedReply
 from infinimem.store import disk
 from infinimem.store.create import init
 from infinimem.store.files import Files
-from infinimem.store.rejected import FOLDER, KEPT, MAX_BYTES, keep
+from infinimem.store.state.rejected import FOLDER, KEPT, MAX_BYTES, keep
 from infinimem.testing import ScriptedLLM
 
 WHEN = "2025-05-01T09:00:00Z"

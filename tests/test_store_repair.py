@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import item_start
 from infinimem.markdown.signature import text_start
-from infinimem.store.doctor import examine
+from infinimem.store.health.doctor import examine
+from infinimem.store.health.repair import repair
 from infinimem.store.library import Library
-from infinimem.store.repair import repair
 
 OWN_KEYS = ("id:", "aliases:")
 """The lines of a header that `--fix` writes."""

@@ -18,7 +18,9 @@ from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.settings import Settings, parse_settings
-from infinimem.store import displaced, drawn, evidence, rejected, seen, sequence, tails, withheld
+from infinimem.store import evidence
+from infinimem.store.commit import displaced
+from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
@@ -27,7 +29,7 @@ from infinimem.store.receipts import parse_receipt
 from infinimem.store.renamed import renamed
 from infinimem.store.render import Rendered, render
 from infinimem.store.stamp import look, stamp
-from infinimem.store.transaction import Conflict, Transaction, recover, unfinished
+from infinimem.store.state import drawn, rejected, seen, sequence, tails, withheld
 from infinimem.store.view import JOURNAL, OWNED, TOPICS, View, whole
 
 SETTINGS = "infinimem.toml"

@@ -9,10 +9,10 @@ from infinimem import law
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Located, Plan, Reason, Receipt
+from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
 from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered
-from infinimem.store.transaction import Change
 from infinimem.store.view import View
 
 

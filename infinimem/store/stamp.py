@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Entry, Located, Touched
 from infinimem.store.render import Rendered
-from infinimem.store.seen import SeenLine, tracked
+from infinimem.store.state.seen import SeenLine, tracked
 from infinimem.store.view import ARCHIVE, EVIDENCE, View
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
@@ -49,7 +49,7 @@ def look(view: View, seen: Mapping[int, SeenLine]) -> Found:
 
     Args:
         view: the library.
-        seen: the list of seen.py; empty where it is lost, then nothing counts as edited or deleted.
+        seen: the list of state/seen.py; empty where it is lost, then nothing counts as edited or deleted.
     """
     own = [doc_id for doc_id in view.ids() if not view.is_note(doc_id)]
     typed = [(doc_id, item.line, item.text) for doc_id in own for item in view.document(doc_id).unsigned]

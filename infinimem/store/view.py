@@ -261,7 +261,7 @@ class View:
         )
 
     def uncited(self) -> tuple[Located, ...]:
-        """Evidence that is still to be drawn from (store/drawn.py), by seq."""
+        """Evidence that is still to be drawn from (store/state/drawn.py), by seq."""
         if self.drawn is None:
             newest = max((seq for seq in self.cited if self._is_evidence(seq)), default=0)
             return tuple(

@@ -15,7 +15,7 @@ from zlib import crc32
 from infinimem.markdown.document import Document
 from infinimem.model import Located
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.growing import Growing
+from infinimem.store.state.growing import Growing
 from infinimem.store.view import ARCHIVE, EVIDENCE, View, whole
 
 PATH = ".infinimem/seen"

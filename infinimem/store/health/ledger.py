@@ -15,7 +15,7 @@ from pathlib import Path
 
 from infinimem.model import Finding, Receipt
 from infinimem.store.files import digest
-from infinimem.store.shelf import Shelf, listed
+from infinimem.store.health.shelf import Shelf, listed
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from itertools import count
 from typing import Any
 
 from infinimem.markdown.document import Document
+from infinimem.store.commit.replay import Moves, replay
 from infinimem.store.files import MAX_OWNED, Files, digest
-from infinimem.store.replay import Moves, replay
 
 CONFLICTS = ".infinimem/conflicts"
 NAMED = 12

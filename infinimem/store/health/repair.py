@@ -6,9 +6,9 @@ Texts are never touched: a damaged signature, a conflict marker or a wrong link 
 from __future__ import annotations
 
 from infinimem.model import Finding
-from infinimem.store.checks import RAISED, RENAMED, RENUMBERED, SIGNED
-from infinimem.store.doctor import examine
-from infinimem.store.leftovers import FINISHED, REBUILT
+from infinimem.store.health.checks import RAISED, RENAMED, RENUMBERED, SIGNED
+from infinimem.store.health.doctor import examine
+from infinimem.store.health.leftovers import FINISHED, REBUILT
 from infinimem.store.library import Library
 
 

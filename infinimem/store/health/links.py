@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
-from infinimem.store.shelf import LIMIT, Shelf
+from infinimem.store.health.shelf import LIMIT, Shelf
 from infinimem.store.view import fold
 
 # Bounded and without nested repetition: notes are anybody's text.

@@ -11,7 +11,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, Located, Receipt
 from infinimem.store.receipts import parse_receipt
-from infinimem.store.sequence import MAX_SEQ
+from infinimem.store.state.sequence import MAX_SEQ
 from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, TOPICS, View
 
 LIMIT = 20

@@ -8,12 +8,12 @@ from itertools import islice
 from pathlib import Path
 
 from infinimem.model import Finding
-from infinimem.store.drawn import PATH as DRAWN
-from infinimem.store.install import CONFLICTS
+from infinimem.store.commit.install import CONFLICTS
+from infinimem.store.commit.transaction import FOLDER
+from infinimem.store.health.shelf import LIMIT, Shelf
 from infinimem.store.library import SETTINGS, Library
-from infinimem.store.sequence import MARK
-from infinimem.store.shelf import LIMIT, Shelf
-from infinimem.store.transaction import FOLDER
+from infinimem.store.state.drawn import PATH as DRAWN
+from infinimem.store.state.sequence import MARK
 from infinimem.store.view import ARCHIVE, EVIDENCE
 
 _CONFLICT = (

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Finding, Level, Located
+from infinimem.store.health.shelf import ROOM, Shelf, listed
 from infinimem.store.renamed import mended, said_id
-from infinimem.store.sequence import MARK, MAX_SEQ
-from infinimem.store.shelf import ROOM, Shelf, listed
+from infinimem.store.state.sequence import MARK, MAX_SEQ
 from infinimem.store.view import ARCHIVE, TOPICS, fold
 
 _WHY = re.compile(r"^(?:Superseded by|Duplicate of|Rewritten as) ([1-9][0-9]{0,17}) ")

@@ -18,12 +18,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from infinimem.errors import LibraryError
-from infinimem.store import displaced, seen
+from infinimem.store.commit import displaced
+from infinimem.store.commit.install import Step, document, install
+from infinimem.store.commit.replay import Moves
 from infinimem.store.files import MAX_OWNED, Files, digest
-from infinimem.store.install import Step, document, install
 from infinimem.store.receipts import amend
-from infinimem.store.replay import Moves
-from infinimem.store.seen import Changes, SeenLine
+from infinimem.store.state import seen
+from infinimem.store.state.seen import Changes, SeenLine
 from infinimem.store.view import JOURNAL
 
 FOLDER = ".infinimem/tx"
@@ -79,7 +80,7 @@ class Transaction:
     Args:
         files: the library's files.
         number: that of the receipt.
-        notice: what the list of last seen lines (seen.py) says afterwards.
+        notice: what the list of last seen lines (state/seen.py) says afterwards.
     """
 
     def __init__(self, files: Files, number: int, notice: Changes) -> None:

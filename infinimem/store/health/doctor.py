@@ -11,11 +11,12 @@ Nothing is written here; `repair` does what a finding's `fix` says.
 from __future__ import annotations
 
 from infinimem.model import Finding, Located
-from infinimem.store import checks, ledger, leftovers, links, seen
 from infinimem.store.files import Files
+from infinimem.store.health import checks, ledger, leftovers, links
+from infinimem.store.health.shelf import Shelf
 from infinimem.store.library import Library
-from infinimem.store.shelf import Shelf
 from infinimem.store.stamp import look
+from infinimem.store.state import seen
 
 
 def examine(library: Library) -> list[Finding]:

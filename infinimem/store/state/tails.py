@@ -17,9 +17,9 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import looks_signed
 from infinimem.model import CURRENT
 from infinimem.store import disk
+from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files, explained
-from infinimem.store.install import CONFLICTS
-from infinimem.store.seen import SeenLine
+from infinimem.store.state.seen import SeenLine
 from infinimem.store.view import EVIDENCE, View, whole
 
 INTENT = ".infinimem/append"

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.growing import Growing
+from infinimem.store.state.growing import Growing
 from infinimem.store.view import View
 
 PATH = ".infinimem/drawn"

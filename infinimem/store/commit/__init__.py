@@ -1,0 +1,1 @@
+"""Several files changed as one, whatever crashes or saves meanwhile."""

@@ -1,0 +1,1 @@
+"""What the program remembers under .infinimem: seqs given, lines seen, what waits."""
