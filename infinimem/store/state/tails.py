@@ -11,8 +11,9 @@ it, or it is known from before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import looks_signed
 from infinimem.model import CURRENT
@@ -30,32 +31,35 @@ _DONE = b"-\n"
 @contextmanager
 def noted(files: Files, path: str, data: bytes) -> Iterator[None]:
     """Say what is about to be appended while it is. The caller holds the lock."""
-    head = f"{path}\n{files.size(path)} {len(data)}\n".encode("utf-8", "surrogateescape")
-    full = files.root / INTENT
-    with explained("write", INTENT):
-        disk.overwrite(full, head + data)
+    head = f"{disk.boot()}\n{path}\n{files.size(path)} {len(data)}\n".encode("utf-8", "surrogateescape")
+    _write(files, head + data)
     yield
+    with suppress(LibraryError):  # it is there whole: the next look at the note finds that
+        _write(files, _DONE.ljust(len(head) + len(data)))
+
+
+def _write(files: Files, data: bytes) -> None:
     with explained("write", INTENT):
-        disk.overwrite(full, _DONE)
+        disk.overwrite(files.root / INTENT, data)
 
 
 def undo(files: Files) -> None:
-    """Take out what an append left that did not come to its end. The caller holds the lock."""
+    """Take out what an append left that did not come to its end. The caller holds the lock.
+
+    A note from before a boot may be an old one whose end was lost: it says nothing.
+    """
     note = files.read(INTENT, MAX_OWNED) or _DONE
-    name, _, rest = note.partition(b"\n")
-    sizes, _, data = rest.partition(b"\n")
     if note.startswith(_DONE):
         return
+    boot, name, sizes, data = [*note.split(b"\n", 3), b"", b"", b""][:4]
     before, _, after = sizes.decode("ascii", "replace").partition(" ")
     size, length, path = whole(before), whole(after), name.decode("utf-8", "surrogateescape")
-    there = files.read(path, MAX_OWNED) if path in files.scan() else None
-    if there is not None and size is not None and length is not None:
-        tail = there[size:]
+    if boot and boot == disk.boot().encode() and size is not None and length is not None:
+        tail = (files.read(path, MAX_OWNED) or b"")[size:] if path in files.scan() else b""
         meant = (b"\n" if tail[:1] == b"\n" else b"") + data[:length]
         if tail and tail != meant and meant.startswith(tail):
             files.cut(path, size)
-    with explained("write", INTENT):
-        disk.overwrite(files.root / INTENT, _DONE)
+    _write(files, _DONE.ljust(len(note)))
 
 
 def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:
