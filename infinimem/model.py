@@ -261,6 +261,8 @@ class Receipt:
     notes: tuple[str, ...] = ()
     quoted: tuple[str, ...] = ()
     """Lines that a person edited or deleted, as they were before."""
+    high: int = 0
+    """The highest seq that was given by then; 0 where it is not known."""
 
     @property
     def id(self) -> str:

@@ -34,6 +34,7 @@ RECEIPT = {
     "files",
     "notes",
     "quoted",
+    "high",
 }
 
 

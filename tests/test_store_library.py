@@ -17,7 +17,8 @@ from infinimem.store.create import init
 from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
-from infinimem.store.receipts import skeleton
+from infinimem.store.receipts import way_back
+from infinimem.store.skeleton import rebuilt, skeleton, taken_back
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 
@@ -186,31 +187,15 @@ def test_new_lines_take_the_least_trusted_source_of_their_origins(library: Libra
     assert (entry.source, entry.time, entry.fields["by"]) == ("AI", "2025-03-01", "model")
 
 
-def restored(receipt_text: str, library: Library) -> dict[str, list[str] | None]:
-    """The skeletons before a receipt, made from the files as they are and the receipt's reverse diff."""
-    diff = re.search(r"^(`{3,})diff\n(.*?)^\1$", receipt_text, re.M | re.S)
-    assert diff
-    before: dict[str, list[str] | None] = {}
-    for part in re.split(r"^(?=--- )", diff[2], flags=re.M)[1:]:
-        now, then, *hunks = part.splitlines()
-        name = then.removeprefix("+++ ").removesuffix(" (before)")
-        if name == "nothing":
-            before[now.removeprefix("--- ").removesuffix(" (after)")] = None
-            continue
-        view = library.view()
-        lines = skeleton(view.document(name)) if name in view else []
-        shift = 0
-        for hunk in re.split(r"\n(?=@@ )", "\n".join(hunks)):
-            head, *body = hunk.split("\n")
-            found = re.match(r"@@ -(\d+)(?:,(\d+))? ", head)
-            assert found
-            start, count = int(found[1]), int(found[2] or 1)
-            at = start - (count > 0) + shift
-            new = [line[1:] for line in body if line.startswith("+")]
-            assert lines[at : at + count] == [line[1:] for line in body if line.startswith("-")]
-            lines[at : at + count] = new
-            shift += len(new) - count
-        before[name] = lines
+def restored(library: Library, receipt: str) -> dict[str, bytes | None]:
+    """The bytes before a receipt, made from the files as they are and what it says."""
+    view = library.view()
+    known = {place.seq: place.entry.line for place in (*view.entries(), *view.entries("archive"))}
+    before: dict[str, bytes | None] = {}
+    for back in way_back(view.document(receipt)):
+        rows = taken_back(back, skeleton(view.document(back.doc_id) if back.doc_id in view else None))
+        assert rows is not None
+        before[back.doc_id] = None if back.is_new else rebuilt(back.doc_id, rows, known).to_bytes()
     return before
 
 
@@ -228,11 +213,10 @@ def test_a_receipt_holds_all_that_moving_the_lines_back_would_not_restore(
     seqs = fill(library, *(f"text {n}" for n in range(6)))
     half = [Move(seq, f"topics/{doc}", head) for seq, (doc, head) in zip(seqs, targets, strict=True)]
     library.apply(Plan("consolidate", moves=tuple(half)))
-    was = {doc_id: skeleton(library.view().document(doc_id)) for doc_id in library.view().ids("all")}
+    was = {doc_id: library.view().document(doc_id).to_bytes() for doc_id in library.view().ids("all")}
     turned = [Move(move.seq, f"topics/{'cab'['abc'.index(move.to[-1])]}", "Z", "merged") for move in half[:4]]
     library.apply(Plan("merge", moves=tuple(turned)))
-    receipt = sorted(library.root.glob("journal/0002-*"))[0].read_text()
-    for doc_id, old in restored(receipt, library).items():
+    for doc_id, old in restored(library, "journal/0002-merge").items():
         assert old == was.get(doc_id)
 
 

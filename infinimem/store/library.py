@@ -331,8 +331,9 @@ class Library:
     def _commit(
         self, done: Rendered, view: View, head: Receipt, notes: Sequence[str], notice: seen.Changes
     ) -> Receipt:
-        self._allocate(0, view)  # a person may have typed a higher one, and delete it later
-        receipt, changes = record(done, view, replace(head, number=self._next_receipt(view)), notes)
+        high = self._allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
+        head = replace(head, number=self._next_receipt(view), high=high)
+        receipt, changes = record(done, view, head, notes)
         transaction = Transaction(self._files, receipt.number, notice)
         for change in changes:
             transaction.put(change)

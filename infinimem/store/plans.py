@@ -59,7 +59,10 @@ def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> t
         files=tuple((c.path.removesuffix(".md"), digest(c.old), digest(c.new)) for c in changes),
         notes=tuple(one_line(clean_text(note)) for note in notes),
     )
-    return receipt, [*changes, Change(f"{receipt.id}.md", None, format_receipt(receipt, old, done.documents))]
+    return receipt, [
+        *changes,
+        Change(f"{receipt.id}.md", None, format_receipt(receipt, old, done.documents, done.removed)),
+    ]
 
 
 def broken(view: View, done: Rendered) -> list[Reason]:

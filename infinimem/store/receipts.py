@@ -1,38 +1,42 @@
 """Receipts: what a transaction did, as a Markdown file of the journal.
 
 The table has a row for every seq touched; files and notes stand in the body too, for a header is bounded and
-they are not. `## Before` holds, for every file touched, a reverse diff of its
-skeleton: the file's lines with each entry written as `@seq` and every other line behind a `>`. Putting the
-lines back by seq along it restores the bytes, and no entry is quoted. Of a file that was not there before
-it says just that.
+they are not. `## As it was` quotes lines that a person changed, `## Before` leads back to the bytes before
+(skeleton.py).
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from infinimem.law import Line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, Touched, Usage
+from infinimem.store.skeleton import Reverse, parse_reverse, reverse_diff
 from infinimem.store.view import whole
 
 QUOTED = "## As it was"
 """Heading of the lines that a person changed; the transaction itself changes none."""
 
+BEFORE = "## Before"
 _SHA = re.compile(r"-|[0-9a-f]{64}")
 
 
 def format_receipt(
-    receipt: Receipt, before: Mapping[str, Document | None], after: Mapping[str, Document | None]
+    receipt: Receipt,
+    before: Mapping[str, Document | None],
+    after: Mapping[str, Document | None],
+    changed: Collection[Line] = (),
 ) -> bytes:
     """The file's bytes.
 
     Args:
         receipt: what happened.
         before, after: the documents that changed, by id; None where there is none.
+        changed: lines of `before` that read otherwise afterwards, or are gone.
     """
     usage = receipt.usage
     lines = [
@@ -45,6 +49,7 @@ def format_receipt(
         f"model: {quote(receipt.model)}",
         f"usage: {{calls: {usage.calls}, tokens_in: {usage.tokens_in}, tokens_out: {usage.tokens_out}}}",
         f"seconds: {receipt.seconds:.1f}",
+        f"high: {receipt.high}",
         "---",
         *_table(("seq", "was", "now", "why"), [(str(r.seq), r.was, r.now, r.why) for r in receipt.rows]),
         "",
@@ -55,10 +60,10 @@ def format_receipt(
         lines += ["", "## Notes", *(f"> {note}" for note in receipt.notes)]
     diff: list[str] = []
     for doc_id in sorted(before):
-        diff += _reverse(doc_id, before[doc_id], after[doc_id])
+        diff += reverse_diff(doc_id, before[doc_id], after[doc_id], changed)
     if receipt.quoted:
         lines += ["", QUOTED, *_fenced("markdown", receipt.quoted)]
-    lines += ["", "## Before", *_fenced("diff", diff), ""]
+    lines += ["", BEFORE, *_fenced("diff", diff), ""]
     return "\n".join(lines).encode("utf-8", "surrogateescape")
 
 
@@ -86,7 +91,7 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str]) -> bytes:
         return "\n".join([*kept, *lines[head:at], *said[:-1], *lines[at + 1 :]]).encode(
             "utf-8", "surrogateescape"
         )
-    at = next(n for n, line in enumerate(lines) if n > head and line in (QUOTED, "## Before"))
+    at = next(n for n, line in enumerate(lines) if n > head and line in (QUOTED, BEFORE))
     return "\n".join([*kept, *lines[head:at], *said, *lines[at:]]).encode("utf-8", "surrogateescape")
 
 
@@ -101,23 +106,6 @@ def _cells(line: str) -> list[str]:
     if not (line.startswith("| ") and line.endswith(" |")):
         return []
     return [re.sub(r"\\(.)", r"\1", cell) for cell in line[2:-2].split(" | ")]
-
-
-def skeleton(document: Document | None) -> list[str]:
-    """The document's lines, entries as `@seq`; a file that is not there has none."""
-    if document is None:
-        return []
-    lines = [f">{line}" for line in document.lines]
-    for place in reversed(document.entries):
-        lines[place.start_line - 1 : place.end_line] = [f"@{place.entry.seq}"]
-    return lines
-
-
-def _reverse(doc_id: str, old: Document | None, new: Document | None) -> list[str]:
-    if old is None:
-        return [f"--- {doc_id} (after)", "+++ nothing"]
-    now, then = f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)"
-    return list(difflib.unified_diff(skeleton(new), skeleton(old), now, then, n=0, lineterm=""))
 
 
 def parse_receipt(document: Document) -> Receipt:
@@ -142,7 +130,13 @@ def parse_receipt(document: Document) -> Receipt:
         ),
         notes=tuple(line[2:] for line in document.lines if line.startswith("> ")),
         quoted=tuple(_block(document.lines, QUOTED)),
+        high=whole(header.get("high")) or 0,
     )
+
+
+def way_back(document: Document) -> tuple[Reverse, ...]:
+    """What a receipt says of the files before it."""
+    return parse_reverse(_block(document.lines, BEFORE))
 
 
 def _block(lines: Sequence[str], heading: str) -> list[str]:

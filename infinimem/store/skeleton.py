@@ -1,0 +1,143 @@
+"""A document's skeleton, and the way back from one version of it to the one before.
+
+A skeleton has a row a line: `@41` for the entry with that seq, `>text` for any other line, `\\bom` and
+`\\no newline` for what stands in no line. What leads back is a diff of two skeletons: it quotes no entry but
+those whose very line changed, and putting the entries back along it restores every byte.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from infinimem.law import Line
+from infinimem.markdown.document import Document
+
+_BOM, _UNENDED = "\\bom", "\\no newline"
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """At row `start` (from 0) of the newer skeleton: rows that came, and what stood there before."""
+
+    start: int
+    came: tuple[str, ...]
+    before: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reverse:
+    """How a document was before a change. `is_new` and `is_gone`: there was, there is no such file."""
+
+    doc_id: str
+    is_new: bool
+    is_gone: bool
+    hunks: tuple[Hunk, ...]
+
+
+def skeleton(document: Document | None, changed: Collection[Line] = ()) -> list[str]:
+    """The rows; none for a file that is not there.
+
+    Args:
+        changed: lines that the skeleton holds in full, for they will read otherwise.
+    """
+    if document is None:
+        return []
+    rows = [f">{line}" for line in document.lines]
+    for place in reversed(document.entries):
+        if (place.seq, place.entry.line) not in changed:
+            end = "\r" * rows[place.end_line - 1].endswith("\r")
+            rows[place.start_line - 1 : place.end_line] = [f"@{place.seq}{end}"]
+    if document.bom:
+        rows.insert(0, _BOM)
+    if rows and not document.final_newline:
+        rows.append(_UNENDED)
+    return rows
+
+
+def rebuilt(doc_id: str, rows: Iterable[str], lines: Mapping[int, str]) -> Document:
+    """The document that a skeleton stands for.
+
+    Args:
+        lines: the line of each seq.
+
+    Raises:
+        KeyError: there is no line for a seq.
+    """
+    rows = list(rows)
+    text = []
+    for row in rows:
+        if row.startswith("@"):
+            seq, end = row[1:].removesuffix("\r"), "\r" * row.endswith("\r")
+            text.append(lines[int(seq)] + end)
+        elif row.startswith(">"):
+            text.append(row[1:])
+    data = "\n".join(text) + "\n" * bool(text and _UNENDED not in rows)
+    return Document.parse(doc_id, b"\xef\xbb\xbf" * (_BOM in rows) + data.encode("utf-8", "surrogateescape"))
+
+
+def reverse_diff(
+    doc_id: str, old: Document | None, new: Document | None, changed: Collection[Line] = ()
+) -> list[str]:
+    """The lines of a diff that leads from `new` back to `old`.
+
+    Args:
+        changed: lines of `old` that read otherwise in `new`, or that are gone.
+    """
+    if old is None:
+        return [f"--- {doc_id} (after)", "+++ nothing"]
+    now, then = f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)"
+    return list(difflib.unified_diff(skeleton(new), skeleton(old, changed), now, then, n=0, lineterm=""))
+
+
+def parse_reverse(lines: Sequence[str]) -> tuple[Reverse, ...]:
+    """Read the diffs of several documents back; what is none is passed over."""
+    found: list[Reverse] = []
+    hunks: list[Hunk] = []
+    for number, line in enumerate(lines):
+        if line.startswith("--- ") and number + 1 < len(lines) and lines[number + 1].startswith("+++ "):
+            now, then = line[4:], lines[number + 1][4:]
+            hunks = []
+            name = (now if then == "nothing" else then).rpartition(" (")[0]
+            found.append(Reverse(name, then == "nothing", now == "nothing", ()))
+        elif found and (match := _HUNK.match(line)):
+            start, count = int(match[1]), int(match[2] or 1)
+            body = []
+            for row in lines[number + 1 :]:
+                if row[:2] not in ("->", "+>", "-@", "+@", "-\\", "+\\"):
+                    break
+                body.append(row)
+            came = tuple(row[1:] for row in body if row[0] == "-")
+            hunks.append(Hunk(start - (count > 0), came, tuple(row[1:] for row in body if row[0] == "+")))
+            last = found[-1]
+            found[-1] = Reverse(last.doc_id, last.is_new, last.is_gone, tuple(hunks))
+    return tuple(found)
+
+
+def taken_back(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
+    """The skeleton before a change, from the one after it, or from a later one that still holds what came.
+
+    Returns:
+        None where it does not: someone changed those very rows since.
+    """
+    left = list(rows)
+    shift = 0
+    for hunk in reverse.hunks:
+        at = _found(left, hunk, hunk.start + shift)
+        if at is None:
+            return None
+        left[at : at + len(hunk.came)] = hunk.before
+        shift = at - hunk.start + len(hunk.before) - len(hunk.came)
+    return left
+
+
+def _found(rows: Sequence[str], hunk: Hunk, at: int) -> int | None:
+    """Where the rows that came stand: where they should, or in the one other place."""
+    size = len(hunk.came)
+    if tuple(rows[at : at + size]) == hunk.came:
+        return min(at, len(rows))
+    places = [n for n in range(len(rows) - size + 1) if tuple(rows[n : n + size]) == hunk.came]
+    return places[0] if len(places) == 1 else None
