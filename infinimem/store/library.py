@@ -59,8 +59,8 @@ class Library:
     def __init__(self, root: Path, clock: Clock = system_clock) -> None:
         self.root = root
         self.clock = clock
-        self._files = Files(root)
-        found = self._files.read(SETTINGS)
+        self.files = Files(root)
+        found = self.files.read(SETTINGS)
         self.initialised = found is not None
         self.settings: Settings = parse_settings(found or b"", str(root / SETTINGS))
         self._documents: dict[str, tuple[Stamp, Document]] = {}
@@ -70,24 +70,24 @@ class Library:
 
     def _open(self) -> None:
         """Finish what a crash left, mend what a loss of power tore, take in late saves."""
-        rebooted = sequence.rebooted(self._files)
-        if not (rebooted or unfinished(self._files) or displaced.waiting(self._files)):
+        rebooted = sequence.rebooted(self.files)
+        if not (rebooted or unfinished(self.files) or displaced.waiting(self.files)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
-        with suppress(LibraryError), exclusive(self._files):
-            tails.undo(self._files)
-            recover(self._files)
-            displaced.recheck(self._files, self.clock().timestamp())
+        with suppress(LibraryError), exclusive(self.files):
+            tails.undo(self.files)
+            recover(self.files)
+            displaced.recheck(self.files, self.clock().timestamp())
             if rebooted:
-                tails.mend(self._files, self.view(), self._seen())
-                sequence.settle(self._files)
+                tails.mend(self.files, self.view(), self.seen_lines())
+                sequence.settle(self.files)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     def view(self) -> View:
         """The library as it is now; the same object as long as no file changes."""
-        stamps = self._files.scan()
-        known = drawn.read(self._files) if self.initialised else None
+        stamps = self.files.scan()
+        known = drawn.read(self.files) if self.initialised else None
         state = (stamps, known)
         if self._view is not None and self._view[0] == state:
             return self._view[1]
@@ -105,7 +105,7 @@ class Library:
 
     def too_large(self) -> tuple[str, ...]:
         """Notes over the size that tools read; they are skipped."""
-        return tuple(path for path, found in self._files.scan().items() if not self._fits(path, found))
+        return tuple(path for path, found in self.files.scan().items() if not self._fits(path, found))
 
     def _fits(self, path: str, found: Stamp) -> bool:
         return found.size <= self._limit(path)
@@ -118,14 +118,14 @@ class Library:
         known = self._documents.get(doc_id)
         if known is None or known[0] != found:
             path = f"{doc_id}.md"
-            data = self._files.read(path, self._limit(path)) or b""
+            data = self.files.read(path, self._limit(path)) or b""
             known = (found, Document.parse(doc_id, data))
             self._documents[doc_id] = known
         return known[1]
 
     def high_water(self) -> int | None:
         """Every seq up to this one may have been given; None where the machine state is lost or garbled."""
-        return sequence.high_water(self._files)
+        return sequence.high_water(self.files)
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
@@ -150,7 +150,7 @@ class Library:
         """
         for turn in turns:
             evidence.check_turn(turn)
-        with self._locked() as view:
+        with self.locked() as view:
             known = evidence.seen(view) if any(evidence.marks(turn) for turn in turns) else {}
             fresh = []
             for turn in turns:
@@ -160,7 +160,7 @@ class Library:
                     fresh.append(turn)
             if not fresh:
                 return ()
-            first = self._allocate(len(fresh), view)
+            first = self.allocate(len(fresh), view)
             parts = evidence.parts(fresh, view, first, self._now())
             places = {place.seq: place for part in parts for place in evidence.placed(part, view)}
             self._append_all(parts)
@@ -192,9 +192,9 @@ class Library:
         head = self._head(strategy, model, usage or Usage(), began)
         for left in reversed(range(RETRIES + 1)):
             try:
-                with self._locked() as view:
+                with self.locked() as view:
                     outcome = self._apply(current(plan, base, view), view, roots, head)
-                    rejected.keep(self._files, [*plan.rejected, *rejected.told(plan, outcome)], head.time)
+                    rejected.keep(self.files, [*plan.rejected, *rejected.told(plan, outcome)], head.time)
                     return outcome
             except Conflict:
                 if not left:
@@ -218,11 +218,11 @@ class Library:
 
     def unsigned(self) -> int:
         """How many lines `stamp` would sign."""
-        return look(self.view(), self._seen()).to_sign
+        return look(self.view(), self.seen_lines()).to_sign
 
     def proposals(self) -> tuple[withheld.Proposal, ...]:
         """Archivings that wait for a person's word."""
-        return withheld.proposals(self._files)
+        return withheld.proposals(self.files)
 
     def stamp(self) -> Receipt | None:
         """Take in what people did: sign what they typed or pasted, note what they edited, deleted or moved.
@@ -230,40 +230,40 @@ class Library:
         Returns:
             None if there is nothing.
         """
-        if not self.initialised or not (seen.differences(self.view(), self._seen()) or self.unsigned()):
+        if not self.initialised or not (seen.differences(self.view(), self.seen_lines()) or self.unsigned()):
             return None
-        with self._locked() as view:
-            known, receipt = self._seen(), None
+        with self.locked() as view:
+            known, receipt = self.seen_lines(), None
             if found := look(view, known):
-                first = self._allocate(found.to_sign, view) if found.to_sign else 0
+                first = self.allocate(found.to_sign, view) if found.to_sign else 0
                 done = stamp(view, found, first)
                 if wrong := broken(view, done):
                     raise LibraryError(
                         f"what people typed cannot be signed ({wrong[0]}); run infinimem doctor"
                     )
                 notice = seen.differences(view, known, done.documents)
-                receipt = self._commit(done, view, self._of_people("stamp"), (), notice)
+                receipt = self.commit(done, view, self.of_people("stamp"), (), notice)
             else:
-                seen.note(self._files, seen.differences(view, known))
+                seen.note(self.files, seen.differences(view, known))
             return receipt
 
-    def _seen(self) -> Mapping[int, seen.SeenLine]:
-        return seen.read(self._files) or {}
+    def seen_lines(self) -> Mapping[int, seen.SeenLine]:
+        return seen.read(self.files) or {}
 
     def raise_mark(self) -> None:
         """Finish what a crash left, and let no seq be given that a line carries already."""
-        with self._locked() as view:
-            self._allocate(0, view)
+        with self.locked() as view:
+            self.allocate(0, view)
 
     def mend_headers(self) -> Receipt | None:
         """Give headers the ids of their files, where people renamed these; None if there are none."""
-        with self._locked() as view:
+        with self.locked() as view:
             done = renamed(view)
             if not done.documents:
                 return None
-            return self._commit(done, view, self._of_people("rename"), (), {})
+            return self.commit(done, view, self.of_people("rename"), (), {})
 
-    # ── under the lock ──────────────────────────────────────────────────────────────────────────
+    # ── for the store's operations ──────────────────────────────────────────────────────────────────────────
 
     def demand_initialised(self) -> None:
         """Refuse to write into a folder of notes.
@@ -277,11 +277,16 @@ class Library:
             )
 
     @contextmanager
-    def _locked(self) -> Iterator[View]:
+    def locked(self) -> Iterator[View]:
+        """The library as it is, while nobody else writes. For the store's own operations.
+
+        Raises:
+            NotALibrary: the folder has no infinimem.toml.
+        """
         self.demand_initialised()
-        with exclusive(self._files):
-            tails.undo(self._files)
-            recover(self._files)
+        with exclusive(self.files):
+            tails.undo(self.files)
+            recover(self.files)
             yield self.view()
 
     def _apply(self, plan: Plan, view: View, roots: Sequence[str], head: Receipt) -> Outcome:
@@ -294,7 +299,7 @@ class Library:
             plan = replace(
                 plan, adds=tuple(add for add in plan.adds if drawn.is_news(add.origin, waiting, view))
             )
-        first = self._allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
+        first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         done = render(plan, view, first, self._next_receipt(view), self._now())
         if wrong := broken(view, done):
             return Rejected(view, tuple(wrong))
@@ -306,17 +311,17 @@ class Library:
                 self._append(CURRENT, lines.encode("utf-8", "surrogateescape"))
         else:
             moved = (place for document in done.documents.values() if document for place in document.entries)
-            notice = seen.followed(self._seen(), moved)
+            notice = seen.followed(self.seen_lines(), moved)
             notes = (*plan.notes, *map(str, verdict.withheld))
-            receipt = self._commit(done, view, replace(head, op=plan.op), notes, notice)
-            withheld.keep(self._files, receipt.number, (*plan.withheld, *verdict.withheld))
+            receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
+            withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld))
         if plan.op == "append":
-            drawn.note(self._files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
+            drawn.note(self.files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
         if receipt is None:
             with suppress(LibraryError):  # a line that was not seen only counts as new
-                seen.note(self._files, seen.followed(self._seen(), added))
+                seen.note(self.files, seen.followed(self.seen_lines(), added))
         return Applied(now, receipt, added)
 
     def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
@@ -324,37 +329,46 @@ class Library:
         seconds = (self.clock() - began).total_seconds() if began else 0.0
         return Receipt(0, "", self._now(), strategy, model, usage, seconds, (), ())
 
-    def _of_people(self, op: str) -> Receipt:
+    def of_people(self, op: str) -> Receipt:
         """A receipt of what no strategy and no model did."""
         return replace(self._head("people", "none", Usage(), None), op=op)
 
-    def _commit(
+    def commit(
         self, done: Rendered, view: View, head: Receipt, notes: Sequence[str], notice: seen.Changes
     ) -> Receipt:
-        high = self._allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
+        """Write documents and the receipt as one, under the lock. For the store's own operations.
+
+        Args:
+            done: the documents and what the law was told of them.
+            view: the library as it is.
+            head: op, and who did it.
+            notes: of the receipt.
+            notice: what the list of last seen lines says afterwards.
+        """
+        high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
         head = replace(head, number=self._next_receipt(view), high=high)
         receipt, changes = record(done, view, head, notes)
-        transaction = Transaction(self._files, receipt.number, notice)
+        transaction = Transaction(self.files, receipt.number, notice)
         for change in changes:
             transaction.put(change)
         transaction.commit()
-        written = self._files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
+        written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
 
-    def _allocate(self, count: int, view: View) -> int:
+    def allocate(self, count: int, view: View) -> int:
         """Reserve seqs, durably; returns the first. Never one given before, even if its line is gone."""
 
         def named() -> int:
             rows = (row.seq for receipt in self.receipts() for row in receipt.rows)
-            return max(*rows, *(view.drawn or ()), *self._seen(), 0, 0)
+            return max(*rows, *(view.drawn or ()), *self.seen_lines(), 0, 0)
 
-        return sequence.allocate(self._files, count, view.max_seq, named)
+        return sequence.allocate(self.files, count, view.max_seq, named)
 
     def _append(self, doc_id: str, data: bytes) -> None:
         """Add to a document; what was read of it before need not be read again."""
         path = f"{doc_id}.md"
-        with tails.noted(self._files, path, data):
-            before, after = self._files.append(path, data)
+        with tails.noted(self.files, path, data):
+            before, after = self.files.append(path, data)
         known = self._documents.get(doc_id)
         if known and known[0] == before:
             self._documents[doc_id] = after, known[1].grown(data)
@@ -366,15 +380,15 @@ class Library:
             for part in parts:
                 path = f"{part.doc_id}.md"
                 if part.header:
-                    self._files.must_be_free(path)
-                before.append((path, self._files.size(path)))
+                    self.files.must_be_free(path)
+                before.append((path, self.files.size(path)))
                 if part.header:  # at once, so that no half a header can stay
-                    self._files.replace(path, part.to_bytes())
+                    self.files.replace(path, part.to_bytes())
                 else:
                     self._append(part.doc_id, part.to_bytes())
         except LibraryError:
             for path, size in before[:-1]:
-                self._files.cut(path, size)
+                self.files.cut(path, size)
             raise
 
     def _next_receipt(self, view: View) -> int:
