@@ -87,7 +87,7 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
     "typed": (append("CURRENT.md", "- call Bo\n- and Al\n"), HINT, "2 lines typed", "CURRENT:", MENDED),
     "pasted": (append("CURRENT.md", "- <seq=4> again\n"), BAD, "stands twice", "", MENDED),
     "pasted-said": (append("CURRENT.md", "- <seq=1> again\n"), BAD, "stands twice", "CURRENT:", MENDED),
-    "merged": (twin("evidence/s1.md", "evidence/s2.md"), BAD, "same line", "evidence/s2:", LEFT),
+    "merged": (twin("evidence/s1.md", "evidence/s2.md"), BAD, "stand twice", "evidence/s2:", MENDED),
     "high": (append("topics/food.md", "- <seq=900000> x\n"), BAD, "high-water", "topics/food:", MENDED),
     "endless": (
         append("topics/food.md", f"- typed\n- <seq={10**18 - 1}> x\n"),
@@ -199,12 +199,13 @@ def test_a_renamed_document_is_called_by_its_old_name_too(library: Library, key:
         assert after == before
 
 
-def test_two_clones_that_gave_the_same_numbers_are_one_finding_with_advice(library: Library) -> None:
+def test_two_clones_that_gave_the_same_numbers_are_one_finding_that_can_be_mended(library: Library) -> None:
     data = (library.root / "evidence/s1.md").read_text()
     (library.root / "evidence/s2.md").write_text(data.replace("tea", "wine").replace("coffee", "beer"))
     found = one(errors(library), "stand twice")
-    assert "seq 1-3 stand twice: evidence/s1 and evidence/s2; two clones" in found.what
-    assert found.fix == ""
+    assert found.what == "seq 1-3 stand twice: evidence/s1 and evidence/s2"
+    assert found in repair(library)
+    assert errors(library) == []
 
 
 def test_a_document_that_cannot_be_read_stops_no_other_check(

@@ -130,7 +130,8 @@ def test_of_a_pasted_line_that_was_edited_the_untouched_one_keeps_its_seq(librar
     assert (row.now, row.why) == ("topics/aside", "renumbered from 4")
     assert library.view().document("topics/life").entries[0].entry.line == line
     (copy,) = library.view().document("topics/aside").entries
-    assert (copy.text, copy.entry.origin) == ("Drinks anything", (4,))
+    assert (copy.text, copy.entry.origin) == ("Drinks anything", (1, 4))
+    assert copy.entry.fields["was"] == "4"
 
 
 def test_a_broken_signature_is_no_deletion(library: Library) -> None:

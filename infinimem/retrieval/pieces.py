@@ -17,7 +17,7 @@ from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
 from infinimem.retrieval.scoring import Bags
 from infinimem.retrieval.tokenizer import tokens
-from infinimem.store.view import EVIDENCE, Scope, View
+from infinimem.store.view import EVIDENCE, Scope, View, drawn_from
 
 NEIGHBOURS = 2
 """How many turns before and after count as what was said around one."""
@@ -67,7 +67,7 @@ class Origins:
             for number, place in enumerate(places)
         }
         self._cites = {
-            place.entry.seq: place.entry.origin
+            place.entry.seq: drawn_from(place.entry)
             for place in view.entries("all")
             if not place.doc_id.startswith(EVIDENCE)
         }
@@ -138,7 +138,7 @@ class Pieces:
         for doc_id in self._view.ids(scope):
             document = self._view.document(doc_id)
             if document.entries:
-                found += map(self._entry, document.entries)
+                found += [self._entry(place) for place in document.entries if not self._view.repeats(place)]
                 found += _passages(document)
             else:
                 found += self.blocks_of(document)

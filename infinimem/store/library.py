@@ -22,13 +22,14 @@ from infinimem.store import evidence
 from infinimem.store.commit import displaced
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp
+from infinimem.store.found import look
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.plans import broken, current, record
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.renamed import renamed
 from infinimem.store.render import Rendered, render
-from infinimem.store.stamp import look, stamp
+from infinimem.store.stamp import already_drawn, stamp
 from infinimem.store.state import drawn, rejected, seen, sequence, tails, withheld
 from infinimem.store.view import JOURNAL, OWNED, TOPICS, View, whole
 
@@ -225,27 +226,27 @@ class Library:
         return withheld.proposals(self.files)
 
     def stamp(self) -> Receipt | None:
-        """Take in what people did: sign what they typed or pasted, note what they edited, deleted or moved.
+        """Take in what people and merges did: sign what is new or doubled, note what was edited or deleted.
 
         Returns:
             None if there is nothing.
         """
-        if not self.initialised or not (seen.differences(self.view(), self.seen_lines()) or self.unsigned()):
+        view, known = self.view(), self.seen_lines()
+        if not (self.initialised and (seen.differences(view, known) or look(view, known))):
             return None
         with self.locked() as view:
-            known, receipt = self.seen_lines(), None
+            known = self.seen_lines()
             if found := look(view, known):
                 first = self.allocate(found.to_sign, view) if found.to_sign else 0
                 done = stamp(view, found, first)
                 if wrong := broken(view, done):
-                    raise LibraryError(
-                        f"what people typed cannot be signed ({wrong[0]}); run infinimem doctor"
-                    )
+                    raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
+                if found.turns:  # first: a seq that no turn gets after all does no harm
+                    drawn.note(self.files, view, (), already_drawn(view, found, first))
                 notice = seen.differences(view, known, done.documents)
-                receipt = self.commit(done, view, self.of_people("stamp"), (), notice)
-            else:
-                seen.note(self.files, seen.differences(view, known))
-            return receipt
+                return self.commit(done, view, self.of_people("stamp"), (), notice)
+            seen.note(self.files, seen.differences(view, known))
+            return None
 
     def seen_lines(self) -> Mapping[int, seen.SeenLine]:
         return seen.read(self.files) or {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -16,7 +16,8 @@ from infinimem import tokens
 from infinimem.errors import DocumentNotFound
 from infinimem.markdown.characters import normalize
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Located
+from infinimem.markdown.signature import parse_seqs
+from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
 
 Scope = Literal["default", "archive", "evidence", "all"]
@@ -56,6 +57,22 @@ def aliases_of(document: Document) -> list[str]:
 def whole(value: object) -> int | None:
     """A whole number as headers and names carry it; None for what is none, or beyond all use."""
     return int(value) if isinstance(value, str) and _WHOLE.match(value) else None
+
+
+def former(entry: Entry) -> tuple[int, ...]:
+    """Seqs that a line had before a merge, and that another has now."""
+    if "was" not in entry.fields:
+        return ()
+    try:
+        return parse_seqs(entry.fields["was"])
+    except ValueError:
+        return ()
+
+
+def drawn_from(entry: Entry) -> tuple[int, ...]:
+    """Its origin, but for what only tells where its number came from."""
+    had = former(entry)
+    return tuple(seq for seq in entry.origin if seq not in had) if had else entry.origin
 
 
 def fold(name: str) -> str:
@@ -257,19 +274,21 @@ class View:
             seq
             for place in self._by_seq.values()
             if not place.doc_id.startswith(EVIDENCE)
-            for seq in place.entry.origin
+            for seq in drawn_from(place.entry)
         )
 
     def uncited(self) -> tuple[Located, ...]:
         """Evidence that is still to be drawn from (store/state/drawn.py), by seq."""
+        done, newest = self.cited | (self.drawn or frozenset()), 0
         if self.drawn is None:
-            newest = max((seq for seq in self.cited if self._is_evidence(seq)), default=0)
-            return tuple(
-                p for seq, p in sorted(self._by_seq.items()) if seq > newest and self._is_evidence(seq)
-            )
-        done = self.cited | self.drawn
+            newest = max((self._said_at(seq) for seq in self.cited if self._is_evidence(seq)), default=0)
         return tuple(
-            p for seq, p in sorted(self._by_seq.items()) if seq not in done and self._is_evidence(seq)
+            place
+            for seq, place in sorted(self._by_seq.items())
+            if seq not in done
+            and self._is_evidence(seq)
+            and self._said_at(seq) > newest
+            and not self.repeats(place)
         )
 
     @property
@@ -277,6 +296,17 @@ class View:
         """Seqs of evidence that was drawn from, be it on the list or not; with those on it that are gone."""
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
         return (said | (self.drawn or frozenset())) - {place.entry.seq for place in self.uncited()}
+
+    def _said_at(self, seq: int) -> int:
+        """Its place in the order of turns: a merge may have given it a later seq."""
+        return min((seq, *former(self._by_seq[seq].entry)))
+
+    def repeats(self, place: Located) -> bool:
+        """Whether a turn stands in a copied file, and the same turn in another."""
+        entry = place.entry
+        return place.doc_id.startswith(EVIDENCE) and any(
+            first is not None and _same_turn(first.entry, entry) for first in map(self.entry, former(entry))
+        )
 
     def _is_evidence(self, seq: int) -> bool:
         place = self._by_seq.get(seq)
@@ -293,6 +323,16 @@ class View:
     def epoch(self) -> int:
         """How many consolidations emptied the buffer so far."""
         return whole(self.buffer.header.values.get("current_epoch")) or 0
+
+
+def _same_turn(one: Entry, other: Entry) -> bool:
+    """Whether two lines differ in their seqs alone."""
+
+    def said(entry: Entry) -> Entry:
+        fields = {key: value for key, value in entry.fields.items() if key != "was"}
+        return replace(entry, seq=1, line="", fields=fields)
+
+    return said(one) == said(other)
 
 
 def _only(document: Document, sources: frozenset[str], is_note: bool) -> Document:

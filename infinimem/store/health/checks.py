@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Finding, Level, Located
+from infinimem.store.found import Found
 from infinimem.store.health.shelf import ROOM, Shelf, listed
+from infinimem.store.merged import Place, at
 from infinimem.store.renamed import mended, said_id
 from infinimem.store.state.sequence import MARK, MAX_SEQ
 from infinimem.store.view import ARCHIVE, TOPICS, fold
@@ -19,7 +21,8 @@ _UNDECODED = re.compile("[\ud800-\udfff]")
 
 RENAMED = "write the id of the file there, keep the old name as an alias"
 SIGNED = "sign them"
-RENUMBERED = "give the copy a new seq"
+RENUMBERED = "give all but one a new seq"
+LED = "cite the one that it was drawn from"
 RAISED = "raise the mark"
 
 
@@ -79,13 +82,13 @@ def _conflicts(document: Document, level: Level) -> Iterator[Finding]:
             yield Finding(level, what, f"{document.id}:{number}")
 
 
-def lines(shelf: Shelf, high_water: int | None, copies: Collection[Located]) -> Iterator[Finding]:
+def lines(shelf: Shelf, high_water: int | None, found: Found) -> Iterator[Finding]:
     """Entries of the program's documents: signatures, seqs, reasons of the archive, origins.
 
     Args:
         shelf: the documents.
         high_water: the highest seq that was given; None where that is lost.
-        copies: lines whose seq stands elsewhere too and that `stamp` would give a new one.
+        found: what `stamp` would take in.
     """
     for document in shelf.own():
         for number in document.malformed:
@@ -98,7 +101,9 @@ def lines(shelf: Shelf, high_water: int | None, copies: Collection[Located]) -> 
             what = f"{_lines(len(typed))} typed by hand without a signature so far"
             fix = "" if shelf.crowded else SIGNED
             yield Finding("note", what, f"{document.id}:{typed[0].line}", fix)
-    yield from _seqs(shelf, high_water, copies)
+    yield from _seqs(shelf, high_water, found.renumbered)
+    if not (found.renumbered or shelf.crowded):
+        yield from _misled(found)
     yield from _archive(shelf)
     if shelf.whole:
         yield from _origins(shelf)
@@ -108,18 +113,17 @@ def _lines(count: int) -> str:
     return f"{count} line{'' if count == 1 else 's'}"
 
 
-def _seqs(shelf: Shelf, high_water: int | None, copies: Collection[Located]) -> Iterator[Finding]:
+def _seqs(shelf: Shelf, high_water: int | None, renumbered: Collection[Place]) -> Iterator[Finding]:
     highest = max(shelf.places, default=0)
-    free = max(highest, high_water or 0) + 1
-    signed = set(map(_at, copies))
-    doubled: dict[tuple[tuple[str, ...], bool], list[int]] = defaultdict(list)
+    doubled: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for seq, places in sorted(shelf.places.items()):
         if len(places) > 1:
-            settled = sum(_at(place) not in signed for place in places) <= 1
-            doubled[tuple(place.doc_id for place in places), settled].append(seq)
-    for (_, settled), seqs in sorted(doubled.items()):
-        places = sorted(shelf.places[seqs[0]], key=lambda place: _at(place) in signed)
-        yield _doubled(seqs, places, RENUMBERED if settled and not shelf.crowded else "", free)
+            doubled[tuple(place.doc_id for place in places)].append(seq)
+    for _, seqs in sorted(doubled.items()):
+        places = sorted(shelf.places[seqs[0]], key=lambda place: at(place) in renumbered)
+        advice = "" if shelf.whole else "; mend the document that cannot be read first"
+        fix = "" if shelf.crowded or not shelf.whole else RENUMBERED
+        yield Finding("error", f"{_doubled(seqs, places)}{advice}", _at(places[-1]), fix)
     if shelf.crowded:
         what = (
             f"seq {highest} leaves no room for new ones; give the line a lower one, {_below(shelf)} is free"
@@ -134,26 +138,24 @@ def _below(shelf: Shelf) -> int:
     return 1 + max((seq for seq in shelf.places if seq <= MAX_SEQ - ROOM), default=0)
 
 
-def _doubled(seqs: Sequence[int], places: Sequence[Located], fix: str, free: int) -> Finding:
-    """One finding for all seqs that are doubled in the same documents."""
-    where = _at(places[-1])
-    stand = (
-        f"{'stands' if len(seqs) == 1 else 'stand'} {'twice' if len(places) == 2 else f'{len(places)} times'}"
-    )
-    named = (
-        ", ".join(map(_at, places))
-        if len(seqs) == 1
-        else " and ".join(dict.fromkeys(p.doc_id for p in places))
-    )
-    what = f"seq {listed(seqs)} {stand}: {named}"
-    if fix:
-        return Finding("error", what, where, fix)
-    if len({place.entry.line for place in places}) == 1:
-        return Finding("error", f"{what}; it is the same line, delete all but one", where)
-    advice = (
-        f"two clones gave the same numbers: write seq={free}{' and following' * (len(seqs) > 1)} into one"
-    )
-    return Finding("error", f"{what}; {advice}, and into the origin of what was drawn from it", where)
+def _doubled(seqs: Sequence[int], places: Sequence[Located]) -> str:
+    """All seqs that are doubled in the same documents."""
+    stand = "stands" if len(seqs) == 1 else "stand"
+    times = "twice" if len(places) == 2 else f"{len(places)} times"
+    if len(seqs) == 1:
+        named = ", ".join(map(_at, places))
+    else:
+        named = " and ".join(dict.fromkeys(place.doc_id for place in places))
+    return f"seq {listed(seqs)} {stand} {times}: {named}"
+
+
+def _misled(found: Found) -> Iterator[Finding]:
+    for one in found.cites:
+        lines, _ = one.followed(())
+        if lines:
+            meant = listed([line.seq for line in lines])
+            what = f"cites {one.seq}, which another line has since a merge; it was drawn from {meant}"
+            yield Finding("note", what, _at(one.by), LED)
 
 
 def _at(place: Located) -> str:

@@ -10,12 +10,12 @@ Nothing is written here; `repair` does what a finding's `fix` says.
 
 from __future__ import annotations
 
-from infinimem.model import Finding, Located
+from infinimem.model import Finding
 from infinimem.store.files import Files
+from infinimem.store.found import Found, look
 from infinimem.store.health import checks, ledger, leftovers, links
 from infinimem.store.health.shelf import Shelf
 from infinimem.store.library import Library
-from infinimem.store.stamp import look
 from infinimem.store.state import seen
 
 
@@ -25,15 +25,14 @@ def examine(library: Library) -> list[Finding]:
     found = [*leftovers.passed_over(library, shelf), *checks.documents(shelf), *links.nowhere(shelf)]
     if shelf.view.initialised:
         found += leftovers.machine_state(library, shelf)
-        found += checks.lines(shelf, library.high_water(), _copies(library, shelf))
+        found += checks.lines(shelf, library.high_water(), _found(library, shelf))
         found += ledger.missing(shelf, library.root)
     return sorted(set(found), key=lambda item: (item.level, _place(item.where), item.what))
 
 
-def _copies(library: Library, shelf: Shelf) -> tuple[Located, ...]:
-    if not shelf.whole:
-        return ()
-    return look(shelf.view, seen.read(Files(library.root)) or {}).copies
+def _found(library: Library, shelf: Shelf) -> Found:
+    """What people and merges did; nothing where not all of it can be seen."""
+    return look(shelf.view, seen.read(Files(library.root)) or {}) if shelf.whole else Found()
 
 
 def _place(where: str) -> tuple[str, int]:

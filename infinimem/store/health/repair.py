@@ -6,7 +6,7 @@ Texts are never touched: a damaged signature, a conflict marker or a wrong link 
 from __future__ import annotations
 
 from infinimem.model import Finding
-from infinimem.store.health.checks import RAISED, RENAMED, RENUMBERED, SIGNED
+from infinimem.store.health.checks import LED, RAISED, RENAMED, RENUMBERED, SIGNED
 from infinimem.store.health.doctor import examine
 from infinimem.store.health.leftovers import FINISHED, REBUILT
 from infinimem.store.library import Library
@@ -29,7 +29,7 @@ def repair(library: Library) -> list[Finding]:
         library.raise_mark()
     if RENAMED in wanted:
         library.mend_headers()
-    if wanted & {SIGNED, RENUMBERED}:
+    if wanted & {SIGNED, RENUMBERED, LED}:
         library.stamp()
     left = {_kind(finding) for finding in examine(library)}
     return [finding for finding in found if _kind(finding) not in left]

@@ -40,9 +40,16 @@ def _added(before: frozenset[int], rows: list[bytes]) -> frozenset[int]:
 _lists = Growing(frozenset[int], _added)
 
 
-def note(files: Files, view: View, seqs: Iterable[int]) -> None:
-    """Add to the list, under the lock. A lost list begins with what `view` takes for drawn from."""
-    new = {seq for seq in seqs if (place := view.entry(seq)) and place.doc_id.startswith("evidence/")}
+def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int] = ()) -> None:
+    """Add to the list, under the lock. A lost list begins with what `view` takes for drawn from.
+
+    Args:
+        seqs: of evidence in `view`.
+        renumbered: seqs that turns are about to get which were drawn from.
+    """
+    new = {*renumbered} | {
+        seq for seq in seqs if (place := view.entry(seq)) and place.doc_id.startswith("evidence/")
+    }
     written = files.read(PATH, MAX_OWNED) or b""
     sound = view.drawn is not None and written.endswith(b"\n")
     if not sound:

@@ -110,7 +110,8 @@ def differences(
         known: what the list says.
         changed: documents that are about to stand there instead.
     """
-    documents = {doc_id: view.document(doc_id) for doc_id in tracked(view)} | dict(changed or {})
+    documents: dict[str, Document | None] = {doc_id: view.document(doc_id) for doc_id in tracked(view)}
+    documents |= {doc_id: new for doc_id, new in (changed or {}).items() if not doc_id.startswith(EVIDENCE)}
     now = {
         place.seq: SeenLine(place.doc_id, place.entry.line)
         for document in documents.values()
