@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -78,13 +78,15 @@ class Verdict:
     refused: tuple[Reason, ...]
 
 
-def verify(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> Verdict:
+def verify(plan: Plan, lookup: Lookup, roots: Sequence[str], approved: Collection[int] = ()) -> Verdict:
     """Check a plan against the lines as they are.
 
     Args:
         plan: what a strategy wants.
         lookup: finds an entry or an evidence line by its seq.
         roots: the strategy's folders ("topics/"); nothing else may receive a line.
+        approved: lines whose archiving a person approved: be they protected or too many, nothing else is
+            let pass, and one that may not be archived stays where it is.
     """
     refused = [*_bad_moves(plan.moves, lookup, roots), *_bad_adds(plan, lookup, roots)]
     refused += [
@@ -92,7 +94,7 @@ def verify(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> Verdict:
     ]
     if refused:
         return Verdict(plan, (), tuple(refused))
-    kept, withheld = _withhold(plan.moves, lookup)
+    kept, withheld = _withhold(plan.moves, lookup, approved)
     return Verdict(replace(plan, moves=kept), withheld, ())
 
 
@@ -150,7 +152,9 @@ def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
     return reasons
 
 
-def _withhold(moves: Sequence[Move], lookup: Lookup) -> tuple[tuple[Move, ...], tuple[Withheld, ...]]:
+def _withhold(
+    moves: Sequence[Move], lookup: Lookup, approved: Collection[int]
+) -> tuple[tuple[Move, ...], tuple[Withheld, ...]]:
     """Turn archivings that may not happen unasked into plain moves, or into nothing where the line stays."""
     headings = {move.seq: move.heading for move in moves if not move.archives}
     archived = {move.seq for move in moves if move.archives}
@@ -163,26 +167,28 @@ def _withhold(moves: Sequence[Move], lookup: Lookup) -> tuple[tuple[Move, ...], 
             continue
         old, new = lookup(move.seq), lookup(move.by) if move.by is not None else None
         assert old is not None
-        reason = _why_not(move, old.entry, new, archived)
+        reason = _why_not(move, old.entry, new, archived, move.seq in approved)
         exact = new is not None and normalised(old.entry.text) == normalised(new.entry.text)
-        if reason is None and not exact:
+        if reason is None and not exact and move.seq not in approved:
             reason = None if allowed else Reason("TOO_MANY", (move.seq,))
             allowed -= reason is None
         if reason is None:
             kept.append(move)
             continue
         withheld.append(Withheld(move, reason))
-        if old.doc_id != move.to:
+        if old.doc_id != move.to and move.seq not in approved:
             heading = move.heading or headings.get(move.by or 0, "")
             kept.append(replace(move, why="moved", by=None, heading=heading))
     return tuple(kept), tuple(withheld)
 
 
-def _why_not(move: Move, old: Entry, survivor: Located | None, archived: set[int]) -> Reason | None:
+def _why_not(
+    move: Move, old: Entry, survivor: Located | None, archived: set[int], approved: bool
+) -> Reason | None:
     seqs = (move.seq, *((move.by,) if move.by is not None else ()))
     if survivor is None or move.by == move.seq or move.by in archived or is_archive(survivor.doc_id):
         return Reason("UNKNOWN_SURVIVOR", seqs)
-    if _protected(old):
+    if _protected(old) and not approved:
         return Reason("PROTECTED", seqs)
     new = survivor.entry
     if len({old.fields.get("speaker"), new.fields.get("speaker")} - {None}) > 1:

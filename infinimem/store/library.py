@@ -6,7 +6,7 @@ while a strategy thinks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -118,8 +118,7 @@ class Library:
     def _load(self, doc_id: str, found: Stamp) -> Document:
         known = self._documents.get(doc_id)
         if known is None or known[0] != found:
-            path = f"{doc_id}.md"
-            data = self.files.read(path, self._limit(path)) or b""
+            data = self.files.read(f"{doc_id}.md", self._limit(f"{doc_id}.md")) or b""
             known = (found, Document.parse(doc_id, data))
             self._documents[doc_id] = known
         return known[1]
@@ -177,6 +176,7 @@ class Library:
         model: str = "",
         usage: Usage | None = None,
         began: datetime | None = None,
+        approved: Collection[int] = (),
     ) -> Outcome:
         """Verify a plan against the files as they are, and carry it out whole or not at all.
 
@@ -184,7 +184,7 @@ class Library:
             plan: what a strategy wants.
             base: what it was made from; lines that someone moved or deleted since are left out.
             roots: the strategy's folders.
-            strategy, model, usage, began: for the receipt.
+            strategy, model, usage, began: for the receipt; approved: for law.verify.
 
         Raises:
             NotALibrary: the folder has no infinimem.toml.
@@ -194,7 +194,8 @@ class Library:
         for left in reversed(range(RETRIES + 1)):
             try:
                 with self.locked() as view:
-                    outcome = self._apply(current(plan, base, view), view, roots, head)
+                    verdict = law.verify(current(plan, base, view), view.entry, roots, approved)
+                    outcome = self._apply(verdict, view, head)
                     rejected.keep(self.files, [*plan.rejected, *rejected.told(plan, outcome)], head.time)
                     return outcome
             except Conflict:
@@ -290,8 +291,7 @@ class Library:
             recover(self.files)
             yield self.view()
 
-    def _apply(self, plan: Plan, view: View, roots: Sequence[str], head: Receipt) -> Outcome:
-        verdict = law.verify(plan, view.entry, roots)
+    def _apply(self, verdict: law.Verdict, view: View, head: Receipt) -> Outcome:
         if verdict.refused:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
@@ -315,7 +315,7 @@ class Library:
             notice = seen.followed(self.seen_lines(), moved)
             notes = (*plan.notes, *map(str, verdict.withheld))
             receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
-            withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld))
+            withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         if plan.op == "append":
             drawn.note(self.files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
