@@ -10,7 +10,7 @@ It drives strategies (generators of plans) and holds no logic of its own beyond 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -24,11 +24,20 @@ from infinimem.llm.base import LLM, total
 from infinimem.llm.capped import Capped
 from infinimem.llm.connect import connect
 from infinimem.model import CURRENT, Answer, Evidence, Finding, Located, Plan, Receipt, Turn, Usage
+from infinimem.store.blame import Blamed, blame
 from infinimem.store.create import init
 from infinimem.store.health.doctor import examine
 from infinimem.store.health.repair import repair
+from infinimem.store.history import Event, history
+from infinimem.store.leaning import leaning
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.past import as_of
+from infinimem.store.past import moment as moment_of
+from infinimem.store.review import Waiting, decide, drop_void, waiting
+from infinimem.store.review import keep as keep_plan
+from infinimem.store.state.kept import plans
+from infinimem.store.undo import undo
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Strategy
 from infinimem.strategies.infini import Infini
@@ -70,19 +79,68 @@ def open_memory(
     return Memory(library, llm)
 
 
-class Memory:
+class Reader:
+    """Questions to a library as it is at each call, or as it stood at one moment (`Memory.at`)."""
+
+    def __init__(self, source: Callable[[], View], llm: Capped, strategy: Strategy, clock: Clock) -> None:
+        self.llm = llm
+        self.strategy: Strategy = strategy
+        self.tools = Toolbox(source)
+        self._source = source
+        self._clock = clock
+
+    @property
+    def view(self) -> View:
+        """The library, read-only."""
+        return self._source()
+
+    def retrieve(
+        self, query: str, budget: int | None = None, sources: Collection[str] | None = None
+    ) -> Evidence:
+        """Ranked evidence, no model called.
+
+        Args:
+            query: a question or keywords.
+            budget: tokens of evidence; None takes `[reader] retrieve_budget`.
+            sources: only entries of these sources ("user", "AI", "tool", "human").
+        """
+        limit = self.view.settings.reader.retrieve_budget if budget is None else budget
+        return self.strategy.retrieve(self._seen(sources), query, limit)
+
+    def ask(self, question: str, reader: str | None = None, sources: Collection[str] | None = None) -> Answer:
+        """Collect evidence and answer from it, with citations.
+
+        Args:
+            question: in plain words.
+            reader: "agent", "hybrid", "bm25" or "summary"; None takes `[reader] name`.
+            sources: only evidence of these sources.
+
+        Raises:
+            UsageError: an empty question, or no such reader.
+            ModelUnavailable: the model does not answer.
+        """
+        if not question.strip():
+            raise UsageError("the question is empty; ask something")
+        settings = self.view.settings.reader
+        before = total(self.llm.usage)
+        evidence = self.strategy.read(
+            self._seen(sources), question, reader or settings.name, settings.evidence_budget
+        )
+        now = self._clock().date().isoformat()
+        text, citations = answer(self.llm, question, evidence.items, now, settings.evidence_budget)
+        return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
+
+    def _seen(self, sources: Collection[str] | None) -> View:
+        return self.view if sources is None else self.view.only(sources)
+
+
+class Memory(Reader):
     """A library with the strategy that keeps it and the model that helps. Made by `open_memory`."""
 
     def __init__(self, library: Library, llm: LLM) -> None:
         self.library = library
-        self.llm = Capped(llm)
-        self.strategy: Strategy = Infini(self.llm, library.settings)
-        self.tools = Toolbox(library.view)
-
-    @property
-    def view(self) -> View:
-        """The library as it is now, read-only."""
-        return self.library.view()
+        capped = Capped(llm)
+        super().__init__(library.view, capped, Infini(capped, library.settings), lambda: library.clock())
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -158,15 +216,22 @@ class Memory:
             receipts = self._drive(self.strategy.tick(view, "consolidate"), view)
         return receipts[0] if receipts else None
 
-    def preview(self) -> Mapping[str, tuple[bytes, bytes]]:
-        """What `consolidate` would write first: bytes before and after, by document. Nothing is written."""
-        plans = self.strategy.tick(self.view, "consolidate")
+    def preview(self, keep: bool = False) -> Mapping[str, tuple[bytes, bytes]]:
+        """What `consolidate` would write first: bytes before and after, by document. It is not done.
+
+        Args:
+            keep: write the plan down, for `review`.
+        """
+        view = self.view
+        drafts = self.strategy.tick(view, "consolidate")
         try:
-            plan = next(plans)
+            plan = next(drafts)
         except StopIteration:
             return {}
         finally:
-            plans.close()
+            drafts.close()
+        if keep:
+            keep_plan(self.library, plan, view, self.strategy.name, self.llm.name)
         return self.library.preview(plan, self.strategy.roots)
 
     def estimate(self) -> int:
@@ -221,52 +286,76 @@ class Memory:
             began=began,
         )
 
-    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+    # ── looking after ───────────────────────────────────────────────────────────────────────────
 
-    def retrieve(
-        self, query: str, budget: int | None = None, sources: Collection[str] | None = None
-    ) -> Evidence:
-        """Ranked evidence, no model called.
+    def undo(self, receipt: str | None = None, together: bool = False) -> tuple[Receipt, ...]:
+        """Take a receipt back, as a new transaction.
 
         Args:
-            query: a question or keywords.
-            budget: tokens of evidence; None takes `[reader] retrieve_budget`.
-            sources: only entries of these sources ("user", "AI", "tool", "human").
-        """
-        limit = self.library.settings.reader.retrieve_budget if budget is None else budget
-        return self.strategy.retrieve(self._seen(sources), query, limit)
+            receipt: "journal/0007-consolidate" or "7"; None for the newest, be it an undo.
+            together: with the later receipts that lean on it.
 
-    def ask(self, question: str, reader: str | None = None, sources: Collection[str] | None = None) -> Answer:
-        """Collect evidence and answer from it, with citations.
-
-        Args:
-            question: in plain words.
-            reader: "agent", "hybrid", "bm25" or "summary"; None takes `[reader] name`.
-            sources: only evidence of these sources.
+        Returns:
+            The receipts of what was done.
 
         Raises:
-            UsageError: an empty question, or no such reader.
-            ModelUnavailable: the model does not answer.
+            UsageError: there is no such receipt.
+            LibraryError: it cannot be undone, or others lean on it; the message says which.
         """
-        if not question.strip():
-            raise UsageError("the question is empty; ask something")
-        settings = self.library.settings.reader
-        before = total(self.llm.usage)
-        evidence = self.strategy.read(
-            self._seen(sources), question, reader or settings.name, settings.evidence_budget
-        )
-        now = self.library.clock().date().isoformat()
-        text, citations = answer(self.llm, question, evidence.items, now, settings.evidence_budget)
-        return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
+        self.library.demand_initialised()
+        return undo(self.library, receipt, together)
 
-    def _seen(self, sources: Collection[str] | None) -> View:
-        return self.view if sources is None else self.view.only(sources)
+    def at(self, moment: str) -> Reader:
+        """The library as it stood, for asking.
 
-    # ── looking after ───────────────────────────────────────────────────────────────────────────
+        Args:
+            moment: a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id.
+
+        Raises:
+            UsageError: it is none of these.
+        """
+        past = as_of(self.view, moment_of(self.view, moment))
+        return Reader(lambda: past, self.llm, self.strategy, self._clock)
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
         return self.library.receipts()
+
+    def log(self, limit: int | None = None) -> tuple[Receipt, ...]:
+        """The newest receipts, newest first; None for all."""
+        return self.receipts()[::-1][:limit]
+
+    def history(self, seq: int) -> tuple[Event, ...]:
+        """The story of a line: who said it, what each receipt did, where it is now, what came after it.
+
+        Raises:
+            LibraryError: no line has this seq, and no receipt names it.
+        """
+        return history(self.view, self.receipts(), seq)
+
+    def blame(self, doc_id: str, line: int | None = None) -> tuple[Blamed, ...]:
+        """For each line of a document, or for one, who or what put it there.
+
+        Raises:
+            LibraryError: there is no such document, or it has no such line.
+        """
+        return blame(self.view, self.receipts(), doc_id, line)
+
+    def review(self) -> tuple[Waiting, ...]:
+        """What waits for a person's word (store/review.py); what is void is told once, then dropped."""
+        rows = waiting(self.library, self.strategy.roots)
+        drop_void(self.library, rows)
+        return rows
+
+    def decide(self, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
+        """Do what a person approved of it, and drop what they rejected: "7", "p1", "7:12,15".
+
+        Raises:
+            UsageError: nothing that waits is called so.
+            LibraryError: a line that was named alone cannot be approved any more; nothing is done.
+        """
+        self.library.demand_initialised()
+        return decide(self.library, self.strategy.roots, approve, reject)
 
     def status(self) -> dict[str, Any]:
         """Counts for people and scripts."""
@@ -290,6 +379,8 @@ class Memory:
             "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
             "receipts": len(receipts),
             "withheld": len(self.library.proposals()),
+            "plans": len(plans(self.library.files)),
+            "leaning": len(leaning(view, receipts)),
             "index": "in memory",
             "strategy": self.strategy.name,
             "model": self.llm.name,
@@ -300,6 +391,7 @@ class Memory:
         found = examine(self.library)
         with suppress(LibraryError):  # a file that cannot be read is among the findings
             found += self.strategy.check(self.view)
+            found += (item.finding() for item in leaning(self.view, self.receipts()))
         return found
 
     def repair(self) -> list[Finding]:
