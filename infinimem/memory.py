@@ -18,14 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from infinimem import tokens
-from infinimem.answer import answer
 from infinimem.errors import LibraryError, ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.capped import Capped
 from infinimem.llm.connect import connect
-from infinimem.model import CURRENT, Answer, Evidence, Finding, Located, Plan, Receipt, Turn, Usage
+from infinimem.model import CURRENT, Finding, Located, Plan, Receipt, Turn, Usage
+from infinimem.reader import Reader
+from infinimem.retrieval.grep import compile_pattern
 from infinimem.store.blame import Blamed, blame
 from infinimem.store.create import init
+from infinimem.store.forget import Forgotten, forget, preview_forget
+from infinimem.store.forgetting.choice import Wanted
 from infinimem.store.health.doctor import examine
 from infinimem.store.health.repair import repair
 from infinimem.store.history import Event, history
@@ -36,12 +39,11 @@ from infinimem.store.past import as_of
 from infinimem.store.past import moment as moment_of
 from infinimem.store.review import Waiting, decide, drop_void, waiting
 from infinimem.store.review import keep as keep_plan
-from infinimem.store.state.kept import plans
+from infinimem.store.state import kept
 from infinimem.store.undo import undo
 from infinimem.store.view import View
-from infinimem.strategies.base import Plans, Strategy
+from infinimem.strategies.base import Plans
 from infinimem.strategies.infini import Infini
-from infinimem.tools import Toolbox
 
 log = logging.getLogger("infinimem")
 
@@ -73,65 +75,9 @@ def open_memory(
     """
     if strategy != "infini":
         raise UsageError(f"no strategy is called {strategy!r}; there is: infini")
-    library = init(Path(path)) if create else Library(Path(path))
-    library.clock = clock
+    library = init(Path(path), clock) if create else Library(Path(path), clock)
     llm = connect(model, library.settings.llm) if model is None or isinstance(model, str) else model
     return Memory(library, llm)
-
-
-class Reader:
-    """Questions to a library as it is at each call, or as it stood at one moment (`Memory.at`)."""
-
-    def __init__(self, source: Callable[[], View], llm: Capped, strategy: Strategy, clock: Clock) -> None:
-        self.llm = llm
-        self.strategy: Strategy = strategy
-        self.tools = Toolbox(source)
-        self._source = source
-        self._clock = clock
-
-    @property
-    def view(self) -> View:
-        """The library, read-only."""
-        return self._source()
-
-    def retrieve(
-        self, query: str, budget: int | None = None, sources: Collection[str] | None = None
-    ) -> Evidence:
-        """Ranked evidence, no model called.
-
-        Args:
-            query: a question or keywords.
-            budget: tokens of evidence; None takes `[reader] retrieve_budget`.
-            sources: only entries of these sources ("user", "AI", "tool", "human").
-        """
-        limit = self.view.settings.reader.retrieve_budget if budget is None else budget
-        return self.strategy.retrieve(self._seen(sources), query, limit)
-
-    def ask(self, question: str, reader: str | None = None, sources: Collection[str] | None = None) -> Answer:
-        """Collect evidence and answer from it, with citations.
-
-        Args:
-            question: in plain words.
-            reader: "agent", "hybrid", "bm25" or "summary"; None takes `[reader] name`.
-            sources: only evidence of these sources.
-
-        Raises:
-            UsageError: an empty question, or no such reader.
-            ModelUnavailable: the model does not answer.
-        """
-        if not question.strip():
-            raise UsageError("the question is empty; ask something")
-        settings = self.view.settings.reader
-        before = total(self.llm.usage)
-        evidence = self.strategy.read(
-            self._seen(sources), question, reader or settings.name, settings.evidence_budget
-        )
-        now = self._clock().date().isoformat()
-        text, citations = answer(self.llm, question, evidence.items, now, settings.evidence_budget)
-        return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
-
-    def _seen(self, sources: Collection[str] | None) -> View:
-        return self.view if sources is None else self.view.only(sources)
 
 
 class Memory(Reader):
@@ -257,6 +203,7 @@ class Memory(Reader):
             note: told of each outcome; gives it to the strategy, with a newer view if there is one.
         """
         receipts: list[Receipt] = []
+        view.entry(0)  # read now: what the plans are made from is as it is before a model thinks
         spent, began = total(self.llm.usage), self.library.clock()
         try:
             plan = next(plans)
@@ -304,6 +251,33 @@ class Memory(Reader):
         """
         self.library.demand_initialised()
         return undo(self.library, receipt, together)
+
+    def forget(
+        self,
+        seqs: Collection[int] = (),
+        *,
+        match: str | None = None,
+        source: str | None = None,
+        session: str | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Take lines out for good, with what they were drawn from and all that was drawn from that.
+
+        Args:
+            seqs: lines by number.
+            match: lines in which this pattern occurs (RE2, any case; what is none is taken literally).
+            source: all lines of a source ("user", "AI", "tool", "human"); with `session`, that session's.
+            dry_run: only tell which lines would go.
+
+        Raises:
+            UsageError: a number that no line has, or not one of `seqs`, `match` and `source`.
+        """
+        if sum((bool(seqs), match is not None, source is not None)) != 1 or (session and not source):
+            raise UsageError("say what to forget in one way: numbers, a match, or a source (of a session)")
+        pattern = compile_pattern(match) if match is not None else None
+        wanted = Wanted(frozenset(seqs), pattern and pattern.says, source, session)
+        done = preview_forget(self.library, wanted) if dry_run else forget(self.library, wanted)
+        return replace(done, notes=tuple(pattern.notes) if pattern else ())
 
     def at(self, moment: str) -> Reader:
         """The library as it stood, for asking.
@@ -379,7 +353,7 @@ class Memory(Reader):
             "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
             "receipts": len(receipts),
             "withheld": len(self.library.proposals()),
-            "plans": len(plans(self.library.files)),
+            "plans": len(kept.plans(self.library.files)),
             "leaning": len(leaning(view, receipts)),
             "index": "in memory",
             "strategy": self.strategy.name,

@@ -24,6 +24,7 @@ ROOMS = (
     ("strategies",),
     ("answer",),
     ("importers",),
+    ("reader",),
     ("memory",),
     ("testing",),
     ("cli",),

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from infinimem.cli import care, demo, lookup, reading, writing
+from infinimem.cli import care, demo, forgetting, history, lookup, reading, review, writing
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import printable
 from infinimem.errors import InfinimemError, UsageError
@@ -99,6 +99,12 @@ for command in (
     lookup.grep,
     lookup.ls,
     lookup.read,
+    history.history,
+    history.blame,
+    history.log,
+    history.undo,
+    review.review,
+    forgetting.forget,
     care.status,
     care.doctor,
 ):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.options import Command, Options, as_of, as_of_option, pass_options
 from infinimem.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ _scope = click.option(
 @click.argument("query")
 @click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="At most so many sections.")
 @_scope
+@as_of_option
 @pass_options
-def search(options: Options, query: str, limit: int, scope: str) -> None:
+def search(options: Options, query: str, limit: int, scope: str, moment: str | None) -> None:
     """The sections that answer a query best."""
-    tool = options.reading().tools.search
+    tool = as_of(options.reading(), moment).tools.search
     _show(options, tool, _run(tool, query=query, limit=limit, scope=scope))
 
 
@@ -44,10 +45,13 @@ def search(options: Options, query: str, limit: int, scope: str) -> None:
     "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines to show around each match."
 )
 @_scope
+@as_of_option
 @pass_options
-def grep(options: Options, pattern: str, doc: str | None, context: int, scope: str) -> None:
+def grep(
+    options: Options, pattern: str, doc: str | None, context: int, scope: str, moment: str | None
+) -> None:
     """Lines in which a regular expression (RE2, any case) occurs."""
-    tools = options.reading().tools
+    tools = as_of(options.reading(), moment).tools
     if doc:
         found = _run(tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
@@ -59,10 +63,11 @@ def grep(options: Options, pattern: str, doc: str | None, context: int, scope: s
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="How many documents to pass over.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, help="At most so many documents.")
 @_scope
+@as_of_option
 @pass_options
-def ls(options: Options, offset: int, limit: int, scope: str) -> None:
+def ls(options: Options, offset: int, limit: int, scope: str, moment: str | None) -> None:
     """The documents, with their summaries."""
-    tool, out = options.reading().tools.list_docs, options.out
+    tool, out = as_of(options.reading(), moment).tools.list_docs, options.out
     found = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
     docs = found["docs"]
     while found["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
@@ -82,11 +87,12 @@ def ls(options: Options, offset: int, limit: int, scope: str) -> None:
 @click.command(cls=Command)
 @click.argument("doc_id", metavar="ID")
 @click.argument("lines", metavar="[START:END]", required=False)
+@as_of_option
 @pass_options
-def read(options: Options, doc_id: str, lines: str | None) -> None:
+def read(options: Options, doc_id: str, lines: str | None, moment: str | None) -> None:
     """Lines of a document, at most 100 at a time; they count from 1, the header included."""
     start, end = _range(lines)
-    tool = options.reading().tools.read_lines
+    tool = as_of(options.reading(), moment).tools.read_lines
     _show(options, tool, _run(tool, doc_id=doc_id, start=start, end=end))
 
 

@@ -18,6 +18,7 @@ from infinimem.errors import LibraryError, ModelError
 
 if TYPE_CHECKING:
     from infinimem.memory import Memory
+    from infinimem.reader import Reader
 
 OFFLINE = "offline"
 
@@ -77,6 +78,16 @@ class Options:
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
             )
         return open_memory(place.path, model=model, create=create)
+
+
+def as_of(memory: Memory, moment: str | None) -> Reader:
+    """The library as it is, or as it stood at a moment that --as-of names."""
+    return memory.at(moment) if moment else memory
+
+
+as_of_option = click.option(
+    "--as-of", "moment", metavar="MOMENT", help="The library as it stood: a time, a seq or a receipt."
+)
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.options import Command, Options, as_of, as_of_option, pass_options
 from infinimem.cli.show import answer_json, place, show_answer
 from infinimem.errors import UsageError
 from infinimem.model import SOURCES
@@ -26,12 +26,15 @@ _sources = click.option(
     "--reader", type=click.Choice(["agent", "hybrid", "bm25", "summary"]), help="How evidence is collected."
 )
 @_sources
+@as_of_option
 @pass_options
-def ask(options: Options, question: str, reader: str | None, sources: tuple[str, ...]) -> None:
+def ask(
+    options: Options, question: str, reader: str | None, sources: tuple[str, ...], moment: str | None
+) -> None:
     """Answer a question, with the lines that the answer stands on."""
     out, memory = options.out, options.asking()
     with out.progress("Reading"):
-        answer = memory.ask(question, reader, sources or None)
+        answer = as_of(memory, moment).ask(question, reader, sources or None)
 
     def show() -> None:
         show_answer(out, answer)
@@ -48,13 +51,16 @@ def ask(options: Options, question: str, reader: str | None, sources: tuple[str,
 @click.argument("question")
 @click.option("--budget", type=click.IntRange(min=1), metavar="TOKENS", help="Tokens of evidence at most.")
 @_sources
+@as_of_option
 @pass_options
-def retrieve(options: Options, question: str, budget: int | None, sources: tuple[str, ...]) -> None:
+def retrieve(
+    options: Options, question: str, budget: int | None, sources: tuple[str, ...], moment: str | None
+) -> None:
     """Ranked evidence for a question; no model is called."""
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out = options.out
-    evidence = options.reading().retrieve(question, budget, sources or None)
+    evidence = as_of(options.reading(), moment).retrieve(question, budget, sources or None)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     out.result(
         {"items": [asdict(item) for item in evidence.items]},

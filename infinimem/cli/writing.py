@@ -156,15 +156,18 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None)
 
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Show the plan as a diff; write nothing.")
+@click.option("--keep", is_flag=True, help="With --dry-run: keep the plan, for `review` to approve.")
 @click.option("--estimate", is_flag=True, help="Say how many tokens it would take, roughly; write nothing.")
 @click.option(
     "--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop asking the model after N tokens."
 )
 @pass_options
-def consolidate(options: Options, dry_run: bool, estimate: bool, max_tokens: int | None) -> None:
+def consolidate(options: Options, dry_run: bool, keep: bool, estimate: bool, max_tokens: int | None) -> None:
     """Sort the buffer into topic documents now, due or not."""
     if dry_run and estimate:
         raise UsageError("--dry-run and --estimate exclude each other; choose one")
+    if keep and not dry_run:
+        raise UsageError("--keep keeps the plan that --dry-run shows; give both")
     out, memory = options.out, options.writing()
     if estimate:
         size = memory.estimate()
@@ -172,8 +175,13 @@ def consolidate(options: Options, dry_run: bool, estimate: bool, max_tokens: int
         return
     if dry_run:
         with out.progress("Planning"):
-            text = diff(memory.preview())
-        out.result({"receipt": None, "diff": text}, lambda: out.diff(text))
+            text = diff(memory.preview(keep))
+        kept = memory.review()[-1].item if keep and text else None
+        out.result(
+            {"receipt": None, "diff": text, **({"kept": kept} if keep else {})}, lambda: out.diff(text)
+        )
+        if kept:
+            out.say(f"kept as {kept}: infinimem review shows it, review --approve {kept} does it")
         if pending := len(memory.view.uncited()):
             out.say(f"{counted(pending, 'turn')} will be drawn from first, and may be sorted too")
         if typed := memory.library.unsigned():

@@ -16,6 +16,7 @@ from infinimem.store.trail import REPLACED, Step, Trail
 from infinimem.store.view import ARCHIVE, View, drawn_from
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "heir", "now"]
+_HEIRS = {"superseded by": "supersedes", "duplicate of": "says the same as", "rewritten as": "rewrites"}
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,6 @@ def _after(records: Records, seq: int) -> Iterator[Event]:
                 where=at(place) if place else "",
                 text=entry.text if entry else "",
                 source=entry.source if entry else "",
-                why=f"{why} {old}" if why in REPLACED else why,
+                why=f"{_HEIRS[why]} {old}" if why in REPLACED else why,
             )
             pending += [heir] * (why in REPLACED)

@@ -25,6 +25,7 @@ from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp
 from infinimem.store.found import look
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.past import receipts_of
 from infinimem.store.plans import broken, current, record
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.renamed import renamed
@@ -129,10 +130,7 @@ class Library:
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
-        view = self.view()
-        ids = [doc_id for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)] if self.initialised else []
-        found = [parse_receipt(view.document(doc_id)) for doc_id in ids]
-        return tuple(sorted(found, key=lambda receipt: (receipt.number, receipt.op)))
+        return tuple(receipts_of(self.view())) if self.initialised else ()
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 

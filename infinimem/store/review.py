@@ -11,6 +11,7 @@ left its place. What cannot be done any more is void: shown once, then dropped.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from infinimem import law
@@ -76,7 +77,8 @@ def waiting(library: Library, roots: Sequence[str]) -> tuple[Waiting, ...]:
 def drop_void(library: Library, rows: Sequence[Waiting]) -> None:
     """Drop what cannot be done any more."""
     if void := [row for row in rows if row.void]:
-        _drop(library, void)
+        with suppress(LibraryError):  # of a disk that refuses, or while another writes: the next time
+            _drop(library, void)
 
 
 def decide(

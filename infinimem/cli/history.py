@@ -1,0 +1,193 @@
+"""Where things came from, and the way back: history, blame, log, undo."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import Output, counted
+from infinimem.cli.show import receipt_json, show_receipt
+from infinimem.errors import UsageError
+from infinimem.markdown.signature import format_seqs, text_start
+from infinimem.model import Receipt
+
+if TYPE_CHECKING:
+    from infinimem.store.blame import Blamed
+    from infinimem.store.history import Event
+
+_NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
+
+
+@click.command(cls=Command)
+@click.argument("seq", type=click.IntRange(min=1))
+@pass_options
+def history(options: Options, seq: int) -> None:
+    """The story of a line: who said it, what was drawn from it, what each receipt did, where it is now."""
+    out = options.out
+    events = options.reading().history(seq)
+    rows = [_without_blanks(asdict(event)) for event in events]
+    out.result({"rows": rows}, lambda: _tell(out, events))
+
+
+def _without_blanks(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if value not in ("", ())}
+
+
+def _tell(out: Output, events: tuple[Event, ...]) -> None:
+    """An event a line for people, its words below; in a pipe all in one line."""
+    if not out.for_people:
+        out.table((), [(e.event, e.seq, e.time, _what(e), e.text) for e in events])
+        return
+    shown = ""
+    for event in events:
+        when = event.time[:16].replace("T", " ")
+        out.line(f"{when:<16}  {event.seq:>5}  {_what(event)}", "bold" if event.event == "now" else None)
+        if event.text and event.text != shown:  # the same words once
+            for line in event.text.split("\n"):
+                out.line(f"{'':<25}{line}", "dim" if event.event == "receipt" else "cyan")
+        shown = event.text or shown
+
+
+def _what(event: Event) -> str:
+    """An event in words."""
+    if event.event == "said":
+        about = [
+            event.where,
+            event.session and f"session {event.session}",
+            event.turn and f"turn {event.turn}",
+        ]
+        return f"{event.speaker or event.source} said, in {', '.join(filter(None, about))}"
+    if event.event == "drawn":
+        words = [f"drawn from {format_seqs(event.origin)}", event.where and f"into {event.where}"]
+        return ", ".join(filter(None, [" ".join(filter(None, words)), event.why]))
+    if event.event == "typed":
+        who = "typed by a person" if event.source == "human" else f"from {event.source}, of no known origin"
+        return f"{who}, in {event.where}" if event.where else who
+    if event.event == "receipt":
+        return f"{event.receipt}: {event.why}, {_way(event)}{', before:' if event.text else ''}"
+    if event.event == "heir":
+        return f"{event.why}, in {event.where}" if event.where else f"{event.why}, and is gone"
+    if not event.where:
+        return f"is gone: {event.why}"
+    under = f", under {event.now}" if event.now and not event.why else ""
+    return f"is in {event.where}{under}{': ' if event.why else ''}{event.why}"
+
+
+def _way(event: Event) -> str:
+    if event.was == event.now:
+        return f"in {event.now}"
+    if event.was in ("", "-"):
+        return f"to {event.now}"
+    return f"from {event.was}" if event.now in ("", "-") else f"{event.was} → {event.now}"
+
+
+@click.command(cls=Command)
+@click.argument("target", metavar="ID[:LINE]")
+@pass_options
+def blame(options: Options, target: str) -> None:
+    """For each line of a document, what brought it here and where it was said."""
+    name, line = _target(target)
+    out = options.out
+    found = options.reading().blame(name, line)
+    rows = [{**_without_blanks(asdict(one)), "turns": [asdict(turn) for turn in one.turns]} for one in found]
+
+    def show() -> None:
+        columns = ("line", "seq", "here since", "said", "text")
+        out.table(columns, [_blamed(one, out.for_people) for one in found])
+
+    out.result({"rows": rows}, show)
+
+
+def _target(text: str) -> tuple[str, int | None]:
+    name, colon, line = text.rpartition(":")
+    if not colon:
+        return text, None
+    if not (name and line.isascii() and line.isdigit() and len(line) < 10):
+        raise UsageError(f"{text!r}: write ID or ID:LINE, for example CURRENT:12")
+    return name, int(line)
+
+
+def _blamed(one: Blamed, short: bool) -> tuple[object, ...]:
+    since = {
+        "said": "was said",
+        "person": "typed by a person",
+        "derived": f"derived {one.why}".strip(),
+        "blank": "",
+        "entry": one.why if not one.receipt else "",
+    }[one.kind]
+    receipt = one.receipt.removeprefix("journal/")
+    came = ", ".join(filter(None, [since, receipt])) + (f" {one.time[:10]}" if receipt else "")
+    turns = [turn for turn in one.turns[:1] if one.kind == "entry" or not short]
+    said = "".join(
+        " ".join(filter(None, [turn.speaker, turn.time[:10], turn.turn]))
+        if short
+        else " ".join(filter(None, [turn.where, turn.speaker, turn.time, turn.turn]))
+        for turn in turns
+    )
+    more = f" +{len(one.turns) - 1}" if len(one.turns) > 1 else ""
+    text = one.text[text_start(one.text) :] if short and one.kind == "entry" else one.text
+    return one.line, one.seq or "", came, said + more, text
+
+
+@click.command(cls=Command)
+@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="The newest N only.")
+@pass_options
+def log(options: Options, limit: int | None) -> None:
+    """The receipts, newest first."""
+    out = options.out
+    receipts = options.reading().log(limit)
+    rows = [
+        {
+            "id": receipt.id,
+            "time": receipt.time,
+            "op": receipt.op,
+            "strategy": receipt.strategy,
+            "model": receipt.model,
+            "lines": len(receipt.rows),
+            "reasons": _reasons(receipt),
+            "files": [name for name, *_ in receipt.files],
+            "notes": list(receipt.notes),
+        }
+        for receipt in receipts
+    ]
+
+    def show() -> None:
+        table = [(r.id, r.time, r.model, _summary(r)) for r in receipts]
+        out.table(("receipt", "time", "model", "what"), table)
+        if not receipts:
+            out.say("no receipts: nothing was consolidated yet")
+
+    out.result({"rows": rows}, show)
+
+
+def _reasons(receipt: Receipt) -> dict[str, int]:
+    """How many lines, by why."""
+    found = Counter(_NAMES_A_LINE.sub("", row.why) or row.why for row in receipt.rows)
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _summary(receipt: Receipt) -> str:
+    told = ", ".join(f"{times} {why}" for why, times in _reasons(receipt).items())
+    files = counted(len(receipt.files), "file")
+    return f"{told or 'no lines'}; {files}" + "".join(f"; {note}" for note in receipt.notes[:1])
+
+
+@click.command(cls=Command)
+@click.argument("receipt", metavar="[RECEIPT]", required=False)
+@click.option("--together", is_flag=True, help="With the later receipts that moved the same lines.")
+@pass_options
+def undo(options: Options, receipt: str | None, together: bool) -> None:
+    """Take a receipt back, the newest if none is named, as a new transaction with a receipt of its own."""
+    out = options.out
+    done = options.reading().undo(receipt, together)
+
+    def show() -> None:
+        for one in done:
+            show_receipt(out, one)
+
+    out.result({"receipt": receipt_json(done[-1]), "receipts": [receipt_json(one) for one in done]}, show)

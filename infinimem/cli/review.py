@@ -1,0 +1,81 @@
+"""What waits for a person's word, as a diff to read, and that word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import Output, counted
+from infinimem.cli.show import receipt_json, show_receipt
+
+if TYPE_CHECKING:
+    from infinimem.store.review import Waiting
+
+_CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
+
+
+@click.command(cls=Command)
+@click.option("--approve", multiple=True, metavar="ITEM[:SEQ,…]", help="Do it, whole or these lines of it.")
+@click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it, whole or these lines of it.")
+@pass_options
+def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) -> None:
+    """What waits for your word: archivings that were withheld, and kept plans.
+
+    7 is what receipt 7 withheld, p1 the kept plan 1; 7:12,15 is two lines of it. What cannot be done any more
+    is shown once, as void.
+    """
+    out, memory = options.out, options.reading()
+    if not (approve or reject):
+        rows = memory.review()
+        out.result({"rows": [asdict(row) for row in rows]}, lambda: _list(out, rows))
+        return
+    receipts = memory.decide(approve, reject)
+    left = memory.review()
+
+    def show() -> None:
+        for receipt in receipts:
+            show_receipt(out, receipt)
+        if not receipts:
+            out.say("nothing was moved")
+        out.say(f"{counted(len(left), 'line')} still wait" if left else "nothing waits any more")
+
+    told = [receipt_json(receipt) for receipt in receipts]
+    out.result({"receipts": told, "rows": [asdict(row) for row in left]}, show)
+
+
+def _list(out: Output, rows: Iterable[Waiting]) -> None:
+    """Each item with its lines; of each line where it would go, how it reads and what would stand for it."""
+    shown = 0
+    for item, some in groupby(rows, key=lambda row: row.item):
+        lines = list(some)
+        what = "a kept plan" if item.startswith("p") else f"withheld by receipt {item}"
+        out.line(f"{item}: {what}, {counted(len(lines), 'line')}", "bold")
+        for row in lines:
+            _show(out, row)
+        shown += len(lines)
+    if shown:
+        out.say(
+            f"{counted(shown, 'line')}; review --approve {item}, --reject {item}, or {item}:{row.seq} alone"
+        )
+    else:
+        out.say("nothing waits")
+
+
+def _show(out: Output, row: Waiting) -> None:
+    archived = row.by is not None
+    way = f"{row.was or 'gone'} → {row.now}" + (f" # {row.heading}" if row.heading else "")
+    words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
+    by = f" {row.by} ({row.by_where or 'gone'})" if archived else ""
+    why = f"; {_CODES[row.code]}" if row.code in _CODES else ""
+    void = f"; void: {row.void}" if row.void else ""
+    out.line(f"  {row.seq}  {way}, {words}{by}{why}{void}", "yellow" if row.void else None)
+    if archived or row.by_text:
+        out.line(f"    - {row.text}", "red")
+        out.line(f"    + {row.by_text}", "green")
+    else:
+        out.line(f"      {row.text}")

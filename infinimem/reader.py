@@ -1,0 +1,70 @@
+"""Questions to a library: evidence, and answers from it. Knows a strategy and a model, and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from infinimem.answer import answer
+from infinimem.errors import UsageError
+from infinimem.llm.base import total
+from infinimem.llm.capped import Capped
+from infinimem.model import Answer, Evidence
+from infinimem.store.library import Clock
+from infinimem.store.view import View
+from infinimem.strategies.base import Strategy
+from infinimem.tools import Toolbox
+
+
+class Reader:
+    """Questions to a library as it is at each call, or as it stood at one moment (`Memory.at`)."""
+
+    def __init__(self, source: Callable[[], View], llm: Capped, strategy: Strategy, clock: Clock) -> None:
+        self.llm = llm
+        self.strategy: Strategy = strategy
+        self.tools = Toolbox(source)
+        self._source = source
+        self._clock = clock
+
+    @property
+    def view(self) -> View:
+        """The library, read-only."""
+        return self._source()
+
+    def retrieve(
+        self, query: str, budget: int | None = None, sources: Collection[str] | None = None
+    ) -> Evidence:
+        """Ranked evidence, no model called.
+
+        Args:
+            query: a question or keywords.
+            budget: tokens of evidence; None takes `[reader] retrieve_budget`.
+            sources: only entries of these sources ("user", "AI", "tool", "human").
+        """
+        limit = self.view.settings.reader.retrieve_budget if budget is None else budget
+        return self.strategy.retrieve(self._seen(sources), query, limit)
+
+    def ask(self, question: str, reader: str | None = None, sources: Collection[str] | None = None) -> Answer:
+        """Collect evidence and answer from it, with citations.
+
+        Args:
+            question: in plain words.
+            reader: "agent", "hybrid", "bm25" or "summary"; None takes `[reader] name`.
+            sources: only evidence of these sources.
+
+        Raises:
+            UsageError: an empty question, or no such reader.
+            ModelUnavailable: the model does not answer.
+        """
+        if not question.strip():
+            raise UsageError("the question is empty; ask something")
+        settings = self.view.settings.reader
+        before = total(self.llm.usage)
+        evidence = self.strategy.read(
+            self._seen(sources), question, reader or settings.name, settings.evidence_budget
+        )
+        now = self._clock().date().isoformat()
+        text, citations = answer(self.llm, question, evidence.items, now, settings.evidence_budget)
+        return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
+
+    def _seen(self, sources: Collection[str] | None) -> View:
+        return self.view if sources is None else self.view.only(sources)
