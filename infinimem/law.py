@@ -2,7 +2,7 @@
 
     conserved    lines after = lines before + added - removed, by seq and by bytes
     verify       what a plan may do: reasons to refuse it, and archivings that are withheld
-    unsupported  what a model's sentence claims that its origin does not hold
+    unsupported  what a model's sentence claims that its origin does not hold, or denies
 
 Reason codes of `verify`:
     UNKNOWN_SEQ        a move or an origin names a line that is not in the library
@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
+from infinimem import negation
 from infinimem.markdown.characters import normalize
 from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason, Withheld
 
@@ -37,6 +38,8 @@ ARCHIVE_SHARE = 0.2
 """Of a run's lines, how many may be archived without a person's word (docs/FORMAT.md)."""
 ARCHIVE_FLOOR = 3
 """So many always may: a share of a handful of lines means nothing."""
+MAX_NAME = 200
+"""Bytes of a part of a document's id: file systems take 255, and ".md" comes behind it."""
 NEAR_DUPLICATE = 0.85
 """Share of words that two texts must have in common (Jaccard) to be one fact said twice."""
 
@@ -99,9 +102,11 @@ def verify(plan: Plan, lookup: Lookup, roots: Sequence[str], approved: Collectio
 
 
 def _under(doc_id: str, roots: Sequence[str]) -> bool:
+    """Whether it is a document that a strategy may write: below its roots, and readers will see it."""
     parts = doc_id.split("/")
     return any(doc_id.startswith(root) for root in roots) and all(
-        part not in ("", ".", "..") for part in parts
+        part.isprintable() and not part.startswith(".") and 0 < len(part.encode()) <= MAX_NAME
+        for part in parts
     )
 
 
@@ -233,12 +238,6 @@ _QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
 _OPENING = re.compile(r"(?:^|[.!?:;]\s+)([A-Z]\w*(?:s|ed|ing))\b(?!')")
 """A capitalised verb at the head of a sentence: "Lives in …", "Moved to …", and, alas, Paris."""
 _AROUND = ".,;:!?\"'()[]…“”"
-_NEGATIONS = frozenset(
-    """
-    no not never none nobody nothing nor neither without cannot can't won't don't doesn't didn't
-    isn't aren't wasn't weren't hasn't haven't hadn't wouldn't shouldn't couldn't stopped quit
-    """.split()
-)
 _NOT_NAMES = frozenset(
     """
     i i'm i've i'll i'd a an the this that these those it its he she they we you my his her their
@@ -271,7 +270,7 @@ def is_duplicate(one: str, other: str) -> bool:
     a, b = set(normalised(one).split()), set(normalised(other).split())
     if len(a & b) < NEAR_DUPLICATE * len(a | b):
         return False
-    return claims(one) == claims(other)
+    return claims(one) == claims(other) and negation.governed(one) == negation.governed(other)
 
 
 @lru_cache(maxsize=4096)
@@ -289,12 +288,12 @@ def claims(text: str) -> Mapping[str, frozenset[str]]:
         "number": frozenset(_NUMBER.findall(text)),
         "name": names,
         "quotation": frozenset(normalised(a or b) for a, b in _QUOTED.findall(text)),
-        "negation": frozenset({"not"} if any(word.casefold() in _NEGATIONS for word in words) else ()),
+        "negation": frozenset({"not"} if negation.negates(text) else ()),
     }
 
 
 def unsupported(text: str, origins: Iterable[str]) -> list[str]:
-    """What `text` claims that its origins do not hold (docs/FORMAT.md, One law).
+    """What `text` claims that its origins do not hold, or deny (docs/FORMAT.md, One law).
 
     Args:
         text: a sentence that a model phrased.
@@ -303,10 +302,8 @@ def unsupported(text: str, origins: Iterable[str]) -> list[str]:
     Returns:
         Lines such as 'number 14'; empty when all is borne out.
     """
-    joined = "\n".join(origins)
-    # Origins may be a megabyte: those are not worth keeping.
-    held, said, whole = claims.__wrapped__(joined), set(_words(joined)), normalised.__wrapped__(joined)
-    said |= {word.removesuffix("'s") for word in said}
+    origins = list(origins)
+    held, said, whole = _held("\n".join(origins))
     missing = []
     for kind, found in claims(text).items():
         for item in sorted(found - held[kind]):
@@ -315,4 +312,14 @@ def unsupported(text: str, origins: Iterable[str]) -> list[str]:
             if kind == "quotation" and item in whole:
                 continue
             missing.append(f"{kind} {item}")
+    if negation.lost(text, origins):
+        missing.append("negation lost")
     return missing
+
+
+@lru_cache(maxsize=4)  # one long text is the origin of many sentences, and may be a megabyte
+def _held(origin: str) -> tuple[Mapping[str, frozenset[str]], frozenset[str], str]:
+    """What an origin claims, its words, and all of it for comparing."""
+    words = _words(origin)
+    said = frozenset(words) | {word.removesuffix("'s") for word in words}
+    return claims.__wrapped__(origin), said, normalised.__wrapped__(origin)

@@ -15,6 +15,7 @@ ROOMS = (
     ("model", "errors"),
     ("settings", "tokens"),
     ("markdown",),
+    ("negation",),
     ("law",),
     ("store",),
     ("retrieval",),

@@ -1,0 +1,253 @@
+"""Where English sentences negate, what their "not" governs, and whether a retelling dropped it.
+
+Pure functions over text. Words are compared by rough stems, sentences by their clauses: it knows no grammar,
+no synonyms, and nothing of who is spoken of; where it cannot tell, nothing is lost. Other languages pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from infinimem.markdown.characters import normalize
+
+GOVERNED = 2
+"""So many content words after a "not" are what it is about; what comes later may be the circumstances."""
+COMMONPLACE = 200
+"""A word in more clauses of the origin than this tells none of them from another."""
+
+_CONTRACTED = r"(?:do|does|did|is|are|was|were|ha(?:s|ve|d)|ca|wo|could|should|would|must|need|ai)n'?t"
+_SAID = rf"\b(?:no|not|never|none|nobody|nothing|nowhere|nor|neither|without|cannot|{_CONTRACTED})\b"
+_GAVE_UP = r"\b(?:quit|(?:gave|given|giving) up|(?:stopp?(?:ed|ing)?|ceased)(?= \w+ing\b))\b"
+_SELDOM = r"\b(?:hardly|rarely|scarcely|seldom)\b"
+_NEGATION = re.compile(f"{_SAID}|{_GAVE_UP}|{_SELDOM}")
+_OUTRIGHT = re.compile(rf"{_SAID}|\b(?:stopped|quit)\b")
+
+_NOT = rf"\b(?:not|never|cannot|{_CONTRACTED})"
+_CANNOT = r"\b(?:cannot|can not|(?:ca|could)n'?t)"
+_HARMLESS = re.compile(
+    rf"""
+      \bnot\ (?:bad|least|to\ mention|quite|exactly|that\ i)\b
+    | {_NOT}\ (?:only|just|merely|simply|(?:ever\ )?forget|worry|mind|hesitate)\b
+    | {_NOT}\ (?:get\ me\ wrong|(?:be\ )?surprised|(?:miss|fail)\ (?:an?|any|to))\b
+    | \b(?:why|of\ course|or|maybe|perhaps|probably|certainly|absolutely|definitely)\ not\b
+    | \bwhy\ (?:don|do|didn|doesn|is|isn|aren|are)(?:'t|t)?\b
+    | {_CANNOT}\ (?:wait|believe|help\ but|thank|complain|deny|resist|beat)\b
+    | {_CANNOT}\ (?:agree\ more|get\ enough|go\ wrong)\b
+    | {_CANNOT}\ (?:say|tell|express|stress|emphasi[sz]e|recommend)\b (?=.{{0,80}}\b(?:enough|how)\b)
+    | {_CANNOT}\ (?:have\ (?:asked|wished|hoped)|(?:be|feel)\ (?:more\b|better|\w{{1,20}}ier\b))
+    | \bnever\ (?:been|felt|looked|seen|had)\ (?:more\b|better|\w{{1,20}}ier\b)
+    | {_NOT}\ (?:know|remember|recall|reali[sz]ed?)\ (?:if|whether|that|until|i|you|he|she|they|it|there|we)\b
+    | \bnot\ sure\ (?:if|whether)\b
+    | \bnever\ (?:too|gets?\ old|would\ have\ thought|know\ (?:when|what|how|who|where))\b
+    | \bnever\ (?:knew|thought)\ (?:that|how|i|you|he|she|it|we|they)\b
+    | \bnot\ a\ (?:day|week|month|moment)\b
+    | \bno\ (?:doubt|wonder|matter|problem|worries|kidding|joke|question|big\ deal)\b
+    | \bno\ (?=(?:i|we|you|he|she|they|it|it's|i'm|that's|the|my|thanks?|sorry|\d+)\b)
+    | \bno\.\ ?\d
+    | \bnothing\ (?:but|like|better|beats?|more|compares)\b
+    | \b(?:hardly|scarcely)\ (?:wait|believe)\b
+    """,
+    re.VERBOSE,
+)
+"""What only sounds like a negation of what follows."""
+_TERMS = re.compile(r"\b(?:until|till|unless|except|if|whether|in case|lest|wish(?:e[sd])?)\b")
+"""A clause with one of these says under which terms something is so; what holds otherwise is left open."""
+_ASKED = re.compile(rf"(?:(?:and|but|so|well|oh|hey|how|what|who|where|when) )?{_CONTRACTED}\b")
+"""How a negative question begins."""
+
+_WORD = re.compile(r"\w+(?:'\w+)?")
+_NEGATION_OR_WORD = re.compile(rf"({_SAID}|{_GAVE_UP}|{_SELDOM})|\w+(?:'\w+)?")
+_SPACE = re.compile(r"\s+")
+_LABEL = re.compile(r"[^\s:]+(?: [^\s:]+){0,3}: ")
+"""Who said an origin."""
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n|[。！？]")
+_AND = r"(?:and|but|because|so|although|though|while|whereas|yet|however|since)"
+_LIST = r"(?=(?: [\w'-]+){1,2}(?:,(?: [\w'-]+){1,2}){0,20},? (?:or|nor) )"
+_CLAUSE_END = re.compile(rf"[;:()–—，]| -+ |,(?!{_LIST})| {_AND}\b(?! [\w'-]+(?:[.!,;]|$))")
+"""Where a clause ends; "meat, fish or eggs" and "meat and fish." stay in one."""
+
+_EMPTY = frozenset(
+    """
+    a an the this that these those it its he she they we you i my his her hers their theirs our ours
+    your yours me him them us and but or so if when while because as at by for from in of on to with
+    into onto about over after before since during also then than too there here what who whom whose
+    where why how which is was are were be been being am do does did done has have had having will would
+    can could should may might must shall im ive id ill it's i'm i've i'd i'll he's she's that's there's
+    we're you're they're not no never nor neither nothing none nobody nowhere without cannot any
+    anything anyone anybody ever even really very quite much many more most lot lots some just only
+    still again yet already at all either user assistant speaker people someone something own up out off
+    down today now one ones
+    """.split()
+)
+_LITTLE = frozenset(
+    """
+    like want need get got gotten go goes went gone make made take took taken think thought know knew
+    feel felt see saw seen say said tell told own use used love enjoy enjoyed work come came find found
+    keep kept give gave given try tried look believe good great new big little always often usually time
+    year day thing way
+    """.split()
+)
+"""Words that say little unless nothing else is said."""
+_BEARS = re.compile(
+    r"""\b(?:
+      dislik\w*|hat(?:e[sd]?|ing)|detest\w*|avoid\w*|refus\w*|declin\w*|reject\w*|unable|lack\w*|
+      fail\w*|miss\w*|stop\w*|ceas\w*|form(?:er|erly)|previous\w*|ex|used\ to|left|resign\w*|instead|
+      rather|over|against|oppos\w*|allerg\w*|intoleran\w*|vegetarian|vegan|teetotal\w*|sober|only|
+      except|excluding|few|fewer|little|less|rare|occasional\w*|sometimes|difficult\w*|hard|struggl\w*|
+      trouble|unlikely|doubt\w*|skeptic\w*|sceptic\w*|forg[eo]t\w*|skip\w*|cancel\w*|postpon\w*|lost|
+      los(?:e|es|ing)|last|single|absent|afraid|reluctan\w*|hesita\w*|ban(?:s|ned)?|forbid\w*|
+      prohibit\w*|den(?:y|ie[sd])|too|at\ most|up\ to|maximum|has\ yet|have\ yet|free|gave\ up|
+      given\ up|giv(?:es|ing)\ up|give\ up|\w+less|non|removed?|exclud\w*|abstain\w*|unsure|
+      uncertain\w*
+    )\b""",
+    re.VERBOSE,
+)
+"""Other words that can bear a negation: who does not eat meat avoids it, or is a vegetarian."""
+_PREFIX = re.compile(r"^(?:un|dis|non|in|im|ir|il|mis)-?(?=\w{3})")
+
+
+@dataclass(frozen=True)
+class _Clause:
+    text: str
+    words: frozenset[str]
+    """Stems of its content words."""
+    governed: frozenset[str]
+    """Those that its negation is about; none where it does not negate."""
+
+
+def negates(text: str) -> bool:
+    """Whether a text holds a plain word of negation, whatever that does there."""
+    return _OUTRIGHT.search(_plain(text)) is not None
+
+
+@lru_cache(maxsize=4096)
+def governed(text: str) -> tuple[str, ...]:
+    """The next content word of each negation, sorted: texts that differ in it do not say the same."""
+    found: list[str] = []
+    waiting = 0
+    for match in _NEGATION_OR_WORD.finditer(_plain(text)):
+        if match[1]:
+            waiting += 1
+        elif stem := _stem(match[0]):
+            found += [stem] * waiting
+            waiting = 0
+    return tuple(sorted([*found, *[""] * waiting]))
+
+
+def lost(text: str, origins: Iterable[str]) -> bool:
+    """Whether a retelling says plainly what its origin denies.
+
+    It does where all clauses of the origin that share most words with one of its clauses negate some of these
+    words, and nothing in the retelling that draws on them negates.
+
+    Args:
+        text: a sentence that a model phrased.
+        origins: what was said, each perhaps after "Name: ".
+    """
+    said = [_said(origin) for origin in origins]
+    if not any(clause.governed for _, clauses in said for clause in clauses):
+        return False
+    names = {name for who, _ in said for name in who}
+    theirs = [clause for _, clauses in said for clause in clauses]
+    ours = [clause for clause in _clauses(_plain(text)) if clause.words - names]
+    places: dict[str, list[int]] = {word: [] for clause in ours for word in clause.words - names}
+    for number, clause in enumerate(theirs):
+        for word in clause.words & places.keys():
+            places[word].append(number)
+    denied: set[int] = set()
+    borne: set[int] = set()
+    for clause in ours:
+        words = clause.words - names
+        best = _nearest(words, places)
+        if any(_bears(clause.text, theirs[number]) for number in best):
+            borne |= best
+        elif best and all((words - _LIGHT or words) & theirs[number].governed for number in best):
+            denied |= best
+    return bool(denied - borne)
+
+
+@lru_cache(maxsize=16)  # one long text is the origin of many sentences
+def _said(origin: str) -> tuple[frozenset[str], tuple[_Clause, ...]]:
+    """Who said an origin, in stems, and its clauses."""
+    plain = _plain(origin)
+    label = _LABEL.match(plain)
+    end = label.end() if label else 0
+    return frozenset(_stems(plain[:end])), tuple(_clauses(plain[end:]))
+
+
+def _nearest(words: frozenset[str], places: Mapping[str, Sequence[int]]) -> set[int]:
+    """The clauses that share most of these words; light ones decide where the others do not."""
+    shared: Counter[int] = Counter()
+    for word in words:
+        if len(places[word]) <= COMMONPLACE:
+            weight = 1 if word in _LIGHT else len(words)
+            shared.update(dict.fromkeys(places[word], weight))
+    most = max(shared.values(), default=0)
+    if most < len(words) and not words <= _LIGHT:
+        return set()
+    return {number for number, count in shared.items() if count == most}
+
+
+def _bears(text: str, origin: _Clause) -> bool:
+    """Whether a clause holds a negation, or another word that bears the one of its origin."""
+    if _NEGATION.search(text):
+        return True
+    if {*map(_stem, _BEARS.findall(text))} - {*map(_stem, _BEARS.findall(origin.text))}:
+        return True
+    opposites = (_PREFIX.sub("", word) for word in _WORD.findall(text) if _PREFIX.match(word))
+    return any(_stem(word) in origin.words for word in opposites)
+
+
+def _plain(text: str) -> str:
+    """Text for comparing; line breaks stay, other white space is one blank."""
+    text = normalize("NFKC", text).casefold().replace("’", "'")
+    return _SPACE.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
+
+
+def _clauses(text: str) -> Iterator[_Clause]:
+    for sentence in _SENTENCE_END.split(text):
+        asked = sentence.endswith("?")
+        for part in _CLAUSE_END.split(sentence):
+            if words := frozenset(_stems(part)):
+                yield _Clause(part, words, frozenset(_denied(part.strip(), asked)))
+
+
+def _denied(part: str, asked: bool) -> Iterator[str]:
+    """The content words that a clause's negation governs; none where it denies nothing after all."""
+    part = _HARMLESS.sub(" ", part)
+    found = list(_NEGATION.finditer(part))
+    if len(found) % 2 == 0 or _TERMS.search(part) or (asked and _ASKED.match(part)):
+        return
+    room = GOVERNED
+    for stem in _stems(part[found[0].end() :]):
+        yield stem
+        room -= stem not in _LIGHT
+        if not room:
+            return
+
+
+def _stems(text: str) -> Iterator[str]:
+    """Stems of the content words, in their order."""
+    return filter(None, (_stem(match[0]) for match in _WORD.finditer(text)))
+
+
+@lru_cache(maxsize=16384)
+def _stem(word: str) -> str:
+    """A word without its commonest endings: "eats", "eating" and "eat" are one; "" if it says nothing."""
+    word = word.removesuffix("'s")
+    if word in _EMPTY or _NEGATION.fullmatch(word):
+        return ""
+    for ending, short in (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word[: -len(ending)] + short
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+_LIGHT = frozenset(map(_stem, _LITTLE))
