@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 from fault_disk import hooked, nothing
 from fault_files import by_hand, corpus, generated
+from fault_hang import watched
 
 from infinimem.errors import InfinimemError
 from infinimem.markdown.characters import clean_text
@@ -32,9 +30,6 @@ from infinimem.store.render import HEADER_KEYS
 from infinimem.store.view import View
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
-HANG = 2
-"""Seconds of this process that one call may take whatever it meets; on the wall ten times as many."""
-
 MARKDOWN = (
     "topics/x.md",
     "CURRENT.md",
@@ -82,25 +77,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (library.root / "notes").mkdir()
     (library.root / "notes/n.md").write_text("# Mine\n\nOat milk, [[x]]\n")
     return library.root
-
-
-@contextmanager
-def watched() -> Iterator[None]:
-    """Fail where the block takes `HANG` seconds of this process, or waits."""
-
-    def late(number: int, frame: FrameType | None) -> None:
-        raise AssertionError("it hangs")
-
-    signals = {signal.SIGPROF: (signal.ITIMER_PROF, HANG), signal.SIGALRM: (signal.ITIMER_REAL, 10 * HANG)}
-    before = {number: signal.signal(number, late) for number in signals}
-    for timer, seconds in signals.values():
-        signal.setitimer(timer, seconds)
-    try:
-        yield
-    finally:
-        for number, (timer, _) in signals.items():
-            signal.setitimer(timer, 0)
-            signal.signal(number, before[number])
 
 
 class Handled:
@@ -296,7 +272,21 @@ def test_a_hundred_thousand_generated_files(
     attempts(base, tmp_path / "m", places, generated(part, LONG[group], real), at_once)
 
 
-@pytest.mark.parametrize("name", by_hand())
+HEAVY = frozenset(
+    (
+        *("headings", "blank lines", "origins", "deeper headings", "one line", "blanks", "less-than"),
+        *("header of a megabyte", "toml tables", "a rule of stars", "carriage returns", "open quotation"),
+        *("words on one line", "open fences", "openers", "bidi", "hashes", "a table row of bars"),
+        *("four thousand entries", "commas", "one field", "surrogates", "one entry"),
+    )
+)
+"""Those that take their time: hundreds of thousands of lines or marks."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.soak) if name in HEAVY else name for name in by_hand()],
+)
 def test_a_file_made_by_hand_where_it_hurts(base: Path, tmp_path: Path, name: str) -> None:
     place = (
         "infinimem.toml" if name.startswith("toml") else STAGED[0] if name.startswith("json") else MARKDOWN[0]
