@@ -125,9 +125,15 @@ def _meant(entry: Entry, lines: list[Located], others: Sequence[str], origins: i
         bears_out,
         agrees,
         is_of_the_time,
+        lambda line: bool(_stems(line.text) & _stems(entry.text)),
     ):
         lines = [line for line in lines if passes(line)] or lines
     return lines
+
+
+def _stems(text: str) -> set[str]:
+    """Longer words, cut so that most of their forms are one."""
+    return {word[:4] for word in normalised(text).split() if len(word) >= 4}
 
 
 # ── the lines afterwards ────────────────────────────────────────────────────────────────────────
