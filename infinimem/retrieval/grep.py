@@ -54,6 +54,10 @@ class Pattern:
         self._spend(min(len(line), reach))
         return self.line.search(line[:reach]) is not None
 
+    def says(self, text: str) -> bool:
+        """As `matches`, of text."""
+        return self.matches(text.encode("utf-8", "surrogateescape"))
+
     def _reach(self) -> int:
         reach: int = self.left // max(self.line.programsize, 1)
         return reach

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
 from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered
-from infinimem.store.view import View
+from infinimem.store.view import View, fold
 
 
 def current(plan: Plan, base: View | None, now: View) -> Plan:
@@ -25,12 +26,17 @@ def current(plan: Plan, base: View | None, now: View) -> Plan:
         was, place = base.entry(seq), now.entry(seq)
         return was is None or (place is not None and place.doc_id == was.doc_id)
 
-    left = sorted({move.seq for move in plan.moves if not stays(move.seq)})
+    named = {seq for add in plan.adds for seq in add.replaces} | {move.seq for move in plan.moves}
+    left = sorted(seq for seq in named if not stays(seq))
     if not left:
         return plan
     note = f"left out, moved or deleted meanwhile: {format_seqs(left)}"
-    moves = tuple(move for move in plan.moves if move.seq not in left)
-    return replace(plan, moves=moves, notes=(*plan.notes, note))
+    return replace(
+        plan,
+        adds=tuple(add for add in plan.adds if not set(add.replaces) & set(left)),
+        moves=tuple(move for move in plan.moves if move.seq not in left),
+        notes=(*plan.notes, note),
+    )
 
 
 def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> tuple[Receipt, list[Change]]:
@@ -56,13 +62,18 @@ def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> t
         head,
         rows=tuple(done.rows),
         quoted=tuple(done.quoted),
-        files=tuple((c.path.removesuffix(".md"), digest(c.old), digest(c.new)) for c in changes),
+        files=tuple(
+            (done.names.get(name := c.path.removesuffix(".md"), name), digest(c.old), digest(c.new))
+            for c in changes
+        ),
         notes=tuple(one_line(clean_text(note)) for note in notes),
     )
-    return receipt, [
-        *changes,
-        Change(f"{receipt.id}.md", None, format_receipt(receipt, old, done.documents, done.removed)),
-    ]
+    if done.past is None:
+        data = format_receipt(receipt, old, done.documents, done.removed)
+    else:
+        after = {doc_id: done.documents.get(doc_id) for doc_id in done.past}
+        data = format_receipt(receipt, done.past, after)
+    return receipt, [*changes, Change(f"{receipt.id}.md", None, data)]
 
 
 def broken(view: View, done: Rendered) -> list[Reason]:
@@ -70,6 +81,17 @@ def broken(view: View, done: Rendered) -> list[Reason]:
     before = [_line(place) for doc in done.documents if doc in view for place in view.document(doc).entries]
     after = [_line(place) for doc in done.documents.values() if doc for place in doc.entries]
     return law.conserved(before, after, done.added, done.removed)
+
+
+def clashes(view: View, done: Rendered) -> list[Reason]:
+    """New documents whose names some file systems take for that of another."""
+    new = [doc_id for doc_id, document in done.documents.items() if document and doc_id not in view]
+    if not new:
+        return []
+    names = Counter(fold(doc_id) for doc_id in {*view.ids("all"), *new})
+    return [
+        Reason("BAD_TARGET", (), f"{doc_id} is another's name") for doc_id in new if names[fold(doc_id)] > 1
+    ]
 
 
 def _line(place: Located) -> law.Line:

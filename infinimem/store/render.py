@@ -35,6 +35,10 @@ class Rendered:
     removed: list[law.Line] = field(default_factory=list)
     quoted: list[str] = field(default_factory=list)
     """Lines as they were before a person changed them."""
+    names: dict[str, str] = field(default_factory=dict)
+    """What the receipt calls documents whose own names it must not tell."""
+    past: dict[str, Document] | None = None
+    """What the receipt leads back to, by those names, where that is less than the very bytes before."""
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:

@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 
 from infinimem.errors import LibraryError
 from infinimem.store.commit import displaced
-from infinimem.store.commit.install import Step, document, install
+from infinimem.store.commit.install import NAMED, Step, document, install
 from infinimem.store.commit.replay import Moves
 from infinimem.store.files import MAX_OWNED, Files, digest
+from infinimem.store.forgetting import purge
 from infinimem.store.receipts import amend
 from infinimem.store.state import seen
 from infinimem.store.state.seen import Changes, SeenLine
@@ -103,6 +104,7 @@ class Transaction:
                 `recover` finishes.
         """
         for change in self._changes:
+            self._files.must_be_writable(change.path)
             if change.old is None and self._files.read(change.path, limit=MAX_OWNED) is None:
                 self._files.must_be_free(change.path)
         try:
@@ -143,7 +145,7 @@ def _order(change: Change) -> tuple[bool, bool, bool, str]:
 
 def unfinished(files: Files) -> bool:
     """Whether a crash left anything behind."""
-    return bool(files.names(FOLDER))
+    return bool(files.names(FOLDER)) or purge.waiting(files)
 
 
 def recover(files: Files) -> None:
@@ -155,6 +157,7 @@ def recover(files: Files) -> None:
             displaced.discard(files, folder)
         else:
             _finish(files, folder, manifest)
+    purge.finish(files)
 
 
 # ── installing ──────────────────────────────────────────────────────────────────────────────────
@@ -177,11 +180,27 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
         held |= done.stayed
     for step in steps:
         if step not in moving:
-            install(files, _amended(files, step, held, notes) if held or notes else step)
+            tells = step.old == digest(None) and (held or notes)  # its own receipt, not one that changes
+            install(files, _amended(files, step, moving, held, notes) if tells else step)
     for path in {step.path.rpartition("/")[0]: step.path for step in steps}.values():
         files.sync_folder_of(path)
-    seen.note(files, {seq: line for seq, line in manifest.notice.items() if seq not in held})
+    seen.note(files, _noticed(files, manifest))
     displaced.keep(files, folder, steps)
+
+
+def _noticed(files: Files, manifest: Manifest) -> Changes:
+    """What is seen, as far as it came so: lines that stayed where they were are not seen elsewhere."""
+    paths = {step.path.removesuffix(".md"): step.path for step in manifest.steps}
+    now = {
+        (doc_id, place.seq): place.entry.line
+        for doc_id, path in paths.items()
+        for place in document(path, files.read(path, MAX_OWNED)).entries
+    }
+    return {
+        seq: line
+        for seq, line in manifest.notice.items()
+        if line is None or line.doc_id not in paths or (line.doc_id, seq) in now
+    }
 
 
 def _withdrawn(files: Files, steps: Sequence[Step]) -> set[int]:
@@ -196,11 +215,18 @@ def _withdrawn(files: Files, steps: Sequence[Step]) -> set[int]:
     return held
 
 
-def _amended(files: Files, step: Step, held: Collection[int], notes: Sequence[str]) -> Step:
+def _amended(
+    files: Files, step: Step, steps: Sequence[Step], held: Collection[int], notes: Sequence[str]
+) -> Step:
     """The step of a receipt that tells what came otherwise than planned."""
     planned = files.read(step.slot, MAX_OWNED)
     if planned is None or digest(planned) != step.new:
         return step
-    data, slot = amend(planned, held, notes), f"{step.slot}.amended"
+    data = amend(planned, held, notes, {s.path.removesuffix(".md"): _now(files, s) for s in steps})
+    slot = f"{step.slot}.{digest(data)[:NAMED]}"
     files.stage(slot, data)
     return replace(step, new=digest(data), slot=slot)
+
+
+def _now(files: Files, step: Step) -> str:
+    return digest(files.read(step.path, MAX_OWNED))

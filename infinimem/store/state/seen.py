@@ -14,8 +14,8 @@ from zlib import crc32
 
 from infinimem.markdown.document import Document
 from infinimem.model import Located
-from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.state.growing import Growing
+from infinimem.store.files import Files
+from infinimem.store.state import growing
 from infinimem.store.view import ARCHIVE, EVIDENCE, View, whole
 
 PATH = ".infinimem/seen"
@@ -63,11 +63,8 @@ def _added(before: _List, rows: list[bytes]) -> _List:
     return _List(found, before.rows + len(rows))
 
 
-_lists = Growing(_List, _added)
-
-
 def _read(files: Files) -> _List:
-    return _lists.read(files.read(PATH, MAX_OWNED) or b"")
+    return growing.value(files, PATH, _List, _added)
 
 
 def note(files: Files, changes: Changes) -> None:
@@ -80,6 +77,12 @@ def note(files: Files, changes: Changes) -> None:
         files.replace(PATH, _rows({seq: line for seq, line in left.items() if line}))
     else:
         files.append(PATH, _rows(changes), durable=False)
+
+
+def compact(files: Files) -> None:
+    """Write the list anew, without rows that no longer hold. The caller holds the lock."""
+    if files.exists(PATH):
+        files.replace(PATH, _rows(_read(files).lines))
 
 
 def _rows(changes: Mapping[int, SeenLine | None]) -> bytes:

@@ -1,0 +1,201 @@
+"""Forgetting: the one operation that removes text. Documents in one transaction, then the machine state.
+
+What was chosen goes with what it was drawn from and all that was drawn from that. The receipt keeps numbers
+and places. Afterwards the bytes of the library and of the cache are searched. Source: docs/FORMAT.md, Forget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from infinimem.errors import LibraryError, UsageError
+from infinimem.model import Receipt
+from infinimem.store.commit import displaced
+from infinimem.store.commit.transaction import Conflict, recover
+from infinimem.store.forgetting import aside, purge
+from infinimem.store.forgetting.choice import Choice, Wanted, choose, readings
+from infinimem.store.forgetting.redaction import FORGOTTEN, Redaction
+from infinimem.store.forgetting.search import Left, history, left, saying
+from infinimem.store.library import RETRIES, Library
+from infinimem.store.plans import broken
+from infinimem.store.state import seen
+from infinimem.store.view import JOURNAL, View, whole
+
+OP = "forget"
+
+
+@dataclass(frozen=True)
+class Going:
+    """A line that would go. `seq` is None for what a person typed and nobody signed yet."""
+
+    seq: int | None
+    doc_id: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What would be forgotten, or was.
+
+    Args:
+        rows: the lines, in a dry run; none afterwards.
+        seqs: their numbers.
+        receipt: None in a dry run, and where there was nothing to forget.
+        left: files that hold some of it still; in a dry run people's notes that do.
+        repeated: lines that say some of the same words in their own right, and stay.
+        history: what to do about git; "" without a repository.
+    """
+
+    rows: tuple[Going, ...] = ()
+    seqs: tuple[int, ...] = ()
+    receipt: Receipt | None = None
+    left: tuple[Left, ...] = ()
+    repeated: tuple[int, ...] = ()
+    history: str = ""
+    notes: tuple[str, ...] = ()
+    """What was taken otherwise than it was written."""
+
+
+def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
+    """What `forget` would take. Nothing is written.
+
+    Raises:
+        UsageError: a number that no line has.
+    """
+    view = library.view()
+    choice = _chosen(library, view, wanted)
+    if not choice:
+        return Forgotten()
+    redaction = _redaction(view, choice)
+    paths = [f"{doc_id}.md" for doc_id in redaction.rendered().documents if doc_id in view]
+    return Forgotten(
+        tuple(_going(choice)),
+        tuple(sorted(choice.seqs)),
+        left=tuple(
+            Left(f"{doc_id}.md", "a person's note")
+            for doc_id in _notes(view)
+            if redaction.texts.within(view.document(doc_id).to_bytes())
+        ),
+        repeated=_repeated(redaction),
+        history=history(library.root.absolute(), paths),
+    )
+
+
+def forget(library: Library, wanted: Wanted) -> Forgotten:
+    """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches.
+
+    What people did by hand is taken in first, so that nothing of theirs is mistaken for it.
+
+    Raises:
+        UsageError: a number that no line has.
+        NotALibrary: the folder has no infinimem.toml.
+        LibraryError: the disk refused. Nothing was forgotten, or all of it is at the next call.
+    """
+    library.demand_initialised()
+    library.stamp()
+    for again in reversed(range(RETRIES + 1)):
+        try:
+            with library.locked():
+                return _forget(library, wanted)
+        except Conflict:
+            if not again:
+                raise
+    raise AssertionError
+
+
+def _forget(library: Library, wanted: Wanted) -> Forgotten:
+    """Under the lock. What someone saves meanwhile is taken out of their version too."""
+    files = library.files
+    displaced.recheck(files, library.clock().timestamp())  # a late save comes back before it is looked at
+    view = library.view()
+    choice = _chosen(library, view, wanted)
+    if not choice.seqs:
+        return Forgotten()
+    redaction = _redaction(view, choice)
+    receipt, changed = _take_out(library, view, redaction)
+    for _ in range(RETRIES):
+        again = library.view()
+        known = {place.seq for place in readings(again, library.seen_lines())}
+        if standing := known & choice.seqs:
+            rest = choose(again, library.seen_lines(), Wanted(standing))
+            changed |= _take_out(library, again, _redaction(again, rest))[1]
+    return Forgotten(
+        seqs=tuple(sorted(choice.seqs)),
+        receipt=receipt,
+        left=left(files, redaction.texts, choice.others, _notes(library.view())),
+        repeated=_repeated(redaction),
+        history=history(library.root.absolute(), changed),
+    )
+
+
+def _take_out(library: Library, view: View, redaction: Redaction) -> tuple[Receipt, set[str]]:
+    """One transaction, and the purge after it; the receipt, and the files that held any of it."""
+    done = redaction.rendered()
+    if wrong := broken(view, done):
+        raise LibraryError(f"the lines cannot be taken out ({wrong[0].code}); run infinimem doctor")
+    aside.set_aside(library.files, redaction)
+    purge.begin(library.files)
+    known = library.seen_lines()
+    notice: seen.Changes = {seq: None for seq in redaction.choice.seqs if seq in known}
+    notice.update(_moved(known, redaction))
+    receipt = library.commit(done, view, library.of_people(OP), (), notice)
+    recover(library.files)
+    return receipt, {f"{doc_id}.md" for doc_id in done.documents if doc_id in view}
+
+
+def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:
+    choice = choose(view, library.seen_lines(), wanted)
+    if missing := sorted(set(wanted.seqs) - choice.seqs):
+        done = forgotten(library.receipts())
+        again = [f"{seq} (receipt {done[seq]})" for seq in missing if seq in done]
+        if len(again) == len(missing):
+            raise UsageError(f"forgotten already: {', '.join(again)}")
+        unknown = ", ".join(str(seq) for seq in missing if seq not in done)
+        raise UsageError(f"no line has seq {unknown}; infinimem grep shows lines with their numbers")
+    return choice
+
+
+def forgotten(receipts: Sequence[Receipt]) -> dict[int, int]:
+    """Numbers that were forgotten, and the receipt of it."""
+    return {
+        row.seq: receipt.number
+        for receipt in receipts
+        if receipt.op == OP
+        for row in receipt.rows
+        if row.why == FORGOTTEN
+    }
+
+
+def _redaction(view: View, choice: Choice) -> Redaction:
+    names = (doc_id.removeprefix(JOURNAL) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
+    return Redaction(view, choice, 1 + max((whole(name.split("-")[0]) or 0 for name in names), default=0))
+
+
+def _going(choice: Choice) -> Iterator[Going]:
+    """Each line where it stands; also how a receipt still quotes it, where that reads otherwise."""
+    shown: set[tuple[int, str]] = set()
+    for place in choice.lines:
+        if place.start_line and not (place.doc_id.startswith(JOURNAL) and (place.seq, place.text) in shown):
+            yield Going(place.seq, place.doc_id, place.start_line, place.text)
+        elif (place.seq, place.text) not in shown:
+            yield Going(place.seq, "-", 0, place.text)
+        shown.add((place.seq, place.text))
+    for doc_id, line, text in choice.unsigned:
+        yield Going(None, doc_id, line, text)
+
+
+def _moved(known: Mapping[int, seen.SeenLine], redaction: Redaction) -> Iterator[tuple[int, seen.SeenLine]]:
+    """Lines whose document gets a new name: nobody carried them."""
+    for seq, line in known.items():
+        if line.doc_id in redaction.names and seq not in redaction.choice.seqs:
+            yield seq, replace(line, doc_id=redaction.names[line.doc_id])
+
+
+def _repeated(redaction: Redaction) -> tuple[int, ...]:
+    return tuple(sorted({place.seq for place in saying(redaction.texts, redaction.choice.others)}))
+
+
+def _notes(view: View) -> list[str]:
+    return [doc_id for doc_id in view.ids("all") if view.is_note(doc_id)]

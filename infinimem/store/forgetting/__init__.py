@@ -1,0 +1,1 @@
+"""What `forget` takes out, and where its words could stand besides."""

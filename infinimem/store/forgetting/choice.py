@@ -1,0 +1,177 @@
+"""Which lines a `forget` takes: those chosen, what they were drawn from, and what else was drawn from that.
+
+Otherwise what they say would stay. A line counts as it stands, and also as a receipt or the list of last seen
+lines still quotes it. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import parse_entry
+from infinimem.model import Entry, Located
+from infinimem.store.state import seen
+from infinimem.store.view import EVIDENCE, JOURNAL, View, drawn_from, former
+
+_SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b[^>]*>? ?")
+Says = Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person wants forgotten; one of the three.
+
+    Args:
+        seqs: lines by number.
+        says: lines whose text, line by line, or whose speaker this holds of.
+        source: all lines of this source; with `session` only turns of that session.
+    """
+
+    seqs: Collection[int] = ()
+    says: Says | None = None
+    source: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Lines to forget.
+
+    `lines` has every reading of each, those that stand in documents first; `unsigned` what people typed and
+    the next receipt would sign: document, line, text.
+    """
+
+    seqs: frozenset[int] = frozenset()
+    lines: tuple[Located, ...] = ()
+    others: tuple[Located, ...] = ()
+    """Every reading of all other lines."""
+    unsigned: tuple[tuple[str, int, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.unsigned)
+
+
+def choose(view: View, known: Mapping[int, seen.SeenLine], wanted: Wanted) -> Choice:
+    """The lines that go.
+
+    Args:
+        view: the library.
+        known: the list of last seen lines.
+        wanted: what a person asked for.
+    """
+    lines = readings(view, known)
+    seqs = _with_kin({place.seq for place in lines if _is_wanted(place, view, wanted)}, lines)
+    return Choice(
+        seqs,
+        tuple(place for place in lines if place.seq in seqs),
+        tuple(place for place in lines if place.seq not in seqs),
+        tuple(_unsigned(view, wanted)),
+    )
+
+
+def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
+    entry = place.entry
+    if wanted.says is not None:
+        told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
+        return any(wanted.says(text) for text in told if text)
+    if wanted.source is not None:
+        return entry.source == wanted.source and wanted.session in (None, session_of(place, view))
+    return entry.seq in wanted.seqs
+
+
+def session_of(place: Located, view: View) -> str | None:
+    """The session that a turn is of; None for an entry."""
+    if not place.doc_id.startswith(EVIDENCE):
+        return None
+    named = place.entry.fields.get("session") or view.document(place.doc_id).header.values.get("session")
+    return named if isinstance(named, str) else None
+
+
+def _unsigned(view: View, wanted: Wanted) -> Iterable[tuple[str, int, str]]:
+    """List items of people's that the choice holds of."""
+    for doc_id in view.ids():
+        if not view.is_note(doc_id):
+            for item in view.document(doc_id).unsigned:
+                said = wanted.says is not None and wanted.says(item.text)
+                if said or (wanted.source == "human" and wanted.session is None):
+                    yield doc_id, item.line, item.text
+
+
+def readings(view: View, known: Mapping[int, seen.SeenLine]) -> tuple[Located, ...]:
+    """Every way in which a line of the library reads anywhere: documents, receipts, the list of seen lines.
+
+    A line whose signature someone damaged counts by the number that it still has.
+    """
+    standing: list[Located] = []
+    told: list[Located] = []
+    for doc_id in view.ids("all"):
+        if view.is_note(doc_id):
+            continue
+        document = view.document(doc_id)
+        if doc_id.startswith(JOURNAL):
+            told += quoted(document)
+        else:
+            standing += document.entries
+            damaged = ((number, document.lines[number - 1]) for number in document.malformed)
+            standing += [
+                Located(_damaged(match, line), doc_id, number, number)
+                for number, line in damaged
+                if (match := _SEQ.match(line))
+            ]
+    for line in known.values():
+        if entry := parse_entry(line.line):
+            told.append(Located(entry, seen.PATH, 0, 0))
+    standing.sort(key=lambda place: (place.doc_id, place.start_line))
+    there = {(place.seq, place.entry.line.rstrip()) for place in standing}
+    once = {(p.seq, p.entry.line.rstrip()): p for p in reversed(told)}
+    return (*standing, *(p for key, p in sorted(once.items()) if key not in there))
+
+
+def numbered(line: str) -> int | None:
+    """The number that a line begins with, be its signature whole or damaged."""
+    match = _SEQ.match(line)
+    return int(match[1]) if match else None
+
+
+def _damaged(match: re.Match[str], line: str) -> Entry:
+    return Entry(int(match[1]), line[match.end() :], line)
+
+
+def quoted(receipt: Document) -> tuple[Located, ...]:
+    """The lines that a receipt quotes, where they stand in it."""
+    shown: list[str] = []
+    said = True
+    for line in receipt.lines:
+        if line.startswith(("--- ", "+++ ")):
+            said = line[4:].startswith(EVIDENCE)  # elsewhere an indented line is prose
+        row = line[:2] in ("+>", "->")
+        text = line[2:] if row else line
+        goes_on = (said or not row) and (text.startswith("  ") or (row and not text))
+        shown.append(text if text.startswith("- <") or goes_on else "…")
+    return tuple(
+        Located(place.entry, receipt.id, place.start_line, place.end_line)
+        for place in Document(f"{EVIDENCE}quoted", tuple(shown)).entries
+    )
+
+
+def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int]:
+    """With all that is joined to them by an origin, or is a copy; only what reads somehow."""
+    kin: dict[int, set[int]] = defaultdict(set)
+    texts: dict[int, set[str]] = defaultdict(set)
+    for place in lines:
+        texts[place.seq].add(place.text)
+    for place in lines:
+        copied = (seq for seq in former(place.entry) if place.text in texts.get(seq, ()))
+        for seq in (*drawn_from(place.entry), *copied):
+            kin[place.seq].add(seq)
+            kin[seq].add(place.seq)
+    found, pending = set(seeds), list(seeds)
+    while pending:
+        fresh = kin[pending.pop()] - found
+        found |= fresh
+        pending += fresh
+    return frozenset(found & texts.keys())

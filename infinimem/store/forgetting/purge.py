@@ -1,0 +1,56 @@
+"""The machine state after a `forget`: what was displaced, old rows of lists, staged copies, caches.
+
+It needs to know no text, so that a crash on the way can be finished by anyone.
+
+    .infinimem/forgetting    this is still to be done; says nothing
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from infinimem.store import disk
+from infinimem.store.commit import displaced
+from infinimem.store.files import STAGED, Files, explained
+from infinimem.store.state import rejected, seen, tails
+
+BEGUN = ".infinimem/forgetting"
+
+
+def caches() -> tuple[Path, ...]:
+    """Folders with what is derived from any library; all of it can be deleted, and is built again."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return (Path(base) / "infinimem",)
+
+
+def begin(files: Files) -> None:
+    """Note durably that `finish` is to be done."""
+    files.replace(BEGUN, b"")
+
+
+def waiting(files: Files) -> bool:
+    """Whether a `forget` did not come to its end."""
+    return files.exists(BEGUN)
+
+
+def finish(files: Files) -> None:
+    """Drop what may still hold the texts. The caller holds the lock, and nothing is under way."""
+    if not waiting(files):
+        return
+    displaced.clear(files)
+    for name in files.names(rejected.FOLDER):
+        files.remove(f"{rejected.FOLDER}/{name}")
+    if files.exists(tails.INTENT):
+        files.remove(tails.INTENT)
+    seen.compact(files)
+    for folder, folders, names in os.walk(files.root):
+        folders[:] = [name for name in folders if name != ".git"]
+        if STAGED in names:
+            with explained("remove", STAGED):
+                disk.unlink(Path(folder) / STAGED)
+    for cache in caches():
+        if not cache.is_symlink():
+            shutil.rmtree(cache, ignore_errors=True)
+    files.remove(BEGUN)

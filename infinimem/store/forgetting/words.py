@@ -1,0 +1,128 @@
+"""What of a text could stand elsewhere: whole, a sentence of it, escaped as in files, or its rare words.
+
+Pure. Patterns are literals only; nothing here is a search that people use.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from infinimem.markdown.characters import normalize
+from infinimem.markdown.header import quote
+
+SENTENCE = 20
+"""Characters; a longer sentence of a text, or a line of it, is looked for by itself."""
+SHORTEST = 4
+"""Characters; a shorter text cannot be told from other bytes."""
+_BOUNDED = 12
+"""Bytes; what is shorter counts only where it is not a part of a word."""
+_KEY = 8
+_MANY = 64
+"""From so many texts on, a file is passed through once for all of them."""
+
+_WORD = re.compile(r"[^\W_]+")
+_END = re.compile(r"(?<=[.!?…。！？])\s+|\n")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_STEM = 5
+"""Letters in which "allergic" and "allergy" agree."""
+_COMMON = frozenset(
+    """
+    about after again all also and any are because been before being but came can come could did does
+    else even ever every for from get gets good got had has have her here him his how into its just like
+    made make many may more most much must never new not now off one only other our out over own people
+    really said same say she should some still such take than that the their them then there these they
+    thing things this those through time too two under until upon user very want was way well were what
+    when where which while who whom whose why will with would yes yet you your topic notes facts other misc
+    """.split()
+)
+
+
+def pieces(text: str) -> set[str]:
+    """A text, and each of its lines and sentences that is long enough to be nobody else's."""
+    parts = {text.strip()}
+    parts |= {part for some in _END.split(text) if len(part := some.strip()) > SENTENCE}
+    parts |= {part for line in text.split("\n") if len(part := line.strip()) > SENTENCE}
+    return {part for part in parts if len(part) >= SHORTEST}
+
+
+def _forms(piece: str) -> set[bytes]:
+    """How it reads in a document, a header, a signature, a table, JSON, or on one line."""
+    quoted = quote(piece, flow=True)
+    written = {
+        piece,
+        piece.replace("\n", "\n  "),
+        " ".join(piece.split()),
+        quoted[1:-1] if quoted.startswith('"') else quoted,
+        piece.replace("\\", "\\\\").replace('"', '\\"'),
+        re.sub(r"[|\\]", r"\\\g<0>", piece),
+        json.dumps(piece)[1:-1],
+        json.dumps(piece, ensure_ascii=False)[1:-1],
+    }
+    return {form.encode("utf-8", "surrogateescape") for form in written}
+
+
+class Texts:
+    """Texts to look for in bytes.
+
+    Args:
+        texts: of lines, without their signatures.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        forms = {form for text in texts for piece in pieces(text) for form in _forms(piece)}
+        self._short = [form for form in forms if len(form) < _BOUNDED]
+        self._long = [form for form in forms if len(form) >= _BOUNDED]
+        self._keys: dict[bytes, list[bytes]] = {}
+        for form in self._long:
+            self._keys.setdefault(form[:_KEY], []).append(form)
+
+    def within(self, data: bytes) -> bool:
+        """Whether any of them stands there."""
+        if any(_stands_alone(form, data) for form in self._short):
+            return True
+        if len(self._long) < _MANY:
+            return any(form in data for form in self._long)
+        keys = self._keys
+        return any(
+            any(data.startswith(form, at) for form in keys[key])
+            for at in range(len(data) - _KEY + 1)
+            if (key := data[at : at + _KEY]) in keys
+        )
+
+    def within_text(self, text: str) -> bool:
+        """As `within`, of text as documents give it."""
+        return self.within(text.encode("utf-8", "surrogateescape"))
+
+
+def _stands_alone(form: bytes, data: bytes) -> bool:
+    at = data.find(form)
+    while at >= 0:
+        before, after = data[at - 1 : at] if at else b"", data[at + len(form) : at + len(form) + 1]
+        if not (_is_word(before) and _is_word(form[:1])) and not (_is_word(form[-1:]) and _is_word(after)):
+            return True
+        at = data.find(form, at + 1)
+    return False
+
+
+def _is_word(byte: bytes) -> bool:
+    return byte.isalnum() or byte >= b"\x80"
+
+
+def stems(text: str, *, names_only: bool = False) -> frozenset[str]:
+    """The beginnings of its words, by which derived text is known to speak of it.
+
+    Args:
+        text: any; "-" and "_" end words, as in file names.
+        names_only: of words with two letters only those that begin like names ("Bo").
+    """
+    found = set()
+    for word in _WORD.findall(normalize("NFKC", text)):
+        if _UNSPACED.search(word):
+            found |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
+        elif (len(word) > 2 or (len(word) == 2 and (not names_only or word[0].isupper()))) and (
+            word.casefold() not in _COMMON
+        ):
+            found.add(word.casefold()[:_STEM])
+    return frozenset(found)
