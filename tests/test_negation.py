@@ -68,7 +68,7 @@ HONEST = (
     ("I stopped smoking last year.", "The user is a former smoker."),
     ("I stopped at the café in Graz.", "The user visited the café in Graz."),
     ("I quit my job at Siemens.", "The user left the job at Siemens."),
-    ("I'm not happy at work.", "The user is unhappy at work."),
+    ("I'm not happy with my landlord.", "The user is unhappy with the landlord."),
     ("I can't stand cilantro.", "The user dislikes cilantro."),
     ("I couldn't come to the party.", "The user was unable to come to the party."),
     ("I haven't been to Rome since 2019.", "The user was last in Rome in 2019."),
