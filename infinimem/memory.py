@@ -29,6 +29,7 @@ from infinimem.store.blame import Blamed, blame
 from infinimem.store.create import init
 from infinimem.store.forget import Forgotten, forget, preview_forget
 from infinimem.store.forgetting.choice import Wanted
+from infinimem.store.git.keep import status as git_waiting
 from infinimem.store.health.doctor import examine
 from infinimem.store.health.repair import repair
 from infinimem.store.history import Event, history
@@ -353,6 +354,7 @@ class Memory(Reader):
             "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
             "receipts": len(receipts),
             "withheld": len(self.library.proposals()),
+            "git": git_waiting(self.library),
             "plans": len(kept.plans(self.library.files)),
             "leaning": len(leaning(view, receipts)),
             "index": "in memory",

@@ -69,6 +69,8 @@ class Settings:
     """All groups, and the format number of the folder."""
 
     format: int = FORMAT
+    git: bool = False
+    """Whether each receipt becomes a commit of the repository around the folder."""
     llm: ModelSettings = field(default_factory=ModelSettings)
     infini: InfiniSettings = field(default_factory=InfiniSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
@@ -145,6 +147,7 @@ def template() -> str:
     lines = [
         "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
         f"format = {FORMAT}",
+        f"# git = {_toml(Settings.git)}",
     ]
     defaults = Settings()
     for group in ("llm", "infini", "reader"):

@@ -23,16 +23,17 @@ from infinimem.store.commit import displaced
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp
 from infinimem.store.found import look
+from infinimem.store.git import keep
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.past import receipts_of
 from infinimem.store.plans import broken, current, record
-from infinimem.store.receipts import parse_receipt
+from infinimem.store.receipts import next_number, parse_receipt
 from infinimem.store.renamed import renamed
 from infinimem.store.render import Rendered, render
 from infinimem.store.stamp import already_drawn, stamp
 from infinimem.store.state import drawn, rejected, seen, sequence, tails, withheld
-from infinimem.store.view import JOURNAL, OWNED, TOPICS, View, whole
+from infinimem.store.view import OWNED, TOPICS, View
 
 SETTINGS = "infinimem.toml"
 RETRIES = 2
@@ -207,7 +208,7 @@ class Library:
         verdict = law.verify(plan, view.entry, roots)
         if verdict.refused:
             return {}
-        done = render(verdict.plan, view, view.max_seq + 1, self._next_receipt(view), self._now())
+        done = render(verdict.plan, view, view.max_seq + 1, next_number(view), self._now())
         return {
             doc_id: (
                 view.document(doc_id).to_bytes() if doc_id in view else b"",
@@ -288,6 +289,7 @@ class Library:
             tails.undo(self.files)
             recover(self.files)
             yield self.view()
+            keep.after(self)
 
     def _apply(self, verdict: law.Verdict, view: View, head: Receipt) -> Outcome:
         if verdict.refused:
@@ -299,7 +301,7 @@ class Library:
                 plan, adds=tuple(add for add in plan.adds if drawn.is_news(add.origin, waiting, view))
             )
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
-        done = render(plan, view, first, self._next_receipt(view), self._now())
+        done = render(plan, view, first, next_number(view), self._now())
         if wrong := broken(view, done):
             return Rejected(view, tuple(wrong))
         receipt = None
@@ -344,8 +346,9 @@ class Library:
             notes: of the receipt.
             notice: what the list of last seen lines says afterwards.
         """
+        keep.before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
-        head = replace(head, number=self._next_receipt(view), high=high)
+        head = replace(head, number=next_number(view), high=high)
         receipt, changes = record(done, view, head, notes)
         transaction = Transaction(self.files, receipt.number, notice)
         for change in changes:
@@ -389,10 +392,6 @@ class Library:
             for path, size in before[:-1]:
                 self.files.cut(path, size)
             raise
-
-    def _next_receipt(self, view: View) -> int:
-        names = (doc_id.removeprefix(JOURNAL) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
-        return 1 + max((whole(name.split("-")[0]) or 0 for name in names), default=0)
 
     def _now(self) -> str:
         return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -16,13 +16,23 @@ from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, Touched, Usage
 from infinimem.store.skeleton import Reverse, parse_reverse, reverse_diff
-from infinimem.store.view import whole
+from infinimem.store.view import JOURNAL, View, whole
 
 QUOTED = "## As it was"
 """Heading of the lines that a person changed; the transaction itself changes none."""
 
 BEFORE = "## Before"
 _SHA = re.compile(r"-|[0-9a-f]{64}")
+
+
+def number_of(doc_id: str) -> int:
+    """The number in a receipt's name; 0 where there is none."""
+    return whole(doc_id.removeprefix(JOURNAL).split("-")[0]) or 0
+
+
+def next_number(view: View) -> int:
+    """The number of the next receipt."""
+    return 1 + max((number_of(doc_id) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)), default=0)
 
 
 def format_receipt(

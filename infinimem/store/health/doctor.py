@@ -13,6 +13,7 @@ from __future__ import annotations
 from infinimem.model import Finding
 from infinimem.store.files import Files
 from infinimem.store.found import Found, look
+from infinimem.store.git import keep
 from infinimem.store.health import checks, ledger, leftovers, links
 from infinimem.store.health.shelf import Shelf
 from infinimem.store.library import Library
@@ -27,6 +28,7 @@ def examine(library: Library) -> list[Finding]:
         found += leftovers.machine_state(library, shelf)
         found += checks.lines(shelf, library.high_water(), _found(library, shelf))
         found += ledger.missing(shelf, library.root)
+        found += keep.findings(library.files, shelf.view) if library.settings.git else []
     return sorted(set(found), key=lambda item: (item.level, _place(item.where), item.what))
 
 
