@@ -8,13 +8,18 @@ from infinimem.errors import LibraryError
 from infinimem.model import CURRENT
 from infinimem.settings import template
 from infinimem.store.files import Files
-from infinimem.store.library import SETTINGS, Library
+from infinimem.store.library import SETTINGS, Clock, Library, system_clock
+from infinimem.store.listing import explained
 from infinimem.store.lock import exclusive
 from infinimem.store.view import OWNED
 
 
-def init(root: Path) -> Library:
+def init(root: Path, clock: Clock = system_clock) -> Library:
     """Make a folder a library: settings, folders, .gitignore. What is there already is left alone.
+
+    Args:
+        root: the folder; made if missing.
+        clock: the library's.
 
     Raises:
         LibraryError: the folder cannot be made or written.
@@ -32,11 +37,12 @@ def init(root: Path) -> Library:
     }
     with exclusive(files):
         for folder in OWNED:
-            files.make_folder(root / folder)
+            with explained("make", folder):
+                files.make_folder(files.root / folder)
         for path, data in made.items():
             if not files.exists(path):
                 files.create(path, data)
-    library = Library(root)
+    library = Library(root, clock)
     if not library.initialised:
         raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")
     return library

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import sys
 from functools import cache
@@ -34,7 +35,9 @@ def overwrite(path: Path, data: bytes) -> None:
     """Write at the beginning of a file, made if missing; what stands after that stays."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
-        os.pwrite(descriptor, data, 0)
+        done = 0
+        while done < len(data):
+            done += os.pwrite(descriptor, data[done:], done)
     finally:
         os.close(descriptor)
 
@@ -51,16 +54,27 @@ def truncate(descriptor: int, size: int) -> None:
 
 def sync(descriptor: int) -> None:
     """Make a file's bytes durable."""
-    os.fsync(descriptor)
+    _flush(descriptor)
 
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        _flush(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _flush(descriptor: int) -> None:
+    if sys.platform == "darwin":  # there fsync leaves bytes in the drive's own memory
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+    os.fsync(descriptor)
 
 
 def rename(old: Path, new: Path) -> None:

@@ -7,7 +7,7 @@ second part, so that no file of ours outgrows what tools read.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
@@ -80,23 +80,27 @@ def _is_time(text: str) -> bool:
     return _TIME.match(text) is not None
 
 
-def seen(view: View) -> dict[tuple[str, ...], str]:
-    """Texts of evidence that has an idempotency key, or a session and the source's own turn id."""
-    known: dict[tuple[str, ...], str] = {}
+def seen(view: View) -> dict[tuple[str, ...], Located]:
+    """Evidence that has an idempotency key, or a session and the source's own turn id."""
+    known: dict[tuple[str, ...], Located] = {}
     for doc_id in view.ids("evidence"):
         document = view.document(doc_id)
         session = str(document.header.values.get("session", ""))
         for place in document.entries:
             fields = place.entry.fields
             for mark in _marks(fields.get("key"), fields.get("session", session), fields.get("turn")):
-                known[mark] = place.text
+                known[mark] = place
     return known
 
 
-def is_same(turn: Turn, recorded: str) -> bool:
-    """Whether a turn with the same mark is recorded whole; a loss of power may have cut it short."""
-    text, left = clean_text(turn.text), recorded.rstrip("\0").rstrip()
-    return recorded == text or len(left) >= len(text) or not text.startswith(left)
+def is_same(turn: Turn, recorded: Located, doubtful: Collection[int]) -> bool:
+    """Whether a turn with the same mark is recorded whole.
+
+    Args:
+        doubtful: seqs of lines that a loss of power may have cut short.
+    """
+    text, left = clean_text(turn.text), recorded.text.rstrip("\0").rstrip()
+    return recorded.seq not in doubtful or len(left) >= len(text) or not text.startswith(left)
 
 
 def marks(turn: Turn) -> list[tuple[str, ...]]:
@@ -124,9 +128,9 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
         first_seq: seq of the first turn; the others follow.
         now: ISO 8601, UTC; written as `observed` only where a turn has no time of its own.
     """
-    sessions = {
+    sessions = {  # of the parts of a session the first, to which names of later ones are made
         str(view.document(doc_id).header.values.get("session")): doc_id
-        for doc_id in view.ids("evidence")
+        for doc_id in reversed(view.ids("evidence"))
         if "session" in view.document(doc_id).header.values
     }
     open_parts: dict[str, Part] = {}
@@ -145,7 +149,7 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
         home = _home(turn, sessions, view, now)
         part = _with_room(home, len(line.encode("utf-8", "replace")), open_parts, view)
         if turn.session:
-            sessions[_plain(turn.session)] = part.doc_id
+            sessions.setdefault(_plain(turn.session), home)
         if not part.lines and part.doc_id not in view:
             part.header = _header(part.doc_id, turn, time or now, turns)
         part.lines.append(line)

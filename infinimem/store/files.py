@@ -10,13 +10,14 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
+from infinimem.store.listing import Stamp, explained, listed, stamp_of
 
 MAX_FILE = 8 * 1024 * 1024
 """Bytes; larger notes are skipped, and `doctor` says so."""
@@ -26,31 +27,6 @@ MAX_OWNED = 1024 * 1024 * 1024
 
 STAGED = ".infinimem.new"
 """Name under which a file is written before it takes its place beside; the lock's holder alone writes."""
-
-
-@dataclass(frozen=True)
-class Stamp:
-    """What tells one state of a file from another without reading it."""
-
-    mtime_ns: int
-    size: int
-    inode: int
-
-
-def _stamp(info: os.stat_result) -> Stamp:
-    return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
-
-
-@contextmanager
-def explained(action: str, path: object) -> Iterator[None]:
-    """Turn an operating-system error into one line that says what could not be done."""
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise LibraryError(
-            f"cannot {action} {path}: {why}; check the folder's permissions and space"
-        ) from error
 
 
 def digest(data: bytes | None) -> str:
@@ -69,29 +45,26 @@ class Files:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        if not root.is_dir():
-            if root.exists():
+        self.root = root.absolute()
+        self.lists: dict[str, Any] = {}
+        """What was read of the lists of the machine state, by path (state/growing.py)."""
+        with explained("open", root):
+            found, there = root.is_dir(), root.exists()
+        if not found:
+            if there:
                 raise LibraryError(f"{root} is a file; name the folder that it is in, or import it")
             raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
 
-    def scan(self) -> dict[str, Stamp]:
-        """Every Markdown file by path, hidden folders and links left out, sorted by path."""
-        found: dict[str, Stamp] = {}
-        root, pending = f"{self.root}/", [""]
-        while pending:
-            folder = pending.pop()
-            with explained("list", root + folder), os.scandir(root + folder) as items:
-                for item in items:
-                    if item.name.startswith(".") or not item.name.isprintable():
-                        continue
-                    path = f"{folder}{item.name}"
-                    if item.is_dir(follow_symlinks=False):
-                        if os.access(item.path, os.R_OK | os.X_OK):
-                            pending.append(f"{path}/")
-                    elif item.name.endswith(".md") and item.is_file(follow_symlinks=False):
-                        found[path] = _stamp(item.stat(follow_symlinks=False))
-        return dict(sorted(found.items()))
+    def scan(self, needed: Collection[str] = ()) -> dict[str, Stamp]:
+        """Every Markdown file by path, hidden folders and links left out, sorted by path.
+
+        Args:
+            needed: folders ("topics/") that must not be passed over for want of permission.
+
+        Raises:
+            LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
+        """
+        return listed(self.root, needed)
 
     def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
         """The bytes of a regular file; None where there is none, or a link, or more than `limit` bytes.
@@ -109,6 +82,27 @@ class Files:
                 return None
             with os.fdopen(descriptor, "rb") as file:
                 return file.read(limit + 1)[:limit]
+
+    def read_stamped(self, path: str, limit: int = MAX_FILE) -> tuple[bytes, Stamp | None]:
+        """The bytes as `read` gives them, and the state that they are of; None where it changed meanwhile.
+
+        Raises:
+            LibraryError: it is there but cannot be read.
+        """
+        with explained("read", path):
+            descriptor = self._open(path)
+            if descriptor is None:
+                return b"", None
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                try:
+                    before = os.fstat(descriptor)
+                    if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
+                        return b"", None
+                    data = file.read(limit + 1)[:limit]
+                    same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
+                finally:
+                    os.close(descriptor)
+        return data, stamp_of(before) if same else None
 
     def _open(self, path: str) -> int | None:
         """A descriptor reached folder by folder, no part of the way a link."""
@@ -129,11 +123,12 @@ class Files:
         finally:
             os.close(here)
 
-    def append(self, path: str, data: bytes, durable: bool = True) -> tuple[Stamp, Stamp]:
+    def append(self, path: str, data: bytes, durable: bool = True, tries: int = 3) -> tuple[Stamp, Stamp]:
         """Add `data` at the end, on a line of its own; on failure the file is as before.
 
         Args:
             durable: wait until it would outlive a loss of power. What can be derived again need not.
+            tries: how often it is done again where someone puts another file in its place meanwhile.
 
         Returns:
             The file's state before and after.
@@ -147,24 +142,36 @@ class Files:
             created = not full.exists()
             descriptor = disk.open_append(full)
             try:
-                before = _stamp(os.fstat(descriptor))
+                before = stamp_of(os.fstat(descriptor))
                 size = before.size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
                     data = b"\n" + data
                 try:
+                    written = size + len(data)
                     _write_all(descriptor, data)
                     if durable:
                         disk.sync(descriptor)
                 except OSError:
                     with suppress(OSError):
-                        disk.truncate(descriptor, size)
+                        if os.fstat(descriptor).st_size <= written:  # else someone wrote behind it
+                            disk.truncate(descriptor, size)
                     raise
-                after = _stamp(os.fstat(descriptor))
+                after = stamp_of(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
             if created and durable:
                 disk.sync_folder(full.parent)
+        if not self._stands(path, after):  # someone saved by rename: it went into a file without a name
+            if tries == 0:
+                raise LibraryError(f"{path} is being saved over and over; try again")
+            return self.append(path, data.removeprefix(b"\n"), durable, tries - 1)
         return before, after
+
+    def _stands(self, path: str, stamp: Stamp) -> bool:
+        try:
+            return (self.root / path).lstat().st_ino == stamp.inode
+        except FileNotFoundError:
+            return False
 
     def ends_whole(self, path: str) -> bool:
         """Whether a file's last byte ends a line."""
@@ -184,16 +191,22 @@ class Files:
         with explained("read", path):
             return full.stat().st_size if full.exists() else -1
 
-    def cut(self, path: str, size: int) -> None:
-        """Take back what was appended: `size` as it was before, -1 for a file that was not there."""
+    def cut(self, path: str, size: int, tail: bytes | None = None) -> None:
+        """Take back what was appended.
+
+        Args:
+            size: as it was before; -1 for a file that was not there.
+            tail: what is to be cut off, if it stands there still; None for whatever does.
+        """
         if size < 0:
             self.remove(path)
             return
         with explained("write", path):
             descriptor = disk.open_append(self.root / path)
             try:
-                disk.truncate(descriptor, size)
-                disk.sync(descriptor)
+                if tail is None or os.pread(descriptor, len(tail) + 1, size) == tail:
+                    disk.truncate(descriptor, size)
+                    disk.sync(descriptor)
             finally:
                 os.close(descriptor)
 
@@ -221,6 +234,16 @@ class Files:
         """Raise a LibraryError if something has that name."""
         if self.exists(path):
             raise LibraryError(f"{self.root / path} is a link or cannot be read; move it away and try again")
+
+    def must_be_writable(self, path: str) -> None:
+        """Raise a LibraryError if a file cannot be put there in one step, from the machine state's folder."""
+        folder = (self.root / path).parent
+        with explained("write", path):
+            there = next(above for above in (folder, *folder.parents) if above.exists())
+            if there.stat().st_dev != self.root.stat().st_dev:
+                raise LibraryError(f"{folder} is on another disk than the library; move it into the library")
+            if not os.access(there, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name; what had that name is gone. Not durable before `sync_folder_of`."""

@@ -14,22 +14,21 @@ from pathlib import Path
 
 from infinimem import law
 from infinimem.errors import LibraryError, NotALibrary
-from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.settings import Settings, parse_settings
 from infinimem.store import evidence
 from infinimem.store.commit import displaced
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
-from infinimem.store.files import MAX_FILE, MAX_OWNED, Files, Stamp
+from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
 from infinimem.store.found import look
 from infinimem.store.git import keep
+from infinimem.store.listing import Stamp
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.past import receipts_of
-from infinimem.store.plans import broken, current, record
+from infinimem.store.plans import broken, clashes, current, previewed, record
 from infinimem.store.receipts import next_number, parse_receipt
-from infinimem.store.renamed import renamed
 from infinimem.store.render import Rendered, render
 from infinimem.store.stamp import already_drawn, stamp
 from infinimem.store.state import drawn, rejected, seen, sequence, tails, withheld
@@ -77,7 +76,7 @@ class Library:
         if not (rebooted or unfinished(self.files) or displaced.waiting(self.files)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
-        with suppress(LibraryError), exclusive(self.files):
+        with suppress(LibraryError), exclusive(self.files, timeout=1.0):
             tails.undo(self.files)
             recover(self.files)
             displaced.recheck(self.files, self.clock().timestamp())
@@ -89,19 +88,28 @@ class Library:
 
     def view(self) -> View:
         """The library as it is now; the same object as long as no file changes."""
-        stamps = self.files.scan()
+        stamps = self.files.scan(OWNED if self.initialised else ())
         known = drawn.read(self.files) if self.initialised else None
         state = (stamps, known)
-        if self._view is not None and self._view[0] == state:
-            return self._view[1]
         buffer = stamps.get(f"{CURRENT}.md")
+        age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0
+        if self._view is not None and self._view[0] == state:
+            self._view[1].buffer_age = age
+            return self._view[1]
+        held: dict[str, Document] = {}  # a view says the same as long as it lives
+
+        def load(doc_id: str) -> Document:
+            if doc_id not in held:
+                held.setdefault(doc_id, self._load(doc_id, stamps[f"{doc_id}.md"]))
+            return held[doc_id]
+
         view = View(
             tuple(sorted(path.removesuffix(".md") for path in stamps if self._fits(path, stamps[path]))),
-            lambda doc_id: self._load(doc_id, stamps[f"{doc_id}.md"]),
+            load,
             self.settings,
             initialised=self.initialised,
             drawn=known,
-            buffer_age=self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0,
+            buffer_age=age,
         )
         self._view = (state, view)
         return view
@@ -119,11 +127,21 @@ class Library:
 
     def _load(self, doc_id: str, found: Stamp) -> Document:
         known = self._documents.get(doc_id)
-        if known is None or known[0] != found:
-            data = self.files.read(f"{doc_id}.md", self._limit(f"{doc_id}.md")) or b""
-            known = (found, Document.parse(doc_id, data))
-            self._documents[doc_id] = known
-        return known[1]
+        if known is not None and known[0] == found:
+            return known[1]
+        path = f"{doc_id}.md"
+        try:
+            data, stamp = self.files.read_stamped(path, self._limit(path))
+        except LibraryError:
+            if self._limit(path) == MAX_OWNED:
+                raise
+            data, stamp = b"", found  # a note that may not be read stops nothing; doctor names it
+        document = Document.parse(doc_id, data)
+        if stamp is not None:
+            self._documents[doc_id] = stamp, document
+        if stamp != found:
+            self._view = None  # listed before this was saved
+        return document
 
     def high_water(self) -> int | None:
         """Every seq up to this one may have been given; None where the machine state is lost or garbled."""
@@ -151,11 +169,13 @@ class Library:
             evidence.check_turn(turn)
         with self.locked() as view:
             known = evidence.seen(view) if any(evidence.marks(turn) for turn in turns) else {}
-            fresh = []
+            doubtful, fresh = tails.doubtful(self.files), []
+            taken: set[tuple[str, ...]] = set()
             for turn in turns:
                 own = evidence.marks(turn)
-                if not any(evidence.is_same(turn, known[mark]) for mark in own if mark in known):
-                    known.update(dict.fromkeys(own, clean_text(turn.text)))
+                there = (known[mark] for mark in own if mark in known)
+                if taken.isdisjoint(own) and not any(evidence.is_same(turn, p, doubtful) for p in there):
+                    taken.update(own)
                     fresh.append(turn)
             if not fresh:
                 return ()
@@ -187,7 +207,8 @@ class Library:
 
         Raises:
             NotALibrary: the folder has no infinimem.toml.
-            LibraryError: the disk refused, or someone kept saving the very files; nothing has changed.
+            LibraryError: the disk refused, or someone kept saving the very files. Nothing has changed; or,
+                once the change was decided, the next call finishes it.
         """
         head = self._head(strategy, model, usage or Usage(), began)
         for left in reversed(range(RETRIES + 1)):
@@ -205,17 +226,7 @@ class Library:
     def preview(self, plan: Plan, roots: Sequence[str] = (TOPICS,)) -> dict[str, tuple[bytes, bytes]]:
         """What `apply` would write: bytes before and after of every document that would change."""
         view = self.view()
-        verdict = law.verify(plan, view.entry, roots)
-        if verdict.refused:
-            return {}
-        done = render(verdict.plan, view, view.max_seq + 1, next_number(view), self._now())
-        return {
-            doc_id: (
-                view.document(doc_id).to_bytes() if doc_id in view else b"",
-                new.to_bytes() if new else b"",
-            )
-            for doc_id, new in sorted(done.documents.items())
-        }
+        return previewed(plan, view, roots, next_number(view), self._now())
 
     def unsigned(self) -> int:
         """How many lines `stamp` would sign."""
@@ -250,19 +261,6 @@ class Library:
 
     def seen_lines(self) -> Mapping[int, seen.SeenLine]:
         return seen.read(self.files) or {}
-
-    def raise_mark(self) -> None:
-        """Finish what a crash left, and let no seq be given that a line carries already."""
-        with self.locked() as view:
-            self.allocate(0, view)
-
-    def mend_headers(self) -> Receipt | None:
-        """Give headers the ids of their files, where people renamed these; None if there are none."""
-        with self.locked() as view:
-            done = renamed(view)
-            if not done.documents:
-                return None
-            return self.commit(done, view, self.of_people("rename"), (), {})
 
     # ── for the store's operations ──────────────────────────────────────────────────────────────────────────
 
@@ -302,7 +300,7 @@ class Library:
             )
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         done = render(plan, view, first, next_number(view), self._now())
-        if wrong := broken(view, done):
+        if wrong := [*broken(view, done), *clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None
         there = CURRENT in view or not done.documents
@@ -354,6 +352,7 @@ class Library:
         for change in changes:
             transaction.put(change)
         transaction.commit()
+        displaced.recheck(self.files, self.clock().timestamp())
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from infinimem.errors import LockTimeout
-from infinimem.store.files import Files, explained
+from infinimem.store.files import Files
+from infinimem.store.listing import explained
 
 PATH = ".infinimem/lock"
 TIMEOUT = 10.0
@@ -42,6 +43,8 @@ def exclusive(files: Files, timeout: float = TIMEOUT) -> Iterator[None]:
             os.pwrite(descriptor, f"{os.getpid()} {time.monotonic_ns()}".ljust(WIDTH).encode() + b"\n", 0)
         yield
     finally:
+        with suppress(OSError):  # a child that was forked meanwhile holds the same open file
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

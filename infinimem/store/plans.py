@@ -13,7 +13,7 @@ from infinimem.model import Located, Plan, Reason, Receipt
 from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
 from infinimem.store.receipts import format_receipt
-from infinimem.store.render import Rendered
+from infinimem.store.render import Rendered, render
 from infinimem.store.view import View, fold
 
 
@@ -37,6 +37,21 @@ def current(plan: Plan, base: View | None, now: View) -> Plan:
         moves=tuple(move for move in plan.moves if move.seq not in left),
         notes=(*plan.notes, note),
     )
+
+
+def previewed(
+    plan: Plan, view: View, roots: Sequence[str], receipt: int, now: str
+) -> dict[str, tuple[bytes, bytes]]:
+    """Bytes before and after of every document that a plan would change; nothing where it is refused."""
+    verdict = law.verify(plan, view.entry, roots)
+    if verdict.refused:
+        return {}
+    done = render(verdict.plan, view, view.max_seq + 1, receipt, now)
+    before = {doc_id: view.document(doc_id).to_bytes() for doc_id in done.documents if doc_id in view}
+    return {
+        doc_id: (before.get(doc_id, b""), new.to_bytes() if new else b"")
+        for doc_id, new in sorted(done.documents.items())
+    }
 
 
 def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> tuple[Receipt, list[Change]]:

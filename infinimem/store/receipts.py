@@ -83,15 +83,21 @@ def _fenced(language: str, lines: Sequence[str]) -> list[str]:
     return [f"{fence}{language}", *lines, fence]
 
 
-def amend(data: bytes, stayed: Collection[int], notes: Sequence[str]) -> bytes:
+def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Mapping[str, str]) -> bytes:
     """A receipt's bytes with what came otherwise than planned.
 
     Args:
+        data: the receipt as it was planned.
         stayed: lines that did not move after all; their rows go.
         notes: what to say of it.
+        files: sha256 of each document as it is.
     """
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     head = lines.index("## Files")
+    for number in range(head, len(lines)):
+        cells = _cells(lines[number])
+        if len(cells) == 3 and cells[0] in files:
+            lines[number] = _row((cells[0], cells[1], files[cells[0]]))
     kept = [line for line in lines[:head] if not (cells := _cells(line)) or whole(cells[0]) not in stayed]
     said = ["## Notes", *(f"> {note}" for note in notes), ""]
     if stayed:
@@ -107,8 +113,12 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str]) -> bytes:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A Markdown table; a "|" in a cell stands behind a backslash."""
-    escaped = ([re.sub(r"[|\\]", r"\\\g<0>", cell) for cell in row] for row in rows)
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *escaped)]
+    return [_row(head), _row(["---"] * len(head)), *map(_row, rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    escaped = (re.sub(r"[|\\]", r"\\\g<0>", cell) for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def _cells(line: str) -> list[str]:

@@ -18,7 +18,8 @@ from dataclasses import replace
 from infinimem.errors import LibraryError
 from infinimem.store import disk
 from infinimem.store.commit.install import CONFLICTS, Step, adopt
-from infinimem.store.files import MAX_OWNED, Files, digest, explained
+from infinimem.store.files import MAX_OWNED, Files, digest
+from infinimem.store.listing import explained
 
 FOLDER = ".infinimem/displaced"
 DAY = 86_400.0

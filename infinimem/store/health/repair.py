@@ -10,6 +10,7 @@ from infinimem.store.health.checks import LED, RAISED, RENAMED, RENUMBERED, SIGN
 from infinimem.store.health.doctor import examine
 from infinimem.store.health.leftovers import FINISHED, REBUILT
 from infinimem.store.library import Library
+from infinimem.store.renamed import renamed
 
 
 def repair(library: Library) -> list[Finding]:
@@ -26,9 +27,11 @@ def repair(library: Library) -> list[Finding]:
         return []
     wanted = {finding.fix for finding in found}
     if wanted & {FINISHED, RAISED, REBUILT}:
-        library.raise_mark()
+        with library.locked() as view:  # which also finishes what a crash left
+            library.allocate(0, view)
     if RENAMED in wanted:
-        library.mend_headers()
+        with library.locked() as view:
+            library.commit(renamed(view), view, library.of_people("rename"), (), {})
     if wanted & {SIGNED, RENUMBERED, LED}:
         library.stamp()
     left = {_kind(finding) for finding in examine(library)}

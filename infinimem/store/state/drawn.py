@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.state.growing import Growing
+from infinimem.store.state import growing
 from infinimem.store.view import View
 
 PATH = ".infinimem/drawn"
@@ -24,7 +24,7 @@ _SPAN = 10_000
 
 def read(files: Files) -> frozenset[int] | None:
     """Seqs of evidence that was drawn from; None where the list is lost, or no line of it can be read."""
-    return _lists.read(files.read(PATH, MAX_OWNED) or b"") or None
+    return growing.value(files, PATH, frozenset[int], _added) or None
 
 
 def _added(before: frozenset[int], rows: list[bytes]) -> frozenset[int]:
@@ -35,9 +35,6 @@ def _added(before: frozenset[int], rows: list[bytes]) -> frozenset[int]:
             with suppress(ValueError):
                 found.update(parse_seqs(row.removesuffix(_END).decode("ascii", "replace")))
     return before | found
-
-
-_lists = Growing(frozenset[int], _added)
 
 
 def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int] = ()) -> None:

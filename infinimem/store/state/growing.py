@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
+
+from infinimem.store.files import MAX_OWNED, Files
 
 T = TypeVar("T")
 
@@ -31,3 +33,9 @@ class Growing(Generic[T]):
             value = self._add(value, whole[len(before) :].split(b"\n")[:-1])
         self._last = (whole, value)
         return value
+
+
+def value(files: Files, path: str, empty: Callable[[], T], add: Callable[[T, list[bytes]], T]) -> T:
+    """The value of a list of a library, each list remembered with the library's files."""
+    known = files.lists.setdefault(path, Growing(empty, add))
+    return cast(Growing[T], known).read(files.read(path, MAX_OWNED) or b"")

@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.files import Files, explained
+from infinimem.store.files import Files
+from infinimem.store.listing import explained
 from infinimem.store.view import whole
 
 MARK = ".infinimem/seq"

@@ -15,15 +15,17 @@ from contextlib import contextmanager, suppress
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import looks_signed
+from infinimem.markdown.signature import format_seqs, looks_signed, parse_seqs
 from infinimem.model import CURRENT
 from infinimem.store import disk
 from infinimem.store.commit.install import CONFLICTS
-from infinimem.store.files import MAX_OWNED, Files, explained
+from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.listing import explained
 from infinimem.store.state.seen import SeenLine
 from infinimem.store.view import EVIDENCE, View, whole
 
 INTENT = ".infinimem/append"
+DOUBTFUL = ".infinimem/doubtful"
 _SIGNED = "- <seq="
 _DONE = b"-\n"
 
@@ -58,7 +60,7 @@ def undo(files: Files) -> None:
         tail = (files.read(path, MAX_OWNED) or b"")[size:] if path in files.scan() else b""
         meant = (b"\n" if tail[:1] == b"\n" else b"") + data[:length]
         if tail and tail != meant and meant.startswith(tail):
-            files.cut(path, size)
+            files.cut(path, size, tail)
     _write(files, _DONE.ljust(len(note)))
 
 
@@ -70,6 +72,9 @@ def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:
         known: lines that were seen.
     """
     had = view.cited | (view.drawn or frozenset()) | known.keys()
+    ends = [place.seq for doc_id in view.ids("evidence") for place in view.document(doc_id).entries[-1:]]
+    if last := sorted(set(ends) - had):
+        files.stage(DOUBTFUL, f"{format_seqs(last)}\n".encode(), durable=False)  # else it is done again
     for doc_id in view.ids("all"):
         path = f"{doc_id}.md"
         if (doc_id == CURRENT or doc_id.startswith(EVIDENCE)) and not files.ends_whole(path):
@@ -77,7 +82,14 @@ def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:
             start = _torn(Document.parse(doc_id, data), had)
             if start is not None:
                 files.append(f"{CONFLICTS}/torn-{path.replace('/', '-')}", data[start:])
-                files.cut(path, start)
+                files.cut(path, start, data[start:])
+
+
+def doubtful(files: Files) -> tuple[int, ...]:
+    """Seqs of evidence that was the last of its file at a boot, and may have been cut at a line's end."""
+    with suppress(ValueError):
+        return parse_seqs((files.read(DOUBTFUL, MAX_OWNED) or b"").decode("ascii", "replace").strip())
+    return ()
 
 
 def _torn(document: Document, had: frozenset[int] | set[int]) -> int | None:
