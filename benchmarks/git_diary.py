@@ -107,7 +107,7 @@ def marked(diff: str) -> str:
     for line in diff.splitlines():
         mark = next((mark for colour, mark in _MOVED.items() if line.startswith(colour)), "")
         plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
-        lines.append(mark + plain[1:] if mark else plain)
+        lines.append(mark + plain[1:] if mark else plain.rstrip())
     return "\n".join(lines) + "\n"
 
 

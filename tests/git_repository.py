@@ -92,7 +92,9 @@ class Repository:
         notes = {
             path.relative_to(self.root).as_posix(): path.read_bytes()
             for path in self.root.rglob("*")
-            if path.is_file() and ".git" not in path.relative_to(self.root).parts and self.memory not in path.parents
+            if path.is_file()
+            and ".git" not in path.relative_to(self.root).parts
+            and self.memory not in path.parents
         }
         told = self.git("ls-files", "--stage", "--debug", "--", f":(exclude,literal){own}")
         index = re.sub(r"^  (ctime|mtime|dev|uid).*\n|size: \d+\t", "", told, flags=re.M)
@@ -113,7 +115,9 @@ def sort(library: Library, text: str, topic: str = "home") -> Receipt:
     noted = library.apply(Plan(adds=(NewEntry(told.text, (told.seq,)),)))
     assert isinstance(noted, Applied)
     seqs = [place.seq for place in noted.view.buffer.entries]
-    done = library.apply(Plan("consolidate", moves=tuple(Move(seq, f"topics/{topic}", "Things") for seq in seqs)))
+    done = library.apply(
+        Plan("consolidate", moves=tuple(Move(seq, f"topics/{topic}", "Things") for seq in seqs))
+    )
     assert isinstance(done, Applied)
     assert done.receipt is not None
     return done.receipt
