@@ -9,7 +9,7 @@ import pytest
 from history_library import DOG, FLAT, HOME, LISBON, PORTO, apply, filled, moved, rewrite
 
 from infinimem.memory import Memory
-from infinimem.model import Move, NewEntry, Turn
+from infinimem.model import Derived, Move, NewEntry, Turn
 from infinimem.store.leaning import leaning
 
 
@@ -113,3 +113,13 @@ def test_a_duplicate_misleads_nobody(tmp_path: Path) -> None:
     apply(memory, Move(again, HOME, "", "duplicate", LISBON))
     assert memory.view.entry(again).doc_id.startswith("archive/")  # type: ignore[union-attr]
     assert flags(memory) == []
+
+
+def test_a_summary_that_was_not_written_anew_still_names_what_it_describes(tmp_path: Path) -> None:
+    memory = filled(tmp_path / "m")
+    memory.undo()
+    rewrite(memory, HOME, "summary: home", "summary: Nora lives in Lisbon")
+    apply(memory, Move(LISBON, HOME, "", "superseded", PORTO))
+    assert (HOME, None, LISBON, PORTO, "") in flags(memory)
+    apply(memory, moved(FLAT), derived=(Derived(HOME, "Nora moved to Porto", (FLAT, PORTO)),))
+    assert (HOME, None, LISBON, PORTO, "") not in flags(memory)

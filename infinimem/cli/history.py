@@ -47,7 +47,7 @@ def _tell(out: Output, events: tuple[Event, ...]) -> None:
     for event in events:
         when = event.time[:16].replace("T", " ")
         out.line(f"{when:<16}  {event.seq:>5}  {_what(event)}", "bold" if event.event == "now" else None)
-        if event.text and event.text != shown:  # the same words once
+        if event.text and (event.text != shown or event.event == "receipt"):  # the same words once
             for line in event.text.split("\n"):
                 out.line(f"{'':<25}{line}", "dim" if event.event == "receipt" else "cyan")
         shown = event.text or shown

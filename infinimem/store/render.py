@@ -14,7 +14,7 @@ from infinimem import law, tokens
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
-from infinimem.markdown.signature import format_entry, format_seqs
+from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Source, Touched
 from infinimem.store.view import ARCHIVE, TOPICS, View, aliases_of, archive_of, whole
 
@@ -185,8 +185,7 @@ class _Desk:
                 self._set(doc_id, _headed(document, {"id": CURRENT, "current_epoch": str(epoch)}))
             elif doc_id.startswith(TOPICS):
                 item = derived.get(doc_id)
-                summary = (item.summary if item else "") or document.summary or _title(doc_id)
-                self._set(doc_id, self._topic(document, summary, plan.op))
+                self._set(doc_id, self._topic(document, item.summary if item else "", plan.op))
 
     def _former_name(self, doc_id: str) -> str | None:
         """The stem that a topic document had before a person renamed it, while its header still says so."""
@@ -197,7 +196,8 @@ class _Desk:
             return None
         return named.rsplit("/", 1)[-1]
 
-    def _topic(self, document: Document, summary: str, op: str) -> Document:
+    def _topic(self, document: Document, fresh: str, op: str) -> Document:
+        """The document with its header; without a fresh summary it keeps the one that it has."""
         new = document.id not in self._view
         log = document.header.values.get("update_log", ())
         rows = [row for row in log if isinstance(row, dict)] if isinstance(log, list) else []
@@ -212,7 +212,9 @@ class _Desk:
         )
         facts = [place.entry for place in document.entries]
         said = [f"{entry.fields.get('speaker', '')} {entry.time or ''} {entry.text}" for entry in facts]
-        aux = f"from: {format_seqs(entry.seq for entry in facts)}"
+        summary = fresh or document.summary or _title(document.id)
+        described = () if fresh else _described(document)
+        aux = f"from: {format_seqs(described or (entry.seq for entry in facts))}"
         if law.unsupported(summary, said):
             aux += ", unverified: true"
         header: dict[str, str | None] = {
@@ -227,6 +229,16 @@ class _Desk:
         if former := self._former_name(document.id):
             document = _also_called(document, [former])
         return _headed(document, header)
+
+
+def _described(document: Document) -> tuple[int, ...]:
+    """The seqs that its summary says it describes; none where it has no summary, or does not say."""
+    aux = document.header.values.get("aux")
+    try:
+        has_one = document.summary not in ("", _title(document.id))
+        return parse_seqs(str(aux["from"])) if has_one and isinstance(aux, dict) else ()
+    except (KeyError, ValueError):
+        return ()
 
 
 @dataclass(frozen=True)
