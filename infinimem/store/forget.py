@@ -19,8 +19,9 @@ from infinimem.store.forgetting.redaction import FORGOTTEN, Redaction
 from infinimem.store.forgetting.search import Left, history, left, saying
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.plans import broken
+from infinimem.store.receipts import next_number
 from infinimem.store.state import seen
-from infinimem.store.view import JOURNAL, View, whole
+from infinimem.store.view import JOURNAL, View
 
 OP = "forget"
 
@@ -68,7 +69,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     choice = _chosen(library, view, wanted)
     if not choice:
         return Forgotten()
-    redaction = _redaction(view, choice)
+    redaction = Redaction(view, choice, next_number(view), view.max_seq + 1)
     paths = [f"{doc_id}.md" for doc_id in redaction.rendered().documents if doc_id in view]
     return Forgotten(
         tuple(_going(choice)),
@@ -86,15 +87,12 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
 def forget(library: Library, wanted: Wanted) -> Forgotten:
     """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches.
 
-    What people did by hand is taken in first, so that nothing of theirs is mistaken for it.
-
     Raises:
         UsageError: a number that no line has.
         NotALibrary: the folder has no infinimem.toml.
         LibraryError: the disk refused. Nothing was forgotten, or all of it is at the next call.
     """
     library.demand_initialised()
-    library.stamp()
     for again in reversed(range(RETRIES + 1)):
         try:
             with library.locked():
@@ -111,18 +109,18 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
     displaced.recheck(files, library.clock().timestamp())  # a late save comes back before it is looked at
     view = library.view()
     choice = _chosen(library, view, wanted)
-    if not choice.seqs:
+    if not choice:
         return Forgotten()
-    redaction = _redaction(view, choice)
+    redaction = _redaction(library, view, choice)
     receipt, changed = _take_out(library, view, redaction)
     for _ in range(RETRIES):
         again = library.view()
         known = {place.seq for place in readings(again, library.seen_lines())}
         if standing := known & choice.seqs:
             rest = choose(again, library.seen_lines(), Wanted(standing))
-            changed |= _take_out(library, again, _redaction(again, rest))[1]
+            changed |= _take_out(library, again, _redaction(library, again, rest))[1]
     return Forgotten(
-        seqs=tuple(sorted(choice.seqs)),
+        seqs=tuple(row.seq for row in receipt.rows),
         receipt=receipt,
         left=left(files, redaction.texts, choice.others, _notes(library.view())),
         repeated=_repeated(redaction),
@@ -168,9 +166,8 @@ def forgotten(receipts: Sequence[Receipt]) -> dict[int, int]:
     }
 
 
-def _redaction(view: View, choice: Choice) -> Redaction:
-    names = (doc_id.removeprefix(JOURNAL) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
-    return Redaction(view, choice, 1 + max((whole(name.split("-")[0]) or 0 for name in names), default=0))
+def _redaction(library: Library, view: View, choice: Choice) -> Redaction:
+    return Redaction(view, choice, next_number(view), library.allocate(len(choice.unsigned), view))
 
 
 def _going(choice: Choice) -> Iterator[Going]:

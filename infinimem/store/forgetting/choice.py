@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import parse_entry
+from infinimem.markdown.signature import parse_entry, parse_seqs
 from infinimem.model import Entry, Located
 from infinimem.store.state import seen
 from infinimem.store.view import EVIDENCE, JOURNAL, View, drawn_from, former
 
 _SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b[^>]*>? ?")
+_ORIGIN = re.compile(r"\borigin=([0-9+-]+)")
 Says = Callable[[str], bool]
 
 
@@ -138,7 +140,10 @@ def numbered(line: str) -> int | None:
 
 
 def _damaged(match: re.Match[str], line: str) -> Entry:
-    return Entry(int(match[1]), line[match.end() :], line)
+    origin: tuple[int, ...] = ()
+    with suppress(ValueError):
+        origin = parse_seqs(found[1]) if (found := _ORIGIN.search(match[0])) else ()
+    return Entry(int(match[1]), line[match.end() :], line, origin=origin)
 
 
 def quoted(receipt: Document) -> tuple[Located, ...]:

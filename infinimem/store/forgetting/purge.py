@@ -13,7 +13,8 @@ from pathlib import Path
 
 from infinimem.store import disk
 from infinimem.store.commit import displaced
-from infinimem.store.files import STAGED, Files, explained
+from infinimem.store.files import STAGED, Files
+from infinimem.store.listing import explained
 from infinimem.store.state import rejected, seen, tails
 
 BEGUN = ".infinimem/forgetting"

@@ -14,7 +14,7 @@ from functools import cached_property
 from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
-from infinimem.markdown.signature import format_seqs, parse_seqs, text_start
+from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs, text_start
 from infinimem.model import CURRENT, Receipt, Touched
 from infinimem.store.forgetting.choice import Choice, numbered, quoted
 from infinimem.store.forgetting.words import Texts, stems
@@ -45,11 +45,13 @@ class Redaction:
         view: the library.
         choice: what goes.
         receipt: number of the receipt; new names carry it.
+        first_seq: of what people typed among it: the receipt names each by a number too.
     """
 
     view: View
     choice: Choice
     receipt: int
+    first_seq: int
 
     def rendered(self) -> Rendered:
         """The documents that change, and what the receipt says of them; that tells no word of it."""
@@ -78,10 +80,16 @@ class Redaction:
     def _stood(self) -> dict[int, str]:
         """In which document each line stands, by the name that the receipt may tell; "-" for none."""
         stood = dict.fromkeys(self.choice.seqs, "-")
+        stood |= {seq: self.names.get(doc_id, doc_id) for (doc_id, _), seq in self._typed.items()}
         for place in reversed(self.choice.lines):
             if place.doc_id in self.view and not place.doc_id.startswith(JOURNAL):
                 stood[place.seq] = self.names.get(place.doc_id, place.doc_id)
         return stood
+
+    @cached_property
+    def _typed(self) -> dict[tuple[str, int], int]:
+        """Numbers for what people typed, by document and line."""
+        return {place[:2]: seq for seq, place in enumerate(self.choice.unsigned, self.first_seq)}
 
     # ── what tells of it ────────────────────────────────────────────────────────────────────────────
 
@@ -150,8 +158,12 @@ class Redaction:
 
     def _without(self, old: Document) -> Document | None:
         """A document without the lines and what tells of them; None where nothing is left."""
-        damaged = {n for n in old.malformed if numbered(old.lines[n - 1]) in self.choice.seqs}
-        new = old.blanked(damaged).without(self.choice.seqs)
+        new = old
+        marked = [(n, seq) for n in old.malformed if (seq := numbered(old.lines[n - 1])) in self.choice.seqs]
+        marked += [(line, seq) for (doc_id, line), seq in self._typed.items() if doc_id == old.id]
+        for number, seq in marked:  # as an entry a line goes with all that belongs to it
+            new = new.sign(number, format_entry(seq or 1, ""))
+        new = new.without(self.choice.seqs | set(self._typed.values()))
         touched = new.lines != old.lines
         if touched and old.id != CURRENT and _is_empty(new):
             return None
@@ -171,6 +183,8 @@ class Redaction:
 
     def _summarised(self, document: Document, touched: bool) -> Document:
         """With a header that speaks of the lines that are left."""
+        if document.header.problem:
+            return self._header_blotted(document, touched)
         values = document.header.values
         names = aliases_of(document)
         left = [name for name in names if not self.tells(name.replace("-", " "))]
@@ -185,6 +199,15 @@ class Redaction:
         if (touched or changes) and "token_count" in values:
             changes["token_count"] = str(tokens.count(document.body))
         return _headed(document, {key: value for key, value in changes.items() if key in values})
+
+    def _header_blotted(self, document: Document, touched: bool) -> Document:
+        """As `_summarised`, line by line, where a person left a header that cannot be read."""
+        lines = [self.renamed(line) for line in document.lines[: document.header.end]]
+        lines = [
+            _blotted(line) if (touched and line.startswith("summary:")) or self.tells(line) else line
+            for line in lines
+        ]
+        return replace(document, lines=(*lines, *document.lines[document.header.end :]))
 
     def _past(self, old: Document, new: Document | None) -> Document:
         """What the receipt leads back to: lines by number, as ever, and no derived text that went."""
@@ -235,6 +258,7 @@ class Redaction:
 
 def said(choice: Choice) -> Iterator[str]:
     """The words of the lines that go, also what their pronouns stand for."""
+    yield from (text for _, _, text in choice.unsigned)
     for place in choice.lines:
         yield place.text
         yield place.entry.line[text_start(place.entry.line) :]  # bytes that are no UTF-8 read otherwise there

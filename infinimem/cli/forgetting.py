@@ -1,0 +1,110 @@
+"""The command that takes text out: forget."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import Output, counted
+from infinimem.errors import UsageError
+from infinimem.model import SOURCES
+
+if TYPE_CHECKING:
+    from infinimem.store.forget import Forgotten
+
+
+@click.command(cls=Command)
+@click.option("--seq", "seqs", metavar="N[,N…]", help="Lines by number.")
+@click.option("--match", metavar="PATTERN", help="Lines in which a pattern occurs (RE2, any case).")
+@click.option("--source", type=click.Choice(SOURCES), help="All lines of a source.")
+@click.option("--session", metavar="NAME", help="With --source: of this session only.")
+@click.option("--dry-run", is_flag=True, help="Show what would go; write nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_options
+def forget(
+    options: Options,
+    seqs: str | None,
+    match: str | None,
+    source: str | None,
+    session: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Take lines out for good, with what they were drawn from and all that was drawn from that.
+
+    Shows them first, and asks; in a pipe it only shows them, unless --yes is given.
+    """
+    out, memory = options.out, options.reading()
+    wanted: dict[str, Any] = {"match": match, "source": source, "session": session}
+    with out.progress("Looking"):
+        going = memory.forget(_numbers(seqs), **wanted, dry_run=True)
+    for note in going.notes:
+        out.say(f"note: {note}")
+    asked = bool(going.rows) and not (dry_run or yes) and _can_ask(out)
+    if asked:
+        _show(out, going)
+    if dry_run or not going.rows or not (yes or (asked and _agreed(going))):
+        data = {"rows": [asdict(row) for row in going.rows], "left": _left(going), "history": going.history}
+        out.result({"receipt": None, **data}, lambda: None if asked else _show(out, going))
+        if not going.rows:
+            out.say("no line is concerned, there is nothing to forget")
+        elif not dry_run:
+            out.say("nothing was forgotten" if asked else "nothing was forgotten: --yes does it")
+        return
+    with out.progress("Forgetting"):
+        done = memory.forget(_numbers(seqs), **wanted)
+    receipt = done.receipt.id if done.receipt else None
+    data = {"rows": [{"seq": seq} for seq in done.seqs], "left": _left(done), "history": done.history}
+    out.result({"receipt": receipt, **data, "repeated": list(done.repeated)}, lambda: _report(out, done))
+
+
+def _numbers(text: str | None) -> list[int]:
+    """ "12,15" as numbers."""
+    parts = text.split(",") if text is not None else []
+    if not all(part.strip().isdecimal() and len(part.strip()) < 19 for part in parts):
+        raise UsageError(f"--seq {text!r}: write numbers with commas between, for example 12,15")
+    return [int(part) for part in parts]
+
+
+def _can_ask(out: Output) -> bool:
+    """Whether a person sees what is shown, and can answer."""
+    return out.for_people and sys.stdin.isatty()
+
+
+def _agreed(going: Forgotten) -> bool:
+    return click.confirm(f"Forget {counted(len(going.rows), 'line')} for good?", err=True)
+
+
+def _show(out: Output, going: Forgotten) -> None:
+    rows = [(row.seq or "-", f"{row.doc_id}:{row.line}", row.text) for row in going.rows]
+    out.table(("seq", "where", "line"), rows)
+    if going.rows:
+        _tell(out, going, "holds some of it too, and stays")
+
+
+def _report(out: Output, done: Forgotten) -> None:
+    if done.receipt is None:
+        out.line("nothing was there to forget any more")
+        return
+    out.line(f"{done.receipt.id}: {counted(len(done.seqs), 'line')} forgotten", "bold")
+    if not done.left:
+        out.line("nothing is left of it in the library or in its cache")
+    _tell(out, done, "still holds some of it")
+
+
+def _tell(out: Output, found: Forgotten, why: str) -> None:
+    for left in found.left:
+        out.line(f"{left.path} {why} ({left.why})", "bold yellow")
+    if found.repeated:
+        listed = ", ".join(map(str, found.repeated[:20])) + ", …" * (len(found.repeated) > 20)
+        out.say(f"lines that say some of the same in their own right, and stay: {listed}")
+    if found.history:
+        out.say(found.history)
+
+
+def _left(found: Forgotten) -> list[dict[str, str]]:
+    return [asdict(item) for item in found.left]
