@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from git_repository import NOON, Repository, sort, write_by_hand
@@ -130,10 +131,13 @@ def test_odd_names_are_taken_literally(tmp_path: Path) -> None:
     place = Repository.begun(tmp_path / "a repo", "memory [of] *é:!")
     library = place.keep()
     (place.memory / "topics" / "sh*.md").write_text("---\nid: topics/sh*\n---\n")
+    (place.memory / "topics" / "shelf.md").symlink_to(place.root / "note.md")
     (place.root / "memory of").mkdir()
     (place.root / "memory of" / "x.md").write_text("not ours\n")
     sort(library, "Tea", "zoë's [1]*")
-    assert is_clean(place)
+    assert (
+        place.git("status", "--porcelain", "-z", "--", ":(literal)memory [of] *é:!/topics").count("\0") == 1
+    )
     assert "memory of" not in place.git(
         "-c", "core.quotePath=false", "log", "--format=", "--name-only"
     ).split("\n")
@@ -161,6 +165,15 @@ def test_what_is_forgotten_is_not_committed_first(place: Repository) -> None:
     assert place.subjects()[-1] == "Forget 2 lines"
     assert is_clean(place)
     assert "Xylophone" not in place.git("log", "--patch")
+
+
+def test_a_document_that_a_person_renamed_in_git(place: Repository) -> None:
+    library = place.keep()
+    sort(library, "Tea")
+    place.git("mv", "memory/topics/home.md", "memory/topics/house.md")
+    sort(library, "Coffee", "drinks")
+    assert {"memory/topics/home.md", "memory/topics/house.md"} <= {*place.files("HEAD~"), *place.files()}
+    assert is_clean(place)
 
 
 # ── a person's work ─────────────────────────────────────────────────────────────────────────────
@@ -371,7 +384,7 @@ def test_it_waits_for_a_person_to_finish(
     assert len(said(caplog)) == 1
 
 
-def test_a_conflict_in_our_own_file_waits(place: Repository) -> None:
+def test_a_conflict_in_our_own_file_waits(place: Repository, caplog: pytest.LogCaptureFixture) -> None:
     library = place.keep()
     sort(library, "Tea")
     topic = place.memory / "topics" / "home.md"
@@ -386,7 +399,9 @@ def test_a_conflict_in_our_own_file_waits(place: Repository) -> None:
     assert "UU memory/topics/home.md" in place.git("status", "--porcelain")
     (place.memory / "infinimem.toml").write_text("format = 1\ngit = true\n")
     sort(place.keep(), "Coffee", "drinks")
-    assert waiting(place.keep()).why == "topics/home.md has an unresolved conflict"
+    why = "topics/home.md has an unresolved conflict"
+    assert waiting(place.keep()).why == why
+    assert said(caplog) == [f"git = true: {why}; the commit is made with the next receipt"]
     assert "UU memory/topics/home.md" in place.git("status", "--porcelain")
 
 
@@ -400,6 +415,7 @@ def test_a_conflict_in_a_persons_file_stays_theirs(place: Repository) -> None:
     before = place.state()
     sort(library, "Tea")
     assert place.state() == before
+    assert place.subjects()[-1] == "Consolidate 1 line into 1 topic"
 
 
 def test_a_crash_before_the_commit_is_made_up_for(place: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -541,9 +557,10 @@ def test_git_may_be_missing(
 
 def test_a_repository_that_takes_nothing(place: Repository, caplog: pytest.LogCaptureFixture) -> None:
     library = place.keep()
+    folders = [place.root / ".git" / "objects" / f"{n:02x}" for n in range(256)]
     blocked = [
-        path for n in range(256) if not (path := place.root / ".git" / "objects" / f"{n:02x}").exists()
-    ]
+        path for path in folders if path.name != "e6" and not path.exists()
+    ]  # e69de29 is the empty file
     for path in blocked:  # for every user, also one whom no permission stops
         path.touch()
     before = place.git("ls-files", "--stage", "--debug")
@@ -554,6 +571,27 @@ def test_a_repository_that_takes_nothing(place: Repository, caplog: pytest.LogCa
     for path in blocked:
         path.unlink()
     sort(library, "Coffee")
+    assert is_clean(place)
+
+
+def test_a_kill_on_the_way_puts_nothing_into_anothers_commit(
+    place: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = place.keep()
+    run = repository.Repository._run
+
+    def killed(self: repository.Repository, *command: str, **options: Any) -> bytes:
+        if "commit" in command:
+            raise KeyboardInterrupt
+        return run(self, *command, **options)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(repository.Repository, "_run", killed)
+        with pytest.raises(KeyboardInterrupt):
+            sort(library, "Tea")
+    place.git("commit", "--quiet", "--allow-empty", "--message", "Mine")
+    assert place.files() == []
+    sort(place.keep(), "Coffee")
     assert is_clean(place)
 
 
