@@ -74,6 +74,24 @@ def test_words_alone_count_only_where_they_tell(
     assert (seq in [one[1] for one in flags(memory)]) is is_flagged
 
 
+def test_a_name_that_was_only_left_out_tells_nothing(tmp_path: Path) -> None:
+    memory = filled(tmp_path / "m")
+    memory.undo()
+    old, _, new = (
+        said(memory, text, "s5", f"2025-04-0{day}")
+        for day, text in enumerate(
+            (
+                "The NAS heron is at 10.0.0.20.",
+                "The NAS keeps my photos at 10.0.0.20.",
+                "It moved to 10.0.9.20.",
+            ),
+            1,
+        )
+    )
+    apply(memory, Move(old, HOME, "", "superseded", new))
+    assert [one[4] for one in flags(memory)] == ["10.0.0.20"]
+
+
 def test_a_name_that_is_everywhere_tells_nothing(tmp_path: Path) -> None:
     memory = filled(tmp_path / "m")
     for number in range(3):

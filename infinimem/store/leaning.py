@@ -1,7 +1,7 @@
 """What leans on a fact that another has superseded: entries and summaries, for a person to look at. Pure.
 
 An entry leans on a line that it was drawn from. Without that, one of the same conversation leans on it that
-repeats a name or a number of it which is rare in the library, and which what superseded it does not have; a
+repeats a name or a number of it which is rare in the library, and for which what superseded it has another; a
 later entry than that knew better. A summary leans on the lines that it says it describes (`aux.from`).
 Nothing is changed.
 """
@@ -99,7 +99,7 @@ def _by_words(
         old = records.view.entry(seq)
         assert old is not None
         told: set[int] = set()
-        for word in sorted(_telling(old.entry) - _words(by.text)):
+        for word in sorted(_replaced(old.entry, by.entry)):
             for place in having.get(word, ()):
                 is_older = law.is_newer(by.entry, place.entry) and place.seq != by.seq
                 drawn = seq in records.ancestors(place.entry)
@@ -110,15 +110,21 @@ def _by_words(
 
 def _telling(entry: Entry) -> frozenset[str]:
     """Names and numbers of a line, but for who said it."""
-    claims = law.claims(entry.text)
-    speaker = entry.fields.get("speaker", "").casefold().split()
-    return (claims["name"] | claims["number"]) - set(speaker)
+    return _claimed(entry, "name") | _claimed(entry, "number")
 
 
-def _words(text: str) -> set[str]:
-    """All that could be a name or a number in a text."""
-    claims = law.claims(text)
-    return {*law.normalised(text).replace("'s", "").split(), *claims["name"], *claims["number"]}
+def _claimed(entry: Entry, kind: str) -> frozenset[str]:
+    return law.claims(entry.text)[kind] - set(entry.fields.get("speaker", "").casefold().split())
+
+
+def _replaced(old: Entry, new: Entry) -> set[str]:
+    """Names, or numbers, of a line for which the one that superseded it has others."""
+    found: set[str] = set()
+    for kind in ("name", "number"):
+        before, after = _claimed(old, kind), _claimed(new, kind)
+        if after - before:
+            found |= before - after - set(law.normalised(new.text).replace("'s", "").split())
+    return found
 
 
 def _summaries(view: View, superseded: Mapping[int, Located]) -> Iterator[Leaning]:
