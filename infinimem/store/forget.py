@@ -137,7 +137,10 @@ def _take_out(library: Library, view: View, redaction: Redaction) -> tuple[Recei
     purge.begin(library.files)
     known = library.seen_lines()
     notice: seen.Changes = {seq: None for seq in redaction.choice.seqs if seq in known}
-    notice.update(_moved(known, redaction))
+    moved = dict(_moved(known, redaction))
+    stays = {seq for seq in moved if (place := view.entry(seq)) and place.doc_id == known[seq].doc_id}
+    notice |= {seq: moved[seq] for seq in stays}
+    seen.note(library.files, {seq: moved[seq] for seq in moved.keys() - stays})  # a person carried these on
     receipt = library.commit(done, view, library.of_people(OP), (), notice)
     recover(library.files)
     return receipt, {f"{doc_id}.md" for doc_id in done.documents if doc_id in view}

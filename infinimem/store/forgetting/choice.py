@@ -52,6 +52,8 @@ class Choice:
     others: tuple[Located, ...] = ()
     """Every reading of all other lines."""
     unsigned: tuple[tuple[str, int, str], ...] = ()
+    named: frozenset[str] = frozenset()
+    """Documents that the list of last seen lines names."""
 
     def __bool__(self) -> bool:
         return bool(self.lines or self.unsigned)
@@ -72,6 +74,7 @@ def choose(view: View, known: Mapping[int, seen.SeenLine], wanted: Wanted) -> Ch
         tuple(place for place in lines if place.seq in seqs),
         tuple(place for place in lines if place.seq not in seqs),
         tuple(_unsigned(view, wanted)),
+        frozenset(line.doc_id for line in known.values()),
     )
 
 

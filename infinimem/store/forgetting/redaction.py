@@ -115,7 +115,8 @@ class Redaction:
         """New names for documents whose own tells of it, whether they stand still or receipts name them."""
         new: dict[str, str] = {}
         stands = {place.doc_id for place in self.choice.others}
-        told = {*self._own, *(name for receipt in self._receipts for name in _named_by(receipt))}
+        told = {*self._own, *self.choice.named, *map(_id_of, map(self.view.document, self._own))}
+        told |= {name for receipt in self._receipts for name in _named_by(receipt)}
         taken = {name.partition("/")[2] for name in told}
         stems_of: dict[str, str] = {}
         for name in sorted(told):
@@ -167,8 +168,9 @@ class Redaction:
         touched = new.lines != old.lines
         if touched and old.id != CURRENT and _is_empty(new):
             return None
-        if old.id in self.names:
-            new = _headed(replace(new, id=self.names[old.id]), {"id": quote(self.names[old.id])})
+        if not self.names.keys().isdisjoint((old.id, _id_of(old))):
+            own = self.names.get(old.id, old.id)
+            new = _headed(replace(new, id=own), {"id": quote(own)})
         if old.id == CURRENT or old.id.startswith(TOPICS):
             new = self._without_headings(new)
         return self._summarised(new, touched) if old.id.startswith(TOPICS) else new
@@ -271,6 +273,12 @@ def _named_by(receipt: Receipt) -> Iterator[str]:
         yield from (row.was, row.now)
     for name, _, _ in receipt.files:
         yield name
+
+
+def _id_of(document: Document) -> str:
+    """What its header says: another name, where a person gave the file a new one."""
+    named = document.header.values.get("id")
+    return named if isinstance(named, str) and "/" in named else document.id
 
 
 def _described(document: Document) -> frozenset[int]:

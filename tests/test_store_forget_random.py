@@ -1,0 +1,166 @@
+"""Forgetting in random libraries, after random work of people and program: the words are nowhere."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fault_library import lines, problems
+from forget_library import holding
+
+from infinimem import Turn, open_memory
+from infinimem.errors import LibraryError, UsageError
+from infinimem.model import CURRENT, Located
+from infinimem.store.view import drawn_from
+
+SUBJECTS = (
+    "My sister Rita",
+    "The old bike",
+    "Our flat in Porto",
+    "Dr. Vu",
+    "The choir",
+    'My "own" garden | plot',
+)
+DOES = ("moved to", "was painted", "grows, since 2021,", "needs", "sang about", "is not")
+MARK = re.compile("zq[0-9]+xk")
+
+
+class Life:
+    """A library in which each thing said has a word of its own, that nobody else says."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.chance = random.Random(seed)
+        moments = (datetime(2025, 1, 1, tzinfo=UTC) + timedelta(minutes=n) for n in range(10**6))
+        self.memory = open_memory(root, model="offline", create=True, clock=lambda: next(moments))
+        self.root = root
+        self.words = 0
+        self.family: dict[str, str] = {}
+        """The word that each word came after: of the turn, or of the line that a person typed."""
+
+    def word(self, of: str = "") -> str:
+        self.words += 1
+        word = f"zq{self.words}xk"
+        self.family[word] = of or word
+        return word
+
+    def text(self) -> str:
+        pick = self.chance.choice
+        said = f"{pick(SUBJECTS)} {pick(DOES)} {self.word()} {pick(('today.', 'again.', 'in März'))}"
+        return said + pick(("", "", "\nAnd more of it,\n\n  indented.", f" {pick(SUBJECTS)} too."))
+
+    def live(self) -> list[Located]:
+        view = self.memory.view
+        return [p for p in (*view.entries(), *view.entries("archive")) if not view.is_note(p.doc_id)]
+
+    # ── what happens ────────────────────────────────────────────────────────────────────────────
+
+    def tell(self) -> None:
+        session = self.chance.choice(("s1", "s2", None))
+        role = self.chance.choice(("user", "user", "assistant"))
+        self.memory.observe([Turn(self.text(), role=role, session=session) for _ in range(3)])
+
+    def consolidate(self) -> None:
+        self.memory.consolidate()
+
+    def stamp(self) -> None:
+        self.memory.library.stamp()
+
+    def undo(self) -> None:
+        with suppress(LibraryError, UsageError):
+            self.memory.undo()
+
+    def edit(self) -> None:
+        place = self.chance.choice(self.live())
+        found = MARK.search(place.text)
+        if found:
+            self._change(place, f"{place.entry.line} {self.word(self.family[found[0]])}")
+
+    def delete(self) -> None:
+        self._change(self.chance.choice(self.live()), "")
+
+    def paste(self) -> None:
+        place = self.chance.choice(self.live())
+        self._change(place, f"{place.entry.line}\n{place.entry.line}")
+
+    def carry(self) -> None:
+        place = self.chance.choice(self.live())
+        self._change(place, "")
+        path = self.root / "topics" / self.chance.choice(("carried.md", "here.md"))
+        path.write_text((path.read_text() if path.exists() else "") + f"{place.entry.line}\n")
+
+    def type(self) -> None:
+        path = self.root / "topics" / self.chance.choice(("typed.md", "here.md"))
+        text = self.text().split("\n")[0]
+        path.write_text((path.read_text() if path.exists() else "# Mine\n") + f"- {text}\n")
+
+    def rename(self) -> None:
+        topics = sorted((self.root / "topics").glob("*.md"))
+        place = self.chance.choice(self.live())
+        found = MARK.search(place.text)
+        if topics and found:
+            self.chance.choice(topics).rename(self.root / f"topics/about-{found[0]}.md")
+
+    def head(self) -> None:
+        place = self.chance.choice(self.live())
+        found = MARK.search(place.text)
+        if found and place.doc_id.startswith("topics/"):
+            self._change(place, f"## Of {found[0]}\n{place.entry.line}")
+
+    def _change(self, place: Located, line: str) -> None:
+        path = self.root / f"{place.doc_id}.md"
+        text = path.read_text()
+        new = text.replace(place.entry.line + "\n", f"{line}\n" * bool(line), 1)
+        path.write_text(new)
+
+    def forget(self) -> None:
+        place = self.chance.choice([*self.live(), *self.memory.view.entries("evidence")])
+        found = MARK.search(place.text)
+        view = self.memory.view
+        before = lines(view)
+        if found and self.chance.random() < 0.4:
+            done = self.memory.forget(match=found[0])
+        else:
+            done = self.memory.forget([place.seq])
+        assert place.seq in done.seqs
+        assert set(lines(self.memory.view)) == {(seq, line) for seq, line in before if seq not in done.seqs}
+        gone = {line for seq, line in before if seq in done.seqs}
+        families = {self.family[word] for line in gone for word in MARK.findall(line)}
+        for word in [word for word, of in self.family.items() if of in families]:
+            assert holding(word, self.root) == [], f"{word} of {sorted(families)} after {done.receipt}"
+            del self.family[word]
+        assert done.left == ()
+        assert [seq for p in self.live() for seq in drawn_from(p.entry) if seq in done.seqs] == []
+
+
+WORK = ("tell", "tell", "consolidate", "consolidate", "stamp", "undo", "edit", "edit", "delete", "paste")
+MORE = ("carry", "type", "rename", "head", "forget", "forget")
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.soak) for n in range(6, 200))]
+)
+def test_whatever_happened_what_is_forgotten_is_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    life = Life(tmp_path / "memory", seed)
+    life.tell()
+    given = 0
+    for _ in range(25):
+        name = life.chance.choice((*WORK, *MORE))
+        act: Callable[[], None] = getattr(life, name)
+        if name in ("tell", "consolidate", "stamp", "undo") or life.live():
+            act()
+        given = max(given, life.memory.view.max_seq)
+    if life.live():
+        life.forget()
+    life.tell()
+    assert min(p.seq for p in life.memory.view.entries("evidence") if p.seq > given) > given
+    life.memory.library.stamp()
+    assert problems(life.root, {}) == []
+    assert CURRENT in life.memory.view
