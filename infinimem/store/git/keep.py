@@ -139,11 +139,8 @@ def findings(files: Files, view: View) -> list[Finding]:
     if not found.why:
         return []
     count = len(found.receipts)
-    what = (
-        f"{count} receipt{'' if count == 1 else 's'} wait to be committed: {found.why}"
-        if count
-        else found.why
-    )
+    wait = "1 receipt waits" if count == 1 else f"{count} receipts wait"
+    what = f"{wait} to be committed: {found.why}" if count else found.why
     return [Finding("note", f"git = true: {what}", found.receipts[0] if count else JOURNAL)]
 
 

@@ -230,7 +230,7 @@ class Repository:
             told = err.decode("utf-8", "replace").strip().split("\n")[0][:200]
             if "not a git repository" in told:
                 raise NoRepository(f"there is no git repository around {self.folder}")
-            raise GitUnusable(f"git {command[0]} failed: {told or process.returncode}")
+            raise GitUnusable(f"git failed: {told.removeprefix('fatal: ') or command[0]}")
         return out
 
 
