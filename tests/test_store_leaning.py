@@ -77,19 +77,15 @@ def test_words_alone_count_only_where_they_tell(
 def test_a_name_that_was_only_left_out_tells_nothing(tmp_path: Path) -> None:
     memory = filled(tmp_path / "m")
     memory.undo()
-    old, _, new = (
-        said(memory, text, "s5", f"2025-04-0{day}")
-        for day, text in enumerate(
-            (
-                "The NAS heron is at 10.0.0.20.",
-                "The NAS keeps my photos at 10.0.0.20.",
-                "It moved to 10.0.9.20.",
-            ),
-            1,
-        )
+    texts = (
+        "The NAS heron is at 10.0.0.20.",
+        "The NAS is silver.",
+        "I mount 10.0.0.20.",
+        "It moved to 10.0.9.20.",
     )
+    old, _, leans, new = (said(memory, text, "s5", f"2025-04-0{day}") for day, text in enumerate(texts, 1))
     apply(memory, Move(old, HOME, "", "superseded", new))
-    assert [one[4] for one in flags(memory)] == ["10.0.0.20"]
+    assert flags(memory) == [(HOME, leans, old, new, "10.0.0.20")]
 
 
 def test_a_name_that_is_everywhere_tells_nothing(tmp_path: Path) -> None:

@@ -131,6 +131,8 @@ def test_a_copy_leads_through_its_original(memory: Memory) -> None:
     assert ("drawn", REX, "CURRENT") in story
     assert story[-2] == ("receipt", copy, f"renumbered from {REX}")
     assert ("heir", copy, f"renumbered from {REX}") in kinds(memory, REX)
+    apply(memory, moved(REX, HOME, "Pets"))
+    assert kinds(memory, copy) == story, "what became of the original since is its own story"
 
 
 def test_rewritten_lines_lead_to_all_their_turns(memory: Memory) -> None:
@@ -167,6 +169,13 @@ def test_a_seq_that_nobody_knows(memory: Memory, seq: int, words: str) -> None:
 def test_an_empty_library_has_no_seqs(tmp_path: Path) -> None:
     with pytest.raises(LibraryError, match="no line of this library has a seq yet"):
         open_memory(tmp_path / "m", model="offline", create=True).history(1)
+
+
+def test_origins_that_lead_into_a_circle_end(memory: Memory) -> None:
+    rewrite(memory, DOG, "origin=4", f"origin={FLAT}")
+    rewrite(memory, HOME, "origin=2", f"origin={PORTO}")
+    rewrite(memory, HOME, "origin=3", f"origin={FLAT}")
+    assert {event.seq for event in memory.history(REX)} == {FLAT, PORTO, REX}
 
 
 def test_origins_in_a_circle_end(memory: Memory) -> None:

@@ -60,6 +60,7 @@ def test_a_persons_word_lets_pass_what_is_protected_or_too_much_and_nothing_else
     for move, code in (
         (superseded(LISBON, PORTO), None),
         (superseded(PORTO, LISBON), "NOT_NEWER"),
+        (superseded(PORTO, LISBON, DOG), "NOT_NEWER"),
         (Move(LISBON, HOME, "", "duplicate", PORTO), "NOT_A_DUPLICATE"),
         (superseded(LISBON, 99), "UNKNOWN_SURVIVOR"),
         (superseded(LISBON, LISBON), "UNKNOWN_SURVIVOR"),
