@@ -62,6 +62,12 @@ def test_it_says_that_nothing_is_left_or_what_is(shell: Shell) -> None:
     assert "mine.md still holds some of it (a person's note)" in out
 
 
+def test_what_git_keeps_is_said_even_where_talk_is_not_wanted(shell: Shell) -> None:
+    (shell.library / ".git").mkdir()
+    assert "git filter-repo" in shell("--json", "forget", "--seq", "1").json["history"]
+    assert "git keeps what earlier commits held" in shell("-q", "forget", "--seq", "1", "--yes").out
+
+
 def test_sources_and_sessions(shell: Shell) -> None:
     shell("-q", "add", "Peanuts are legumes.", "--role", "assistant", "--session", "t")
     texts = {row["text"] for row in shell("--json", "forget", "--source", "AI").json["rows"]}

@@ -84,6 +84,8 @@ def _show(out: Output, going: Forgotten) -> None:
     out.table(("seq", "where", "line"), rows)
     if going.rows:
         _tell(out, going, "holds some of it too, and stays")
+    if going.history:
+        out.say(going.history)
 
 
 def _report(out: Output, done: Forgotten) -> None:
@@ -94,6 +96,8 @@ def _report(out: Output, done: Forgotten) -> None:
     if not done.left:
         out.line("nothing is left of it in the library or in its cache")
     _tell(out, done, "still holds some of it")
+    if done.history:
+        out.line(done.history)
 
 
 def _tell(out: Output, found: Forgotten, why: str) -> None:
@@ -102,8 +106,6 @@ def _tell(out: Output, found: Forgotten, why: str) -> None:
     if found.repeated:
         listed = ", ".join(map(str, found.repeated[:20])) + ", …" * (len(found.repeated) > 20)
         out.say(f"lines that say some of the same in their own right, and stay: {listed}")
-    if found.history:
-        out.say(found.history)
 
 
 def _left(found: Forgotten) -> list[dict[str, str]]:
