@@ -73,7 +73,8 @@ class Library:
     def _open(self) -> None:
         """Finish what a crash left, mend what a loss of power tore, take in late saves."""
         rebooted = sequence.rebooted(self.files)
-        if not (rebooted or unfinished(self.files) or displaced.waiting(self.files)):
+        left = (unfinished, displaced.waiting, tails.waiting)
+        if not (rebooted or any(waits(self.files) for waits in left)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
         with suppress(LibraryError), exclusive(self.files, timeout=1.0):

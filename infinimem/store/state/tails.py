@@ -45,14 +45,19 @@ def _write(files: Files, data: bytes) -> None:
         disk.overwrite(files.root / INTENT, data)
 
 
+def waiting(files: Files) -> bool:
+    """Whether an append did not come to its end."""
+    return not (files.read(INTENT, MAX_OWNED) or _DONE).startswith(_DONE)
+
+
 def undo(files: Files) -> None:
     """Take out what an append left that did not come to its end. The caller holds the lock.
 
     A note from before a boot may be an old one whose end was lost: it says nothing.
     """
-    note = files.read(INTENT, MAX_OWNED) or _DONE
-    if note.startswith(_DONE):
+    if not waiting(files):
         return
+    note = files.read(INTENT, MAX_OWNED) or b""
     boot, name, sizes, data = [*note.split(b"\n", 3), b"", b"", b""][:4]
     before, _, after = sizes.decode("ascii", "replace").partition(" ")
     size, length, path = whole(before), whole(after), name.decode("utf-8", "surrogateescape")
