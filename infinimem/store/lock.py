@@ -45,7 +45,8 @@ def exclusive(files: Files, timeout: float = TIMEOUT) -> Iterator[None]:
     finally:
         with suppress(OSError):  # a child that was forked meanwhile holds the same open file
             fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
+        with suppress(OSError):  # nothing was written that a close could lose
+            os.close(descriptor)
 
 
 def _wait(descriptor: int, files: Files, timeout: float) -> None:
