@@ -168,10 +168,11 @@ class Files:
         return before, after
 
     def _stands(self, path: str, stamp: Stamp) -> bool:
-        try:
-            return (self.root / path).lstat().st_ino == stamp.inode
-        except FileNotFoundError:
-            return False
+        with explained("read", path):
+            try:
+                return (self.root / path).lstat().st_ino == stamp.inode
+            except FileNotFoundError:
+                return False
 
     def ends_whole(self, path: str) -> bool:
         """Whether a file's last byte ends a line."""
