@@ -141,11 +141,15 @@ def only_wrong(found: Mapping[Point, list[str]]) -> dict[Point, list[str]]:
 
 def append_to(file: Path) -> Acknowledge:
     """Acknowledge in a file, where it stays when this process is killed."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    try:
+        descriptor = os.open(file, flags)
+    except OSError:  # one failure, and it was meant for the library
+        descriptor = os.open(file, flags)
 
     def acknowledge(lines: Sequence[Located]) -> None:
         told = f"{json.dumps([(line.seq, line.text) for line in lines])}\n".encode()
-        with suppress(OSError):  # one failure, and it was meant for the library
+        with suppress(OSError):  # likewise
             os.write(descriptor, told)
             return
         os.write(descriptor, told)
