@@ -174,6 +174,11 @@ def inside(few: list[str], many: list[str]) -> bool:
     return all(line in rest for line in few)
 
 
+def _numberless(data: bytes) -> bytes:
+    """Without seqs: of one that stands twice the later line gets another, and nothing else of it changes."""
+    return re.sub(rb",was=[0-9]+", b"", re.sub(rb"(?m)^- <seq=[0-9]+", b"- <seq=", data))
+
+
 def check_bytes(path: str, old: bytes, root: Path) -> None:
     """What was planted is there, but for what had to be touched."""
     new = (root / path).read_bytes() if (root / path).is_file() else None
@@ -182,7 +187,7 @@ def check_bytes(path: str, old: bytes, root: Path) -> None:
         assert new == old, "a file of no concern was changed"
     elif top == "evidence":
         assert new is not None
-        assert new.startswith(old), "a file that only grows was changed"
+        assert _numberless(new).startswith(_numberless(old)), "a file that only grows was changed"
     else:
         before, after = Document.parse(path[:-3], old), Document.parse(path[:-3], new or b"")
         fixed = untouchable(before)

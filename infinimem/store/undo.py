@@ -107,7 +107,7 @@ def _undo(library: Library, receipt: Receipt) -> Receipt:
 
 
 def _taken_back(view: View, receipt: Receipt) -> Rendered:
-    moved = [row for row in receipt.rows if row.now not in ("", "-") and row.was != row.now]
+    moved = [row for row in _done(receipt) if row.now not in ("", "-") and row.was != row.now]
     away = [row.seq for row in moved if (p := view.entry(row.seq)) is None or p.doc_id != row.now]
     if away:
         listed = ", ".join(map(str, away[:5]))
@@ -130,8 +130,8 @@ def _document_before(
     back: Reverse, here: Document | None, receipt: Receipt, lines: Mapping[int, str], untouched: bool
 ) -> Document | None:
     """A document as it was; where it went on since, with what the receipt did not do."""
-    came = {row.seq for row in receipt.rows if row.now == back.doc_id != row.was}
-    gone = {row.seq for row in receipt.rows if row.was == back.doc_id != row.now}
+    came = {row.seq for row in _done(receipt) if row.now == back.doc_id != row.was}
+    gone = {row.seq for row in _done(receipt) if row.was == back.doc_id != row.now}
     if back.is_new:
         rest = here.without(came) if here and not untouched else None
         return rest if rest and (rest.entries or rest.unsigned or rest.has_prose) else None
@@ -163,9 +163,14 @@ def _tell(done: Rendered, view: View, receipt: Receipt) -> None:
     if strange := sorted({seq for seq, _ in (*done.removed, *done.added)} - written):
         raise LibraryError(f"{receipt.id} cannot be undone: line {strange[0]} went or came since by hand")
     left = {seq for seq, _ in done.removed} - {seq for seq, _ in after}
-    for row in receipt.rows:
+    for row in _done(receipt):
         now, why = ("-", "removed") if row.seq in left else (row.was, "undone")
         done.rows.append(Touched(row.seq, row.now, now, why))
+
+
+def _done(receipt: Receipt) -> list[Touched]:
+    """What the receipt did itself; what a person had done before, it only tells."""
+    return [row for row in receipt.rows if row.why not in ("deleted", "moved by hand")]
 
 
 def _lines(document: Document) -> list[Line]:
