@@ -89,10 +89,13 @@ class Snapshot:
 
     @cached_property
     def words(self) -> Counter[str]:
-        """A person's words in bodies; headers hold summaries, which repeat words."""
+        """A person's words in bodies; summaries and headings are derived and repeat words."""
         found: Counter[str] = Counter()
         for document in self.documents(*LIVE, ARCHIVE):
-            found.update(WORD.findall("\n".join(document.lines[document.header.end :])))
+            titles = {heading.line for heading in document.headings}
+            body = enumerate(document.lines, 1)
+            kept = (text for n, text in body if n > document.header.end and n not in titles)
+            found.update(WORD.findall("\n".join(kept)))
         return found
 
     @cached_property
