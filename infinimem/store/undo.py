@@ -162,10 +162,13 @@ def _tell(done: Rendered, view: View, receipt: Receipt) -> None:
     written |= {int(row.why.split()[-1]) for row in receipt.rows if row.why.startswith("renumbered from ")}
     if strange := sorted({seq for seq, _ in (*done.removed, *done.added)} - written):
         raise LibraryError(f"{receipt.id} cannot be undone: line {strange[0]} went or came since by hand")
-    left = {seq for seq, _ in done.removed} - {seq for seq, _ in after}
+    standing = {seq for seq, _ in after}
+    left = {seq for seq, _ in done.removed} - standing
     for row in _done(receipt):
-        now, why = ("-", "removed") if row.seq in left else (row.was, "undone")
-        done.rows.append(Touched(row.seq, row.now, now, why))
+        if row.seq in left:
+            done.rows.append(Touched(row.seq, row.now, "-", "removed"))
+        elif row.seq in standing or view.entry(row.seq) is not None:
+            done.rows.append(Touched(row.seq, row.now, row.was, "undone"))
 
 
 def _done(receipt: Receipt) -> list[Touched]:
