@@ -173,7 +173,7 @@ STEPS = st.lists(st.lists(STEP, max_size=7), min_size=2, max_size=3)
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=10, deadline=None, suppress_health_check=QUIET)
 @given(steps=STEPS, lost=st.booleans())
 def test_whatever_clones_did_nothing_is_lost_by_a_merge(steps: list[list[Step]], lost: bool) -> None:
     run(steps, lost)
