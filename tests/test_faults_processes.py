@@ -131,7 +131,8 @@ class Slow:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         before = shared.said.value
-        for _ in range(40):
+        patience = 40 if self.grown else 600  # one append in its time is what the test wants to see
+        for _ in range(patience if before < shared.size.total else 0):
             time.sleep(0.005)
             if shared.said.value > before:
                 self.grown += 1
