@@ -6,7 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
+from cli_runner import Shell
 from server import model_url as model_url
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """The command line, in a folder and a HOME of its own."""
+    return Shell(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="session")

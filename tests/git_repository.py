@@ -17,6 +17,26 @@ from infinimem.store.outcome import Applied
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 
 
+def run_git(root: Path, *command: str, fails: bool = False, env: Mapping[str, str]) -> str:
+    """What git prints; `env` beside an environment that holds nothing of the machine's own."""
+    done = subprocess.run(
+        ["git", *command],
+        cwd=root,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(root.parent),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            **env,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stdout
+
+
 class Repository:
     """A work tree; `memory` is the library's folder in it.
 
@@ -43,23 +63,7 @@ class Repository:
         return found
 
     def git(self, *command: str, fails: bool = False, env: Mapping[str, str] | None = None) -> str:
-        done = subprocess.run(
-            ["git", *command],
-            cwd=self.root,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.root.parent),
-                "GIT_CONFIG_NOSYSTEM": "1",
-                "GIT_CONFIG_GLOBAL": os.devnull,
-                "GIT_EDITOR": "true",
-                **(env or {}),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode != 0) == fails, done.stdout + done.stderr
-        return done.stdout
+        return run_git(self.root, *command, fails=fails, env={"GIT_EDITOR": "true", **(env or {})})
 
     def save(self, message: str) -> None:
         self.git("add", "--", ".", ":(exclude,literal)memory")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from cli_runner import Shell
 
@@ -13,11 +11,6 @@ FACTS = (
     ("assistant", "2025-03-05", "Ana should avoid the peanut sauce at Sol."),
     ("user", "2025-03-06", "The router stands at 192.168.8.1 in the hall."),
 )
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from cli_runner import Shell
 from history_library import HOME, LISBON, PORTO, apply, filled, rewrite, superseded
 
 from infinimem.memory import Memory
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(tmp_path, monkeypatch)
 
 
 @pytest.fixture

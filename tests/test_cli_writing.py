@@ -39,11 +39,6 @@ RECEIPT = {
 
 
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(tmp_path, monkeypatch)
-
-
-@pytest.fixture
 def library(shell: Shell) -> Shell:
     assert shell("init").code == 0
     return shell

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from fault_snapshot import EVIDENCE, Snapshot
+from git_repository import run_git
 
 from infinimem import open_memory
 from infinimem.model import CURRENT, Located, Move, NewEntry, Plan, Turn
@@ -41,22 +40,7 @@ class Repository:
                 "DATE": "2025-03-03T12:00:00Z",
             }.items()
         }
-        done = subprocess.run(
-            ["git", "-c", "init.defaultBranch=main", *command],
-            cwd=self.root,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.root.parent),
-                "GIT_CONFIG_NOSYSTEM": "1",
-                "GIT_CONFIG_GLOBAL": os.devnull,
-                **identity,
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode != 0) == fails, done.stderr
-        return done.stdout
+        return run_git(self.root, "-c", "init.defaultBranch=main", *command, fails=fails, env=identity)
 
     def save(self, message: str) -> None:
         self.git("add", "--all")

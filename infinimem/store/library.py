@@ -261,7 +261,8 @@ class Library:
             return None
 
     def seen_lines(self) -> Mapping[int, seen.SeenLine]:
-        return seen.read(self.files) or {}
+        """Every line as it was last seen, by seq."""
+        return seen.read(self.files)
 
     # ── for the store's operations ──────────────────────────────────────────────────────────────────────────
 
@@ -314,7 +315,8 @@ class Library:
             notice = seen.followed(self.seen_lines(), moved)
             notes = (*plan.notes, *map(str, verdict.withheld))
             receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
-            withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
+            with suppress(LibraryError):  # decided already, and the receipt names them too
+                withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         if plan.op == "append":
             drawn.note(self.files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
@@ -325,7 +327,7 @@ class Library:
         return Applied(now, receipt, added)
 
     def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
-        """A receipt with what the caller knows; `_commit` fills in what happened."""
+        """A receipt with what the caller knows; `commit` fills in what happened."""
         seconds = (self.clock() - began).total_seconds() if began else 0.0
         return Receipt(0, "", self._now(), strategy, model, usage, seconds, (), ())
 
@@ -362,7 +364,8 @@ class Library:
 
         def named() -> int:
             rows = (row.seq for receipt in self.receipts() for row in receipt.rows)
-            return max(*rows, *(view.drawn or ()), *self.seen_lines(), 0, 0)
+            highest: int = max((0, *rows, *(view.drawn or ()), *self.seen_lines()))
+            return highest
 
         return sequence.allocate(self.files, count, view.max_seq, named)
 

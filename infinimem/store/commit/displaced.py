@@ -96,9 +96,8 @@ def recheck(files: Files, now: float) -> None:
 
 
 def _bring_back(files: Files, folder: str) -> None:
-    with suppress(
-        ValueError, KeyError, TypeError, RecursionError
-    ):  # torn by a loss of power: then no editor lives on
+    # A list that a loss of power tore is passed over: no editor outlives that.
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
         listed = json.loads(files.read(f"{folder}/done", MAX_OWNED) or b"")
         late = []
         for kept in listed:

@@ -109,15 +109,13 @@ class _Installation:
         with suppress(ValueError):
             if (stranded := self._stranded(found)) is not None:
                 return self.adopt(stranded)
-        if digest(found) == step.new:
+        now = digest(found)
+        if now == step.new:
             return self._done
         staged = self._read(step.slot)
-        planned = digest(found) == step.old and self._moves == step.moves
+        planned = now == step.old and self._moves == step.moves
         if planned and (step.deletes or digest(staged) == step.new):
-            try:
-                return self._settle(found, step.slot, None if step.deletes else staged)
-            except _Unreplayable:
-                return self._given_up()
+            return self._settle(found, step.slot, None if step.deletes else staged)
         return self._replayed(found, found)
 
     def adopt(self, theirs: bytes) -> Done:
@@ -127,9 +125,10 @@ class _Installation:
 
     def _replayed(self, found: bytes | None, theirs: bytes | None) -> Done:
         try:
-            return self._settle(found, "", self._made_on(theirs))
+            made = self._made_on(theirs)
         except _Unreplayable:
             return self._given_up()
+        return self._settle(found, "", made)
 
     def _settle(self, found: bytes | None, slot: str, made: bytes | None) -> Done:
         """Swap until what is displaced is what was expected.
@@ -138,17 +137,17 @@ class _Installation:
             found: what stands there.
             slot: where `made` is staged; "" if it is not yet.
             made: what is to stand there; None for no file.
-
-        Raises:
-            _Unreplayable: theirs stays.
         """
         for _ in range(ATTEMPTS):
             if made == found or self._swap(slot or self._staged(made), made, found):
                 return self._done
             self._note("was saved by someone meanwhile; its lines moved in that version")
             found = self._read(self._step.path)
-            slot, made = "", self._made_on(found)
-        raise _Unreplayable
+            try:
+                slot, made = "", self._made_on(found)
+            except _Unreplayable:
+                break
+        return self._given_up()
 
     def _swap(self, slot: str, made: bytes | None, found: bytes | None) -> bool:
         """Put `made` in place of what was found; what a person saved there meanwhile goes back at once."""
@@ -185,7 +184,8 @@ class _Installation:
             name = slot.removeprefix(f"{step.slot}.").partition(".")[0]
             staged = step.new if slot == step.slot else digest(None) if name == "out" else name
             theirs = self._read(slot)
-            if theirs is None or digest(theirs) in (step.old, step.new) or digest(theirs).startswith(staged):
+            lies = digest(theirs)
+            if theirs is None or lies in (step.old, step.new) or lies.startswith(staged):
                 continue
             made = replay(self._moves, document(step.path, theirs)).to_bytes()
             if digest(made).startswith(staged) or found in (theirs, made):

@@ -192,7 +192,7 @@ def _noticed(files: Files, manifest: Manifest) -> Changes:
     """What is seen, as far as it came so: lines that stayed where they were are not seen elsewhere."""
     paths = {step.path.removesuffix(".md"): step.path for step in manifest.steps}
     now = {
-        (doc_id, place.seq): place.entry.line
+        (doc_id, place.seq)
         for doc_id, path in paths.items()
         for place in document(path, files.read(path, MAX_OWNED)).entries
     }

@@ -34,7 +34,7 @@ def examine(library: Library) -> list[Finding]:
 
 def _found(library: Library, shelf: Shelf) -> Found:
     """What people and merges did; nothing where not all of it can be seen."""
-    return look(shelf.view, seen.read(Files(library.root)) or {}) if shelf.whole else Found()
+    return look(shelf.view, seen.read(Files(library.root))) if shelf.whole else Found()
 
 
 def _place(where: str) -> tuple[str, int]:

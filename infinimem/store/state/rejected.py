@@ -6,17 +6,16 @@ No tool reads them.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import one_line
 from infinimem.model import Plan, RejectedReply
 from infinimem.store import disk
 from infinimem.store.files import Files
+from infinimem.store.listing import explained
 from infinimem.store.outcome import Outcome, Rejected
 from infinimem.store.view import whole
 
@@ -37,18 +36,16 @@ def keep(files: Files, replies: Iterable[RejectedReply], when: str) -> None:
         replies: what was refused, in order.
         when: the time that the files name.
     """
-    folder = files.root / FOLDER
-    with suppress(OSError, LibraryError):
+    with suppress(LibraryError):
         there: list[str] = []
         for reply in replies:
-            if not there:
-                files.make_folder(folder)
-                there = _numbered(folder)
+            there = there or _numbered(files)
             number = 1 + (whole(there[-1].partition("-")[0]) or 0) if there else 1
             there.append(f"{number:06d}-{_name(reply.task)}.txt")
-            _write(folder / there[-1], _text(reply, when))
+            files.stage(f"{FOLDER}/{there[-1]}", _text(reply, when), durable=False)
         for name in there[:-KEPT]:
-            disk.unlink(folder / name)
+            with explained("remove", FOLDER):
+                disk.unlink(files.root / FOLDER / name)
 
 
 def told(plan: Plan, outcome: Outcome) -> list[RejectedReply]:
@@ -58,9 +55,9 @@ def told(plan: Plan, outcome: Outcome) -> list[RejectedReply]:
     return []
 
 
-def _numbered(folder: Path) -> list[str]:
+def _numbered(files: Files) -> list[str]:
     """The names that begin with a number, by that number."""
-    found = [(whole(path.name.partition("-")[0]), path.name) for path in folder.iterdir()]
+    found = [(whole(name.partition("-")[0]), name) for name in files.names(FOLDER)]
     return [name for _, name in sorted((number, name) for number, name in found if number is not None)]
 
 
@@ -72,12 +69,3 @@ def _text(reply: RejectedReply, when: str) -> bytes:
     reasons = "".join(f"reason: {one_line(reason)[:_SHOWN]}\n" for reason in reply.reasons[:100])
     text = f"time: {when}\ntask: {one_line(reply.task)}\n{reasons}\n{reply.text[:MAX_BYTES]}\n"
     return text.encode("utf-8", "backslashreplace")[:MAX_BYTES]
-
-
-def _write(path: Path, data: bytes) -> None:
-    descriptor = disk.open_new(path)
-    try:
-        while data:
-            data = data[disk.write(descriptor, data) :]
-    finally:
-        os.close(descriptor)

@@ -36,9 +36,9 @@ Changes = dict[int, SeenLine | None]
 """Lines as they are now; None for one that is gone."""
 
 
-def read(files: Files) -> Mapping[int, SeenLine] | None:
-    """What was last seen, by seq; None where the list is lost."""
-    return _read(files).lines or None
+def read(files: Files) -> Mapping[int, SeenLine]:
+    """What was last seen, by seq; nothing where the list is lost."""
+    return _read(files).lines
 
 
 @dataclass(frozen=True)
