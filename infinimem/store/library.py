@@ -26,17 +26,21 @@ from infinimem.store.git import keep
 from infinimem.store.listing import Stamp
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.parsed import Parsed
 from infinimem.store.past import receipts_of
 from infinimem.store.plans import broken, clashes, current, previewed, record
 from infinimem.store.receipts import next_number, parse_receipt
 from infinimem.store.render import Rendered, render
 from infinimem.store.stamp import already_drawn, stamp
 from infinimem.store.state import drawn, rejected, seen, sequence, tails, withheld
-from infinimem.store.view import OWNED, TOPICS, View
+from infinimem.store.view import OWNED, TOPICS, Stored, View
 
 SETTINGS = "infinimem.toml"
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
+
+HELD = 2000
+"""Documents; a snapshot of more does not hold every note that was read; one may then read newer."""
 
 Clock = Callable[[], datetime]
 
@@ -65,7 +69,7 @@ class Library:
         found = self.files.read(SETTINGS)
         self.initialised = found is not None
         self.settings: Settings = parse_settings(found or b"", str(root / SETTINGS))
-        self._documents: dict[str, tuple[Stamp, Document]] = {}
+        self._parsed = Parsed(self.files, self.initialised)
         self._view: tuple[object, View] | None = None
         if self.initialised:
             self._open()
@@ -97,20 +101,31 @@ class Library:
         if self._view is not None and self._view[0] == state:
             self._view[1].buffer_age = age
             return self._view[1]
+        ids = tuple(sorted(path.removesuffix(".md") for path in stamps if self._fits(path, stamps[path])))
         held: dict[str, Document] = {}  # a view says the same as long as it lives
 
+        def read(doc_id: str, keep: bool = False) -> Document:
+            if (known := held.get(doc_id)) is not None:
+                return known
+            document, fresh = self._parsed.load(doc_id, stamps[f"{doc_id}.md"], keep)
+            if not fresh:
+                self._view = None  # listed before this was saved
+            return document
+
         def load(doc_id: str) -> Document:
-            if doc_id not in held:
-                held.setdefault(doc_id, self._load(doc_id, stamps[f"{doc_id}.md"]))
-            return held[doc_id]
+            document = read(doc_id, keep=True)
+            if len(ids) <= HELD or self._parsed.owned(doc_id):
+                return held.setdefault(doc_id, document)
+            return document
 
         view = View(
-            tuple(sorted(path.removesuffix(".md") for path in stamps if self._fits(path, stamps[path]))),
+            ids,
             load,
             self.settings,
             initialised=self.initialised,
             drawn=known,
             buffer_age=age,
+            stored=Stored(str(self.files.root), {doc_id: stamps[f"{doc_id}.md"] for doc_id in ids}, read),
         )
         self._view = (state, view)
         return view
@@ -120,29 +135,7 @@ class Library:
         return tuple(path for path, found in self.files.scan().items() if not self._fits(path, found))
 
     def _fits(self, path: str, found: Stamp) -> bool:
-        return found.size <= self._limit(path)
-
-    def _limit(self, path: str) -> int:
-        owned = self.initialised and path.startswith((*OWNED, f"{CURRENT}.md"))
-        return MAX_OWNED if owned else MAX_FILE
-
-    def _load(self, doc_id: str, found: Stamp) -> Document:
-        known = self._documents.get(doc_id)
-        if known is not None and known[0] == found:
-            return known[1]
-        path = f"{doc_id}.md"
-        try:
-            data, stamp = self.files.read_stamped(path, self._limit(path))
-        except LibraryError:
-            if self._limit(path) == MAX_OWNED:
-                raise
-            data, stamp = b"", found  # a note that may not be read stops nothing; doctor names it
-        document = Document.parse(doc_id, data)
-        if stamp is not None:
-            self._documents[doc_id] = stamp, document
-        if stamp != found:
-            self._view = None  # listed before this was saved
-        return document
+        return found.size <= MAX_FILE or found.size <= self._parsed.limit(path.removesuffix(".md"))
 
     def high_water(self) -> int | None:
         """Every seq up to this one may have been given; None where the machine state is lost or garbled."""
@@ -374,9 +367,7 @@ class Library:
         path = f"{doc_id}.md"
         with tails.noted(self.files, path, data):
             before, after = self.files.append(path, data)
-        known = self._documents.get(doc_id)
-        if known and known[0] == before:
-            self._documents[doc_id] = after, known[1].grown(data)
+        self._parsed.grown(doc_id, before, after, data)
 
     def _append_all(self, parts: Sequence[evidence.Part]) -> None:
         """Write all or none: an import that a full disk stops leaves nothing behind."""

@@ -7,7 +7,7 @@ through the store's own loader and never writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -19,6 +19,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
+from infinimem.store.listing import Stamp
 
 Scope = Literal["default", "archive", "evidence", "all"]
 SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
@@ -80,6 +81,16 @@ def fold(name: str) -> str:
     return normalize("NFC", name).casefold()
 
 
+@dataclass(frozen=True)
+class Stored:
+    """Where the files of a snapshot lie, and the state of each by document id: to derive more from them."""
+
+    root: str
+    stamps: Mapping[str, Stamp]
+    read: Callable[[str], Document]
+    """Gives a document without keeping it."""
+
+
 class View:
     """The library at one moment.
 
@@ -90,6 +101,7 @@ class View:
         initialised: whether the folder has an infinimem.toml; without it every document is a note.
         drawn: evidence seqs that were drawn from; None where that list is lost.
         buffer_age: seconds since CURRENT last changed.
+        stored: the files that it shows; None where it shows them otherwise than they are.
     """
 
     def __init__(
@@ -101,7 +113,9 @@ class View:
         initialised: bool = True,
         drawn: frozenset[int] | None = None,
         buffer_age: float = 0.0,
+        stored: Stored | None = None,
     ) -> None:
+        self.stored = stored
         self.settings = settings
         self.initialised = initialised
         self.buffer_age = buffer_age
@@ -189,6 +203,10 @@ class View:
         if doc_id not in self._known:
             raise DocumentNotFound(f"no document is called {doc_id!r}; list_docs (ls) shows what there is")
         return self._load(doc_id)
+
+    def each(self, ids: Iterable[str]) -> Iterator[Document]:
+        """These documents, one after another; those that nobody else holds are let go."""
+        yield from map(self.stored.read if self.stored else self._load, ids)
 
     @cached_property
     def _known(self) -> frozenset[str]:
