@@ -296,6 +296,8 @@ def dirty(library: Library, cache: Path) -> None:
     (root / ".infinimem/later.json").write_text(json.dumps({"any": [SECRET]}))
     (root / ".infinimem/append").write_text(f"-\n{SECRET[:35]}")
     (cache / "infinimem/index.json").write_text(json.dumps(SECRET))
+    (cache / "infinimem.17.gone").mkdir()  # another forget was stopped here
+    (cache / "infinimem.17.gone/index.json").write_text(json.dumps(SECRET))
 
 
 def test_nothing_is_left_wherever_it_stood(library: Library, cache: Path) -> None:

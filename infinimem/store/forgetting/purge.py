@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from infinimem.store import disk
+from infinimem.store.caches import cache_root, caches
 from infinimem.store.commit import displaced
 from infinimem.store.files import STAGED, Files
 from infinimem.store.listing import explained
 from infinimem.store.state import rejected, seen, tails
 
 BEGUN = ".infinimem/forgetting"
-
-
-def caches() -> tuple[Path, ...]:
-    """Folders with what is derived from any library; all of it can be deleted, and is built again."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return (Path(base) / "infinimem",)
 
 
 def begin(files: Files) -> None:
@@ -51,7 +47,16 @@ def finish(files: Files) -> None:
         if STAGED in names:
             with explained("remove", STAGED):
                 disk.unlink(Path(folder) / STAGED)
+    _drop_caches()
+    files.remove(BEGUN)
+
+
+def _drop_caches() -> None:
+    """Delete them whole. Moved first: who is building one finds no place for what it read before."""
+    root = cache_root()
+    if root is not None and not root.is_symlink():
+        with suppress(OSError):
+            root.rename(root.with_name(f"{root.name}.{os.getpid()}.gone"))
     for cache in caches():
         if not cache.is_symlink():
             shutil.rmtree(cache, ignore_errors=True)
-    files.remove(BEGUN)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from infinimem.errors import LibraryError
 from infinimem.model import Located
+from infinimem.store.caches import caches
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.forgetting.purge import caches
 from infinimem.store.forgetting.words import Texts
 from infinimem.store.listing import explained
 
