@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import threading
 from functools import lru_cache
+from itertools import chain
+from sys import intern
 from typing import Any
 
 from infinimem.markdown.characters import normalize
@@ -54,6 +56,9 @@ _TOKEN = re.compile(
 )
 _ASCII_TOKEN = re.compile(r"(\d+(?:[-./:,]\d+)+)|((?!))|([a-z0-9]+(?:'[a-z0-9]+)*)")
 """The same for text without any of these scripts, several times as fast."""
+_NEVER = str.maketrans(dict.fromkeys('!"#$%&()*+;<=>?@[\\]^_`{|}~', " "))
+"""ASCII that stands in no token, so that a word in brackets is the word."""
+_MOST_KNOWN, _LONGEST_KNOWN = 1 << 18, 40
 _ACCENTS = re.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|re|ve|ll|d|t))$")
 _CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall"}
@@ -63,16 +68,33 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 def tokens(text: str) -> list[str]:
     """The terms of a text, in its order, with repeats: what an index counts."""
-    found: list[str] = []
-    for number, run, word in _scan(text):
-        if word:
-            found.append(_stem(word))
-        elif run:
-            found += run  # single characters too, so that a query of one finds them
-            found += _pairs(run)
-        else:
-            found += _number(number)
-    return found
+    if text.isascii():
+        text = text.lower().translate(_NEVER)
+    return list(chain.from_iterable(map(_known.__getitem__, text.split())))
+
+
+class _Known(dict[str, tuple[str, ...]]):
+    """The terms of what stands between two spaces; no token reaches over one, and most come again and again."""
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        if len(self) >= _MOST_KNOWN:
+            self.clear()
+        found: list[str] = []
+        for number, run, word in _scan(chunk):
+            if word:
+                found.append(_stem(word))
+            elif run:
+                found += run  # single characters too, so that a query of one finds them
+                found += _pairs(run)
+            else:
+                found += _number(number)
+        terms = tuple(map(intern, found))
+        if len(chunk) <= _LONGEST_KNOWN:
+            self[chunk] = terms
+        return terms
+
+
+_known = _Known()
 
 
 def query_terms(text: str) -> list[str]:
@@ -91,7 +113,8 @@ def fold(text: str) -> str:
     """Lower case without accents or compatibility forms; typographic apostrophes become plain."""
     if text.isascii():
         return text.lower()
-    text = _ACCENTS.sub("", normalize("NFKD", text.casefold()))
+    text = normalize("NFKD", text.casefold()).casefold()  # a compatibility form may hide a capital: "™"
+    text = _ACCENTS.sub("", text)
     return normalize("NFC", text).replace("\u2019", "'").replace("\u02bc", "'")
 
 
