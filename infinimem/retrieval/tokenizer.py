@@ -74,7 +74,7 @@ def tokens(text: str) -> list[str]:
 
 
 class _Known(dict[str, tuple[str, ...]]):
-    """The terms of what stands between two spaces; no token reaches over one, and most come again and again."""
+    """The terms of what stands between two spaces: no token reaches over one, and most come again."""
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         if len(self) >= _MOST_KNOWN:
