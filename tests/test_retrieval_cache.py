@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from infinimem.markdown.document import Document
 from infinimem.retrieval import cache
+from infinimem.settings import Settings
 from infinimem.store.caches import cache_root, caches
+from infinimem.store.listing import Stamp
+from infinimem.store.view import Stored, View
 
 FORMAT = "test 1"
 
@@ -217,3 +221,11 @@ def test_a_reader_never_sees_half_a_commit(folder: Path) -> None:
         thread.join()
     assert not wrong
     assert seen
+
+
+@pytest.mark.parametrize(("count", "size", "large"), [(300, 100, False), (301, 0, True), (5, 1 << 20, True)])
+def test_a_library_is_large_by_number_or_by_size(count: int, size: int, large: bool) -> None:
+    ids = tuple(f"n{number:03}" for number in range(count))
+    stored = Stored("/library", {doc_id: Stamp(0, size, 0) for doc_id in ids}, Document.empty)
+    assert cache.is_large(View(ids, Document.empty, Settings(), stored=stored)) == large
+    assert not cache.is_large(View(ids, Document.empty, Settings())), "of what is no folder nothing is kept"

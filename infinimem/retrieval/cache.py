@@ -22,11 +22,26 @@ from pathlib import Path
 from typing import IO, Any
 
 from infinimem.store.caches import cache_root
+from infinimem.store.view import View
+from infinimem.store.view import View
 
 MANIFEST, LOCK = "manifest.json", "lock"
+LARGE_DOCUMENTS, LARGE_BYTES = 300, 4 << 20
+
+SMALL_DOCUMENTS = 300
+SMALL_BYTES = 4 << 20
+"""A library up to this size is looked through in memory, and nothing is written to disk."""
 
 _held: dict[tuple[int, Path], int] = {}
 """The opened folder that a thread holds under a path: after a `forget` the path may lead to another."""
+
+
+def is_large(view: View) -> bool:
+    """Whether derived data of a view is kept on disk; never of one that shows files otherwise than they are."""
+    if view.stored is None:
+        return False
+    ids, stamps = view.ids("all"), view.stored.stamps
+    return len(ids) > SMALL_DOCUMENTS or sum(stamps[doc_id].size for doc_id in ids) > SMALL_BYTES
 
 
 def cache_folder(root: str, part: str) -> Path | None:
@@ -184,3 +199,11 @@ def sweep(folder: Path, keep: Collection[str]) -> None:
             if name not in (MANIFEST, LOCK, *keep):
                 with suppress(OSError):
                     os.unlink(name, dir_fd=here)
+
+
+def is_large(view: View) -> bool:
+    """Whether what is derived from a library belongs on disk; of a small one it is made in a moment."""
+    if view.stored is None:
+        return False
+    stamps = view.stored.stamps
+    return len(stamps) > LARGE_DOCUMENTS or sum(stamp.size for stamp in stamps.values()) > LARGE_BYTES
