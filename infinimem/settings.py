@@ -50,6 +50,32 @@ class InfiniSettings:
     maintenance: bool = True
 
 
+# fmt: off
+Language = Literal[
+    "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
+    "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian",
+    "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
+]
+# fmt: on
+"""Languages with a stemmer."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """[search]: what is ranked first. Each of the last four may be switched off by itself."""
+
+    language: Language = "english"
+    """Whose endings words are freed of; a change indexes anew."""
+    people: bool = True
+    """A question that names one speaker prefers what that one said; "I" is the user."""
+    dates: bool = True
+    """A question that names a day, month or year prefers entries of that time."""
+    statements: bool = True
+    """Statements before questions."""
+    newest: bool = True
+    """Newer before older where scores are equal."""
+
+
 @dataclass(frozen=True)
 class ReaderSettings:
     """[reader]: how evidence is collected. Budgets are tokens."""
@@ -73,6 +99,7 @@ class Settings:
     """Whether each receipt becomes a commit of the repository around the folder."""
     llm: ModelSettings = field(default_factory=ModelSettings)
     infini: InfiniSettings = field(default_factory=InfiniSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
 
 
@@ -150,7 +177,7 @@ def template() -> str:
         f"# git = {_toml(Settings.git)}",
     ]
     defaults = Settings()
-    for group in ("llm", "infini", "reader"):
+    for group in ("llm", "infini", "search", "reader"):
         lines += ["", f"[{group}]"]
         for item in dataclasses.fields(getattr(defaults, group)):
             lines.append(f"# {item.name} = {_toml(item.default)}")
