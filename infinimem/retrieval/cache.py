@@ -32,3 +32,168 @@ SMALL_BYTES = 4 << 20
 
 _held: dict[tuple[int, Path], int] = {}
 """The opened folder that a thread holds under a path: after a `forget` the path may lead to another."""
+
+
+def is_large(view: View) -> bool:
+    """Whether derived data of a view is kept on disk; never of one that shows files other than they are."""
+    if view.stored is None:
+        return False
+    ids, stamps = view.ids("all"), view.stored.stamps
+    return len(ids) > SMALL_DOCUMENTS or sum(stamps[doc_id].size for doc_id in ids) > SMALL_BYTES
+
+
+def cache_folder(root: str, part: str) -> Path | None:
+    """The folder for one kind of derived data of a library, made if missing, for its owner alone.
+
+    Args:
+        root: the library's absolute path.
+        part: which kind.
+
+    Returns:
+        None where it cannot be made, or belongs to someone else.
+    """
+    top = cache_root()
+    if top is None:
+        return None
+    name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    folders = (top, top / name, top / name / part)
+    try:
+        top.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in folders:
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+            found = folder.lstat()
+            if found.st_uid != os.geteuid() or folder.is_symlink():
+                return None
+            if found.st_mode & 0o777 != 0o700:
+                folder.chmod(0o700)
+    except (OSError, ValueError):
+        return None
+    return folders[-1]
+
+
+@contextmanager
+def exclusive(folder: Path, wait: bool) -> Iterator[bool]:
+    """Be the only one that writes, in this process and all others; the thread that asked does the writing.
+
+    Args:
+        folder: as `cache_folder` gave it.
+        wait: whether to wait for another holder.
+
+    Yields:
+        False if another holds it and `wait` is false, or if nobody can.
+    """
+    with ExitStack() as stack:
+        here = _locked(folder, wait, stack)
+        if here is not None:
+            key = threading.get_ident(), folder
+            _held[key] = here
+            stack.callback(_held.pop, key)
+        yield here is not None
+
+
+def _locked(folder: Path, wait: bool, stack: ExitStack) -> int | None:
+    """A descriptor of the locked folder; the stack lets go of it."""
+    while True:
+        with ExitStack() as opened:
+            try:
+                here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                opened.callback(os.close, here)
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                lock = os.open(LOCK, flags, 0o600, dir_fd=here)
+                opened.callback(os.close, lock)
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except OSError:
+                return None
+            opened.callback(fcntl.flock, lock, fcntl.LOCK_UN)
+            if _stands(folder, here):
+                stack.push(opened.pop_all())
+                return here
+
+
+def _stands(folder: Path, here: int) -> bool:
+    """Whether a path still leads to the folder that was opened."""
+    try:
+        return os.path.samestat(folder.lstat(), os.fstat(here))
+    except OSError:
+        return False
+
+
+def read_manifest(folder: Path, layout: str) -> dict[str, Any] | None:
+    """What the last commit said; None if there is none, it is garbled, or of another format."""
+    try:
+        found = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found.get("format") == layout else None
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Commit. The caller holds the lock, and has written every file that is named.
+
+    Args:
+        folder: as `cache_folder` gave it.
+        manifest: JSON, its format under "format".
+
+    Raises:
+        OSError: the disk refused, or the folder was deleted meanwhile; nothing has changed.
+    """
+    name = new_name(MANIFEST)
+    write_file(folder, name, json.dumps(manifest).encode())
+    here = _held[threading.get_ident(), folder]
+    os.replace(name, MANIFEST, src_dir_fd=here, dst_dir_fd=here)
+    os.fsync(here)
+
+
+def new_name(stem: str) -> str:
+    """A file name that was never used; commits share no name, so no file changes under a reader."""
+    return f"{stem}.{secrets.token_hex(8)}"
+
+
+def write_file(folder: Path, name: str, *buffers: bytes | bytearray | memoryview) -> None:
+    """Write a new file, durably. The caller holds the lock.
+
+    Raises:
+        OSError: the disk refused, or the folder was deleted meanwhile; the file is gone.
+    """
+    with new_file(folder, name) as file:
+        for buffer in buffers:
+            file.write(buffer)
+
+
+@contextmanager
+def new_file(folder: Path, name: str) -> Iterator[IO[bytes]]:
+    """A new file to write to, durable at the end. The caller holds the lock.
+
+    Raises:
+        OSError: the disk refused, or the folder was deleted meanwhile; the file is gone.
+    """
+    here = _held[threading.get_ident(), folder]
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, 0o600, dir_fd=here)
+    try:
+        with os.fdopen(descriptor, "wb", buffering=1 << 20) as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        if not _stands(folder, here):  # a `forget` that deletes it may have looked already
+            raise FileNotFoundError(f"{folder} was deleted")
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=here)
+        raise
+
+
+def sweep(folder: Path, keep: Collection[str]) -> None:
+    """Remove the files that no manifest names. The caller holds the lock.
+
+    Args:
+        folder: as `cache_folder` gave it.
+        keep: names of the files that the manifest names.
+    """
+    here = _held[threading.get_ident(), folder]
+    with suppress(OSError), os.scandir(here) as found:
+        for name in [item.name for item in found if item.is_file(follow_symlinks=False)]:
+            if name not in (MANIFEST, LOCK, *keep):
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=here)
