@@ -1,103 +1,94 @@
-"""Lexical indexes and the one scorer, computed by hand on a tiny corpus."""
+"""The one scorer, computed by hand on a tiny corpus."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from in_memory import view_of
 
-from infinimem.retrieval.lexical import LexicalIndex, MemoryIndex
-from infinimem.retrieval.scoring import AROUND_WEIGHT, K1, WHOLE_WEIGHT, Bags, Field, Ranking
-
-Build = Callable[[Sequence[Sequence[str]]], LexicalIndex]
-
-
-class LexicalIndexContract:
-    """What every engine must do; a new one gets a subclass with its own `build`."""
-
-    def build(self, bags: Sequence[Sequence[str]]) -> LexicalIndex:
-        raise NotImplementedError
-
-    def test_empty(self) -> None:
-        index = self.build([])
-        assert len(index) == 0
-        assert index.candidates(["a"], 5) == []
-
-    def test_pieces_without_terms(self) -> None:
-        index = self.build([[], []])
-        assert len(index) == 2
-        assert index.candidates(["a"], 1) == []
-
-    def test_one_piece(self) -> None:
-        assert self.build([["a", "b"]]).candidates(["b"], 5) == [0]
-
-    def test_only_pieces_that_hold_a_term_by_position(self) -> None:
-        index = self.build([["a"], ["b", "a"], ["c"], ["b"]])
-        assert index.candidates(["b", "x", "a", "b"], 10) == [0, 1, 3]
-        assert index.candidates([], 10) == []
-        assert index.candidates(["x"], 10) == []
-
-    def test_the_likeliest_when_there_are_too_many(self) -> None:
-        index = self.build([["a"], ["a", "b"], ["a"], ["b", "a"], ["c"]])
-        assert index.candidates(["a", "b"], 2) == [1, 3]
-
-    def test_ties_go_to_the_lower_position(self) -> None:
-        index = self.build([["a"]] * 5 + [["b"]] * 5)
-        assert index.candidates(["a"], 3) == [0, 1, 2]
-
-    @given(st.lists(st.lists(st.sampled_from("abcd"), max_size=6), max_size=12), st.integers(1, 12))
-    def test_candidates_hold_a_term_and_none_is_forgotten(self, bags: list[list[str]], limit: int) -> None:
-        holders = [at for at, bag in enumerate(bags) if {"a", "b"} & set(bag)]
-        found = self.build(bags).candidates(["a", "b"], limit)
-        assert set(found) <= set(holders)
-        assert found == sorted(found)
-        assert len(found) == min(limit, len(holders))
+from infinimem.retrieval.columns import Builder
+from infinimem.retrieval.index import in_memory
+from infinimem.retrieval.rows import Rows
+from infinimem.retrieval.scoring import (
+    AROUND_WEIGHT,
+    CONTEXT_B,
+    K1,
+    OWN_B,
+    WHOLE_WEIGHT,
+    bm25,
+    compared,
+    rarity,
+    score,
+)
 
 
-class TestMemoryIndex(LexicalIndexContract):
-    def build(self, bags: Sequence[Sequence[str]]) -> LexicalIndex:
-        return MemoryIndex(bags)
+def test_rarity_by_hand() -> None:
+    found = rarity(2, np.array([1.0, 2.0, 0.0]))
+    assert found == pytest.approx([math.log(1 + 1.5 / 1.5), math.log(1 + 0.5 / 2.5), math.log(1 + 2.5 / 0.5)])
 
 
 def test_bm25_by_hand() -> None:
-    field = Field([["cat", "cat", "dog"], ["dog"]], b=0.5)
-    # mean length 2; "cat" is in one of two bags, "dog" in both.
-    cat, dog = math.log(1 + 1.5 / 1.5), math.log(1 + 0.5 / 2.5)
+    # Two texts, "cat cat dog" and "dog": mean length 2.
+    weights = np.array([0.7, 0.2])
+    found = bm25(np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([3.0, 1.0]), 2.0, weights, b=0.5)
     norm = K1 * (0.5 + 0.5 * 3 / 2)
-    expected = cat * 2 * (K1 + 1) / (2 + norm) + dog * 1 * (K1 + 1) / (1 + norm)
-    assert field.score(["cat", "dog", "bird"], 0) == pytest.approx(expected)
-    assert field.score(["cat"], 1) == 0
-    assert field.score(["dog"], 1) == pytest.approx(dog * (K1 + 1) / (1 + K1 * (0.5 + 0.5 / 2)))
+    assert found[0] == pytest.approx(0.7 * 2 * (K1 + 1) / (2 + norm) + 0.2 * (K1 + 1) / (1 + norm))
+    assert found[1] == pytest.approx(0.2 * (K1 + 1) / (1 + K1 * (0.5 + 0.5 * 1 / 2)))
 
 
 def test_a_score_adds_what_is_around_and_the_whole() -> None:
-    pieces = [Bags(("easel",), ("paint",), "s1"), Bags(("tram",), (), "s2")]
-    ranking = Ranking(pieces, {"s1": ["easel", "paint"], "s2": ["tram"]})
-    own = math.log(1 + 1.5 / 1.5) * (K1 + 1) / (1 + K1)
-    around = math.log(1 + 1.5 / 1.5) * (K1 + 1) / (1 + K1 * (0.5 + 0.5 * 1 / 0.5))
-    whole = math.log(1 + 1.5 / 1.5) * (K1 + 1) / (1 + K1 * (0.5 + 0.5 * 2 / 1.5))
-    ((position, score),) = ranking.best(["easel"])
-    assert position == 0
-    assert score == pytest.approx(own + WHOLE_WEIGHT * whole, abs=1e-4)
-    ((position, score),) = ranking.best(["paint"])
-    assert position == 0
-    assert score == pytest.approx(AROUND_WEIGHT * around + WHOLE_WEIGHT * whole, abs=1e-4)
+    builder = Builder("entries/live")
+    builder.part(1, "a", (0, 0, 0))
+    builder.row((1, 1), ["easel"], ["paint"])
+    builder.row((2, 2), ["paint"], [])
+    builder.part(2, "b", (0, 0, 0))
+    builder.row((1, 1), ["tram"], ["paint"])
+    rows = Rows([builder.build()], [()])
+    every = np.arange(3)
+    known = rows.statistics("entries", ["live"], np.zeros(0, dtype=np.int64), ["easel"])
+    assert (known.count, known.frequency.tolist()) == (3, [1.0])
+    assert (known.own_length, known.around_length, known.whole_length) == (1.0, 2 / 3, 1.5)
+    rare = math.log(1 + 2.5 / 1.5)
+    own = rare * (K1 + 1) / (1 + K1)
+    whole = rare * (K1 + 1) / (1 + K1 * (1 - CONTEXT_B + CONTEXT_B * 2 / 1.5))
+    positions, scores = score(rows, "entries", every, ["easel"], known)
+    assert positions.tolist() == [0], "no other row says it or stands beside it"
+    assert scores.tolist() == pytest.approx([own + WHOLE_WEIGHT * whole], abs=1e-4)
+
+    known = rows.statistics("entries", ["live"], np.zeros(0, dtype=np.int64), ["paint"])
+    around = rare * (K1 + 1) / (1 + K1 * (1 - CONTEXT_B + CONTEXT_B * 1 / (2 / 3)))
+    positions, scores = score(rows, "entries", every, ["paint"], known)
+    assert positions.tolist() == [0, 1, 2]
+    assert scores.tolist() == pytest.approx(
+        [AROUND_WEIGHT * around + WHOLE_WEIGHT * whole, own + WHOLE_WEIGHT * whole, AROUND_WEIGHT * around],
+        abs=1e-4,
+    )
 
 
-def test_ties_keep_the_order_of_positions() -> None:
-    ranking = Ranking([Bags(("a",)), Bags(("b",)), Bags(("a",))])
-    assert [position for position, _ in ranking.best(["a"])] == [0, 2]
+def test_a_few_texts_are_compared_with_each_other() -> None:
+    scores = compared([[1, 0], [0, 0], [1, 2]], [2, 2, 4])
+    assert scores[2] > scores[0] > scores[1] == 0
+    assert compared([], []) == []
+    assert compared([[], []], [3, 4]) == [0.0, 0.0]
+    assert OWN_B < 1
+
+
+def test_ties_go_by_document_and_line() -> None:
+    view = view_of({"b": "one\n", "a": "x\n\n# One\none\n\n# Two\none\n", "c": "two\n"})
+    best = in_memory(view).best("blocks", ["one"], "default", 10, 10)
+    tied = [place[:2] for place, value in best if value == best[-1][1]]
+    assert tied == sorted(tied)
 
 
 def test_nothing_to_rank() -> None:
-    assert Ranking([]).best(["a"]) == []
-    assert Ranking([Bags(())]).best(["a"]) == []
-    assert Ranking([Bags(("a",))]).best([]) == []
+    assert in_memory(view_of({})).best("entries", ["a"], "all", 5, 5) == []
+    assert in_memory(view_of({"a": ""})).best("blocks", ["a"], "default", 5, 5) == []
+    assert in_memory(view_of({"a": "a\n"})).best("blocks", [], "default", 5, 5) == []
 
 
 def test_a_term_in_every_piece_still_counts_for_something() -> None:
-    ranking = Ranking([Bags(("ana", "moved")), Bags(("ana",))])
-    assert all(score > 0 for _, score in ranking.best(["ana"]))
+    best = in_memory(view_of({"a": "Ana moved\n", "b": "Ana\n"})).best("blocks", ["ana"], "default", 5, 5)
+    assert len(best) == 2
+    assert all(value > 0 for _, value in best)

@@ -6,6 +6,7 @@ from in_memory import LISBON, view_of
 
 from infinimem.model import Retrieved
 from infinimem.retrieval.packing import pack
+from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.searcher import searcher
 
@@ -31,11 +32,13 @@ def test_an_entry_is_found_by_the_turns_around_its_evidence() -> None:
 
 
 def test_around_an_entry_stands_what_others_said_not_itself() -> None:
-    pieces = {piece.item.seqs: piece for piece in Pieces(view_of(LISBON)).entries("default")}
-    around = pieces[(12,)].bags.around
+    view = view_of(LISBON)
+    pieces = Pieces(view, Origins(view, KnownLines(view.entries("all"))))
+    found = {piece.item.seqs: piece for piece in pieces.entries(view.document("topics/home"))}
+    around = found[(12,)].around
     assert {"easel", "lucki", "lisbon", "thing"} <= set(around), "two turns on each side, and the heading"
     assert "sister" not in around
-    assert pieces[(12,)].bags.whole == "evidence/2023-05-08-s01"
+    assert found[(12,)].whole == "evidence/2023-05-08-s01"
 
 
 def test_speaker_date_and_refers_are_searched() -> None:

@@ -62,14 +62,14 @@ def _hit(document: Document, block: Retrieved, terms: frozenset[str]) -> dict[st
 
 def snippet(document: Document, start: int, end: int, terms: frozenset[str]) -> tuple[int, int]:
     """The lines of a block to show: the one with most of the terms, then its neighbours while they fit."""
-    lines = {line: shown(document.text_line(line)) for line in range(start, end + 1)}
+    lines = {line: document.text_line(line) for line in range(start, end + 1)}
     best = max(lines, key=lambda line: (len(terms.intersection(terms_of(lines[line]))), -line))
     first = last = best
-    left = SNIPPET - tokens.count(lines[best])
+    left = SNIPPET - tokens.estimate(lines[best])
     while first > start or last < end:
         # Below before above, so that a heading's own text comes first; in turn while both sides are left.
         line = last + 1 if last < end and (last - best <= best - first or first == start) else first - 1
-        left -= tokens.count(lines[line])
+        left -= tokens.estimate(lines[line])
         if left < 0:
             break
         first, last = min(first, line), max(last, line)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import Heading
+from infinimem.tokens import estimate
 
 PARTITION_TOKENS = 400
 
@@ -28,7 +29,7 @@ class Partition:
 
 
 def partitions(
-    document: Document, limit: int = PARTITION_TOKENS, count: Count | None = None
+    document: Document, limit: int = PARTITION_TOKENS, count: Count = estimate
 ) -> tuple[Partition, ...]:
     """The heading blocks of a document, in order; every line of its body that is not blank is in one.
 
@@ -40,12 +41,9 @@ def partitions(
     Args:
         document: any document.
         limit: tokens, as `count` counts them.
-        count: tokens of a text; by default `tokens.count`.
+        count: tokens of a text. By default an estimate, so that the blocks of a document hang on nothing
+            else, and a library is cut as fast as it is read.
     """
-    if count is None:
-        from infinimem import tokens
-
-        count = tokens.count
     found: list[Partition] = []
     starts: list[int] | None = None
     for path, first, last in _blocks(document):

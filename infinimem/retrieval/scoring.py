@@ -1,7 +1,8 @@
-"""The one ranking: BM25 over what a piece says, what stands around it, and the whole it belongs to.
+"""The one ranking: BM25 over what a row says, what stands around it, and the whole it belongs to.
 
-A turn like "I drew it yesterday" is found by its neighbours and by the session that is about the
-drawing. Pieces come in as bags of terms; ties are left to the caller's order.
+A turn like "I drew it yesterday" is found by its neighbours and by the session that is about the drawing.
+How rare a term is counts alike in all three, by the rows that say it. Whatever engine gathered the
+candidates, the same rows get the same scores.
 
 Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1). The weights of the fields were chosen on the LoCoMo
 development conversations, where recall is flat around them, and checked on LongMemEval's.
@@ -9,88 +10,80 @@ development conversations, where recall is flat around them, and checked on Long
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from infinimem.retrieval.lexical import LexicalIndex, MemoryIndex
+import numpy as np
+
+from infinimem.retrieval.columns import Array
+from infinimem.retrieval.rows import Kind, Rows, Statistics
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 AROUND_WEIGHT, WHOLE_WEIGHT = 0.5, 0.5
 OWN_B, CONTEXT_B = 0.3, 0.5
 K1 = 1.2
-CANDIDATES = 1000
 
 
-@dataclass(frozen=True)
-class Bags:
-    """The searchable terms of one piece.
-
-    Args:
-        own: what it says, with who said it and when.
-        around: what stands around it.
-        whole: key of the document or session that it belongs to.
-    """
-
-    own: tuple[str, ...]
-    around: tuple[str, ...] = ()
-    whole: Hashable = None
+def rarity(count: int, frequency: Array) -> Array:
+    """How much each term tells: ln(1 + (N - n + 0.5) / (n + 0.5)) of N rows, n of which hold it."""
+    return np.asarray(np.log1p((count - frequency + 0.5) / (frequency + 0.5)))
 
 
-class Field:
-    """BM25 over one bag of terms a position.
+def bm25(occurrences: Array, lengths: Array, mean: float, weights: Array, b: float) -> Array:
+    """The sum over the terms of weight times saturated frequency; 0 where none occurs.
 
     Args:
-        bags: the terms, in the order of their positions.
-        b: how much longer bags are held back, 0 to 1.
+        occurrences: rows by terms.
+        lengths: terms of each row; `mean` of all rows.
+        weights: of the terms, as `rarity` gives them.
+        b: how much longer rows are held back, 0 to 1.
     """
-
-    def __init__(self, bags: Sequence[Sequence[str]], b: float) -> None:
-        self._counts = [Counter(bag) for bag in bags]
-        mean = sum(map(len, bags)) / len(bags) if bags else 0.0
-        self._norms = [K1 * (1 - b + b * (len(bag) / mean if mean else 0.0)) for bag in bags]
-        holders = Counter(term for counts in self._counts for term in counts)
-        self._idf = {
-            term: math.log(1 + (len(bags) - holding + 0.5) / (holding + 0.5))
-            for term, holding in holders.items()
-        }
-
-    def score(self, terms: Sequence[str], position: int) -> float:
-        """The sum over the distinct terms of idf times saturated frequency; 0 where none occurs."""
-        counts, norm = self._counts[position], self._norms[position]
-        total = 0.0
-        for term in terms:
-            if frequency := counts.get(term, 0):
-                total += self._idf[term] * frequency * (K1 + 1) / (frequency + norm)
-        return total
+    norm = K1 * (1 - b + b * (lengths / mean if mean else lengths * 0))
+    total = np.zeros(len(lengths))
+    for column in range(occurrences.shape[1]):  # term by term, so that sums do not hang on their order
+        often = occurrences[:, column]
+        total += weights[column] * often * (K1 + 1) / (often + norm)
+    return total
 
 
-class Ranking:
-    """A fixed list of pieces that can be ranked for any query.
+def compared(occurrences: ArrayLike, lengths: ArrayLike) -> list[float]:
+    """The scores of a few texts among themselves.
 
     Args:
-        pieces: their bags; positions in it are what `best` returns.
-        wholes: the terms of each document or session that pieces name as their `whole`.
+        occurrences: how often each text holds each term: texts by terms.
+        lengths: terms of each text.
     """
+    counts, sizes = np.atleast_2d(np.asarray(occurrences, float)), np.asarray(lengths, float)
+    if not counts.size:
+        return [0.0] * len(sizes)
+    weights = rarity(len(sizes), (counts > 0).sum(axis=0))
+    scores: list[float] = np.round(bm25(counts, sizes, sizes.mean(), weights, OWN_B), 4).tolist()
+    return scores
 
-    def __init__(self, pieces: Sequence[Bags], wholes: dict[Hashable, Sequence[str]] | None = None) -> None:
-        wholes = wholes or {}
-        numbers = {key: number for number, key in enumerate(wholes)}
-        self._whole = [numbers.get(piece.whole) for piece in pieces]
-        self._own = Field([piece.own for piece in pieces], OWN_B)
-        self._around = Field([piece.around for piece in pieces], CONTEXT_B)
-        self._wholes = Field(list(wholes.values()), CONTEXT_B)
-        self._index: LexicalIndex = MemoryIndex([piece.own + piece.around for piece in pieces])
 
-    def best(self, terms: Sequence[str]) -> list[tuple[int, float]]:
-        """Positions and scores of all candidates, higher scores first, then lower positions."""
-        found = []
-        wholes: dict[int | None, float] = {None: 0.0}
-        for position in self._index.candidates(terms, CANDIDATES):
-            whole = self._whole[position]
-            if whole is not None and whole not in wholes:
-                wholes[whole] = self._wholes.score(terms, whole)
-            score = self._own.score(terms, position) + AROUND_WEIGHT * self._around.score(terms, position)
-            score += WHOLE_WEIGHT * wholes[whole]
-            found.append((position, round(score, 4)))  # an order must not hang on the last bits of a float
-        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+def score(
+    rows: Rows, kind: Kind, positions: Array, terms: Sequence[str], known: Statistics
+) -> tuple[Array, Array]:
+    """The positions of the rows that hold a term, or stand beside one that does, and their scores.
+
+    Scores are rounded, so that an order does not hang on the last bits of a float.
+
+    Args:
+        rows: of the snapshot.
+        kind: what is ranked.
+        positions: the candidates, ascending.
+        terms: of the query.
+        known: of all rows together.
+    """
+    said, near = rows.occurrences("own", positions, terms), rows.occurrences("around", positions, terms)
+    held = np.flatnonzero(said.any(axis=1) | near.any(axis=1))
+    positions, said, near = positions[held], said[held], near[held]
+    weights = rarity(known.count, known.frequency)
+    own = bm25(said, rows.lengths("own", positions), known.own_length, weights, OWN_B)
+    around = bm25(near, rows.lengths("around", positions), known.around_length, weights, CONTEXT_B)
+    wholes, of = rows.wholes(kind, positions)
+    occurrences, lengths = rows.texts(wholes, terms)
+    whole = bm25(occurrences, lengths, known.whole_length, weights, CONTEXT_B)
+    return positions, np.round(own + AROUND_WEIGHT * around + WHOLE_WEIGHT * whole[of], 4)

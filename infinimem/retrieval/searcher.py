@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
+from infinimem.markdown.sections import partitions
 from infinimem.model import Retrieved
 from infinimem.retrieval.kin import related
-from infinimem.retrieval.pieces import Piece, Pieces
-from infinimem.retrieval.scoring import OWN_B, Field, Ranking
 from infinimem.retrieval.tokenizer import query_terms
 from infinimem.store.view import Scope, View
 
+if TYPE_CHECKING:
+    from infinimem.retrieval.index import Indexed
+    from infinimem.retrieval.pieces import Pieces
+    from infinimem.retrieval.rows import Kind, Place
+
+CANDIDATES = 512
+"""Rows that are scored, where more hold a term of the query."""
+COMPARED = 2000
+"""Documents that are compared with a text one by one; of more, those that hold the best blocks."""
+
 
 class Searcher:
-    """Ranks what a snapshot holds. Indexes are built on first use and kept with it."""
+    """Ranks what a snapshot holds. Its index is opened, or built, on first use."""
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._pieces = Pieces(view)
-        self._entries: dict[Scope, _Index] = {}
-        self._blocks: dict[Scope, _Index] = {}
-        self._of: dict[str, list[Retrieved]] = {}
-        self._documents: dict[str, tuple[str, ...]] = {}
+
+    @cached_property
+    def _index(self) -> Indexed:
+        from infinimem.retrieval.index import indexed
+
+        return indexed(self._view)
+
+    @property
+    def _pieces(self) -> Pieces:
+        return self._index.pieces
 
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """The entries that answer a query best; ties by document and line.
@@ -33,37 +49,44 @@ class Searcher:
             limit: at most so many.
             scope: which documents; the default one holds evidence that no entry cites yet.
         """
-        if scope not in self._entries:
-            self._entries[scope] = _Index(self._pieces, self._pieces.entries(scope))
-        return self._entries[scope].best(query, limit)
+        return self._found("entries", query, limit, scope)
 
     def blocks(self, query: str, limit: int = 10, scope: Scope = "default") -> list[Retrieved]:
         """The heading blocks that answer a query best; ties by document and line."""
-        if scope not in self._blocks:
-            self._blocks[scope] = _Index(self._pieces, self._pieces.blocks(scope))
-        return self._blocks[scope].best(query, limit)
+        return self._found("blocks", query, limit, scope)
 
     def blocks_at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
         """The heading blocks of a document that hold any of these lines, in order, with score 0."""
-        if doc_id not in self._of:
-            self._of[doc_id] = [piece.item for piece in self._pieces.blocks_of(self._view.document(doc_id))]
-        return [block for block in self._of[doc_id] if block.start_line <= end and block.end_line >= start]
+        document = self._view.document(doc_id)
+        return [
+            self._pieces.lines(document, block.start_line, block.end_line, block.headings)
+            for block in partitions(document)
+            if block.start_line <= end and block.end_line >= start and block.text.strip()
+        ]
 
     def lines_at(self, doc_id: str, start: int, end: int) -> Retrieved:
-        """These lines of a document's body as one piece, with score 0."""
-        return self._pieces.lines_of(self._view.document(doc_id), start, end)
+        """These lines of a document's body as one piece, with score 0; cut to what there is."""
+        document = self._view.document(doc_id)
+        start = min(max(start, document.header.end + 1), max(len(document.lines), 1))
+        end = min(max(end, start), len(document.lines))
+        return self._pieces.lines(document, start, end, document.path_at(start))
 
     def entries_at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
         """The entries that begin in these lines, in order, with score 0."""
-        return self._pieces.entries_of(self._view.document(doc_id), start, end)
+        places = self._view.document(doc_id).entries_in(start, end)
+        return [self._pieces.entry(place) for place in places if place.start_line >= start]
 
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """These pieces, best first when compared with each other; ties keep their order."""
-        wanted = query_terms(query)
-        field = Field(
-            [self._pieces.terms_at(item.doc_id, item.start_line, item.end_line) for item in items], OWN_B
-        )
-        scored = [replace(item, score=round(field.score(wanted, at), 4)) for at, item in enumerate(items)]
+        from infinimem.retrieval.scoring import compared
+
+        bags = [
+            Counter(self._pieces.terms_at(self._view.document(item.doc_id), item.start_line, item.end_line))
+            for item in items
+        ]
+        terms = query_terms(query)
+        scores = compared([[bag[term] for term in terms] for bag in bags], [bag.total() for bag in bags])
+        scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
 
     def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:
@@ -74,29 +97,39 @@ class Searcher:
             limit: at most so many.
             ids: if given, only these are compared; else the default scope.
         """
+        from infinimem.retrieval.scoring import compared
+
         chosen = sorted(set(self._view.ids() if ids is None else ids))
-        wanted = query_terms(text)
-        field = Field([self._document(doc_id) for doc_id in chosen], OWN_B)
-        scores = {doc_id: round(field.score(wanted, number), 4) for number, doc_id in enumerate(chosen)}
-        return sorted(chosen, key=lambda doc_id: (-scores[doc_id], doc_id))[:limit]
+        terms, near = query_terms(text), chosen
+        if len(chosen) > COMPARED:
+            best = self._index.best("blocks", terms, "default", COMPARED, COMPARED)
+            near = sorted({place.doc_id for place, _ in best}.intersection(chosen))
+        rows = self._index.rows
+        scores = dict(zip(near, compared(*rows.texts(rows.documents("blocks", near), terms)), strict=True))
+        return sorted(chosen, key=lambda doc_id: (-scores.get(doc_id, 0.0), doc_id))[:limit]
 
-    def _document(self, doc_id: str) -> tuple[str, ...]:
-        if doc_id not in self._documents:
-            self._documents[doc_id] = self._pieces.document_terms(doc_id)
-        return self._documents[doc_id]
+    def _found(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Retrieved]:
+        if limit <= 0:
+            return []
+        terms, many = query_terms(query), max(CANDIDATES, 4 * limit)
+        best = self._index.best(kind, terms, scope, limit, many)
+        best = best or self._index.best(kind, related(terms), scope, limit, many)
+        shown = ((self._shown(kind, place), score) for place, score in best)
+        return [replace(item, score=score) for item, score in shown if item]
 
+    def _shown(self, kind: Kind, place: Place) -> Retrieved | None:
+        """What stands there; None where a note was saved meanwhile and is shorter now."""
+        from infinimem.retrieval.pieces import passage
 
-class _Index:
-    """Pieces with their ranking."""
-
-    def __init__(self, reader: Pieces, pieces: list[Piece]) -> None:
-        self._items = [piece.item for piece in pieces]
-        self._ranking = Ranking([piece.bags for piece in pieces], reader.wholes(pieces))
-
-    def best(self, query: str, limit: int) -> list[Retrieved]:
-        wanted = query_terms(query)
-        ranked = self._ranking.best(wanted) or self._ranking.best(related(wanted))
-        return [replace(self._items[at], score=score) for at, score in ranked[: max(limit, 0)]]
+        document = self._view.document(place.doc_id)
+        if place.end > len(document.lines):
+            return None
+        if kind == "blocks" or not document.entries:
+            return self._pieces.lines(document, place.start, place.end, place.headings)
+        if not place.seq:
+            return passage(document, place.start, place.end)
+        located = document.entries_in(place.start, place.start)
+        return self._pieces.entry(located[0]) if located else None
 
 
 @lru_cache(maxsize=2)

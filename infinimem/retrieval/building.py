@@ -1,0 +1,101 @@
+"""From documents to rows: which shelf each piece of a document stands on, and what is known of it there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from infinimem.markdown.document import Document
+from infinimem.retrieval.columns import Builder, Segment
+from infinimem.retrieval.lexical import key
+from infinimem.retrieval.pieces import Piece, Pieces
+from infinimem.store.listing import Stamp
+from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, View
+
+GROUPS = ("live", "archive", "evidence", "journal")
+SHELVES = tuple(f"{kind}/{group}" for kind in ("entries", "blocks", "both") for group in GROUPS)
+"""Entries and heading blocks of each group of documents; a document without entries has blocks for both."""
+
+_DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
+
+Index = Callable[[str, int, Sequence[str]], object]
+"""Told the shelf, the key and the terms of each row."""
+
+
+def group_of(view: View, doc_id: str) -> str:
+    """The group of documents that one belongs to."""
+    for folder, group in ((ARCHIVE, "archive"), (EVIDENCE, "evidence"), (JOURNAL, "journal")):
+        if view.initialised and doc_id.startswith(folder):
+            return group
+    return "live"
+
+
+def day_of(time: str | None) -> int:
+    """The day of a time as yyyymmdd, months and days that it does not name as 00; 0 for none."""
+    found = _DAY.match(time or "")
+    return int(found[1]) * 10000 + int(found[2] or 0) * 100 + int(found[3] or 0) if found else 0
+
+
+class Shelves:
+    """Segments under construction, one a shelf.
+
+    Args:
+        view: the snapshot that the documents are of.
+        pieces: reads them.
+        index: told of each row.
+        uid: of the first part.
+        full: given each segment that is as large as one should be.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        pieces: Pieces,
+        index: Index,
+        uid: int = 0,
+        full: Callable[[Segment], None] | None = None,
+    ) -> None:
+        self.uid = uid
+        self._view = view
+        self._pieces = pieces
+        self._index = index
+        self._full = full
+        self._builders: dict[str, Builder] = {}
+
+    def add(self, document: Document, stamp: Stamp | None = None) -> None:
+        """Add all rows of a document."""
+        group = group_of(self._view, document.id)
+        if document.entries:
+            self._part(f"entries/{group}", document.id, stamp, self._pieces.entries(document))
+            self._part(f"blocks/{group}", document.id, stamp, self._pieces.blocks(document))
+        else:
+            self._part(f"both/{group}", document.id, stamp, self._pieces.blocks(document))
+
+    def finish(self) -> list[Segment]:
+        """The segments that are left, by shelf."""
+        builders, self._builders = self._builders, {}
+        return [builder.build() for _, builder in sorted(builders.items())]
+
+    def _part(self, shelf: str, doc_id: str, stamp: Stamp | None, pieces: Sequence[Piece]) -> None:
+        builder = self._builders.setdefault(shelf, Builder(shelf))
+        if self._full and builder.full:
+            self._full(builder.build())
+            builder = self._builders[shelf] = Builder(shelf)
+        seen = (stamp.mtime_ns, stamp.size, stamp.inode) if stamp else (0, 0, 0)
+        builder.part(self.uid, doc_id, seen)
+        for ordinal, piece in enumerate(pieces):
+            item = piece.item
+            builder.row(
+                (item.start_line, item.end_line),
+                piece.own,
+                piece.around,
+                whole=None if piece.whole == doc_id else piece.whole,
+                path=item.headings,
+                speaker=item.speaker,
+                seq=0 if item.physical or not item.seqs else item.seqs[0],
+                day=day_of(item.time),
+                asks=item.text.rstrip().endswith("?"),
+                cites=() if item.physical else piece.cites,
+            )
+            self._index(shelf, key(self.uid, ordinal), [*piece.own, *piece.around])
+        self.uid += 1

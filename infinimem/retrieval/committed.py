@@ -1,0 +1,124 @@
+"""One commit of an index on disk, and how a snapshot differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from infinimem.retrieval.columns import Segment
+from infinimem.retrieval.rows import SAID, Rows
+from infinimem.retrieval.tantivy_index import TantivyIndex
+from infinimem.store.view import EVIDENCE, View
+
+OVERLAY_DOCUMENTS, OVERLAY_BYTES = 64, 1 << 20
+"""How much may have changed before it is committed."""
+SMALL, MANY = 1024, 8
+"""Rows of a small segment, and how many such of one shelf are written anew as one."""
+WASTE = 3
+"""A segment is written anew when one part in so many is dead."""
+
+
+@dataclass(frozen=True, eq=False)
+class Committed:
+    """What the cache directory holds: immutable, whatever is committed later.
+
+    Args:
+        manifest: as it was read.
+        segments: mapped.
+        engine: opened at this commit or at a later one, which knows more rows and may lack dead ones.
+    """
+
+    manifest: Mapping[str, Any]
+    segments: tuple[Segment, ...]
+    engine: TantivyIndex
+
+    @cached_property
+    def dead(self) -> tuple[frozenset[int], ...]:
+        """The parts of each segment that count no more."""
+        return tuple(frozenset(row["dead"]) for row in self.manifest["segments"])
+
+    @cached_property
+    def stamps(self) -> Mapping[str, tuple[int, int, int]]:
+        """The state in which each document was indexed."""
+        found: dict[str, tuple[int, int, int]] = {}
+        for segment, dead in zip(self.segments, self.dead, strict=True):
+            columns = (segment.parts[name].tolist() for name in ("mtime_ns", "size", "inode"))
+            states = zip(segment.ids, zip(*columns, strict=True), strict=True)
+            found.update(pair for number, pair in enumerate(states) if number not in dead)
+        return found
+
+    def dead_without(self, doc_ids: Collection[str]) -> list[frozenset[int]]:
+        """The parts of each segment that count no more once these documents are gone."""
+        return [
+            dead | {segment.of[doc_id] for doc_id in doc_ids if doc_id in segment.of}
+            for segment, dead in zip(self.segments, self.dead, strict=True)
+        ]
+
+    def citing(self, evidence: Iterable[str]) -> set[str]:
+        """The documents with an entry that was drawn from a turn of these: what is around it may be new."""
+        seqs = [np.zeros(0, dtype=np.int64)]
+        for segment in self.segments:
+            if segment.shelf == SAID:
+                for part in (segment.of[doc_id] for doc_id in evidence if doc_id in segment.of):
+                    first, count = segment.parts[part]["first"], segment.parts[part]["count"]
+                    seqs.append(segment.rows["seq"][first : first + count])
+        wanted = np.concatenate(seqs)
+        found: set[str] = set()
+        if len(wanted):
+            for segment in self.segments:
+                items = np.flatnonzero(np.isin(segment.cites, wanted))
+                rows = np.searchsorted(segment.cite_ends, items, side="right") - 1
+                found.update(segment.ids[part] for part in np.unique(segment.parts_of(rows)))
+        return found
+
+    def stale(self, dead: Collection[frozenset[int]]) -> set[str]:
+        """The documents of segments that are worth writing anew: many small ones, or much that is dead."""
+        small: dict[str, list[int]] = {}
+        chosen: list[int] = []
+        for number, (segment, gone) in enumerate(zip(self.segments, dead, strict=True)):
+            if len(segment) <= SMALL:
+                small.setdefault(segment.shelf, []).append(number)
+            if len(gone) * WASTE > len(segment.parts):
+                chosen.append(number)
+        chosen += [number for numbers in small.values() if len(numbers) >= MANY for number in numbers]
+        return {doc_id for number in chosen for doc_id in self.segments[number].ids}
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a commit does not hold of a snapshot."""
+
+    changed: frozenset[str]
+    """Documents that are new or read otherwise now."""
+    gone: frozenset[str]
+    """Documents that are there no more."""
+    size: int
+    """Bytes of the changed ones."""
+
+    @property
+    def many(self) -> bool:
+        """Whether they are worth a commit."""
+        return len(self.changed) + len(self.gone) > OVERLAY_DOCUMENTS or self.size > OVERLAY_BYTES
+
+    @classmethod
+    def between(cls, committed: Committed | None, view: View) -> Changes:
+        """The changes since a commit; all of the snapshot where there is none."""
+        now = view.stored.stamps if view.stored else {}
+        known = committed.stamps if committed else {}
+        changed = {doc_id for doc_id, stamp in now.items() if known.get(doc_id) != stamp}
+        gone = {doc_id for doc_id in known if doc_id not in now}
+        if committed and view.initialised:
+            said = [doc_id for doc_id in (*changed, *gone) if doc_id.startswith(EVIDENCE)]
+            changed |= {doc_id for doc_id in committed.citing(said) if doc_id in now}
+        return cls(frozenset(changed), frozenset(gone), sum(now[doc_id].size for doc_id in changed))
+
+
+def base_rows(committed: Committed | None, changes: Changes) -> Rows | None:
+    """The rows of a commit that still count."""
+    if committed is None:
+        return None
+    return Rows(committed.segments, committed.dead_without(changes.changed | changes.gone))

@@ -1,0 +1,182 @@
+"""The index of a large library, in the cache directory: built once, then changed document by document.
+
+    manifest.json     the segments with what of them is dead, and tantivy's folder: the commit point
+    segment.<16 hex>  one segment's columns
+    lexical.<16 hex>  tantivy's folder
+
+A process overlays what changed since the last commit in memory; when that is much it commits, unless another
+does. What dies is deleted in tantivy a commit later, so that whoever reads the manifest before finds it.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from infinimem.model import Located
+from infinimem.retrieval import cache
+from infinimem.retrieval.building import SHELVES, Shelves
+from infinimem.retrieval.columns import Segment
+from infinimem.retrieval.committed import Changes, Committed, base_rows
+from infinimem.retrieval.index import Indexed, RowLines
+from infinimem.retrieval.lexical import nowhere
+from infinimem.retrieval.origins import KnownLines, Origins
+from infinimem.retrieval.pieces import Pieces
+from infinimem.retrieval.rows import Rows
+from infinimem.retrieval.segment_file import read_segment, write_segment
+from infinimem.retrieval.tantivy_index import TantivyIndex
+from infinimem.store.view import View
+
+LAYOUT = 1
+"""Of files, rows and tokenizer: raise it when any of them changes, and indexes are built again."""
+
+log = logging.getLogger("infinimem")
+
+
+class DiskIndex:
+    """The index of one library, for one process; its threads take turns.
+
+    Args:
+        folder: as `cache.cache_folder` gave it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._turns = threading.Lock()
+        self._newest: Committed | None = None
+
+    def of(self, view: View) -> Indexed:
+        """The index of a snapshot.
+
+        Raises:
+            OSError, ValueError: there is none yet, and none can be written.
+        """
+        with self._turns:
+            layout = f"{LAYOUT} {'library' if view.initialised else 'notes'}"
+            committed = self._open(layout)
+            changes = Changes.between(committed, view)
+            if committed is None or changes.many:
+                committed = self._committed(committed, view, layout)
+                changes = Changes.between(committed, view)
+            return overlaid(committed, changes, view)
+
+    def _open(self, layout: str) -> Committed | None:
+        """The newest commit."""
+        for _ in range(3):
+            manifest = cache.read_manifest(self._folder, layout)
+            if manifest is None:
+                return None
+            if self._newest is None or self._newest.manifest != manifest:
+                with suppress(OSError, ValueError):  # a newer commit may have swept a file: look again
+                    segments = tuple(read_segment(self._folder, row) for row in manifest["segments"])
+                    engine = TantivyIndex(self._folder / manifest["lexical"], SHELVES)
+                    self._newest = Committed(manifest, segments, engine)
+            if self._newest is not None and self._newest.manifest == manifest:
+                return self._newest
+        return None
+
+    def _committed(self, old: Committed | None, view: View, layout: str) -> Committed:
+        """A commit that holds the snapshot; the old one where another process is writing it."""
+        with cache.exclusive(self._folder, wait=old is None) as mine:
+            if not mine and old is not None:
+                return old
+            old = self._open(layout)  # what another process may have done meanwhile
+            changes = Changes.between(old, view)
+            if old is None or changes.many:
+                try:
+                    self._write(old, changes, view, layout)
+                except (OSError, ValueError):
+                    if old is None:
+                        raise
+                    log.warning(
+                        "the index in %s cannot be written; what is new is kept in memory", self._folder
+                    )
+                    return old
+            found = self._open(layout)
+        if found is None:
+            raise OSError(f"{self._folder} cannot be read")
+        return found
+
+    def _write(self, old: Committed | None, changes: Changes, view: View, layout: str) -> None:
+        """Commit what changed. The caller holds the lock."""
+        if old is None:
+            log.info("indexing %d documents", len(changes.changed))
+        lexical = old.manifest["lexical"] if old else cache.new_name("lexical")
+        uid = int(old.manifest["uid"]) if old else 1
+        (self._folder / lexical).mkdir(mode=0o700, exist_ok=True)
+        writer = TantivyIndex(self._folder / lexical, SHELVES).write()
+        writer.delete_from(uid)
+        writer.delete(old.manifest["gone"] if old else ())
+        dead = old.dead_without(changes.changed | changes.gone) if old else []
+        again = {doc_id for doc_id in old.stale(dead) if doc_id in view} if old else set()
+        if old and again:
+            changes = Changes(changes.changed | again, changes.gone, changes.size)
+            dead = old.dead_without(changes.changed | changes.gone)
+        written: list[dict[str, Any]] = []
+
+        def keep(segment: Segment) -> None:
+            written.append(write_segment(self._folder, segment))
+
+        shelves = Shelves(view, _pieces(view, old, changes), writer.add, uid, keep)
+        stamps = view.stored.stamps if view.stored else {}
+        for document in view.each(sorted(changes.changed)):
+            shelves.add(document, stamps[document.id])
+        for segment in shelves.finish():
+            keep(segment)
+        writer.commit()
+        rows, gone = _kept(old, dead) if old else ([], [])
+        rows += written
+        manifest = {"format": layout, "uid": shelves.uid, "lexical": lexical, "gone": gone, "segments": rows}
+        cache.write_manifest(self._folder, manifest)
+        cache.sweep(self._folder, [row["file"] for row in rows])
+        for folder in self._folder.glob("lexical.*"):
+            if folder.name != lexical:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@lru_cache(maxsize=8)
+def disk_index(folder: Path) -> DiskIndex:
+    """The one of a folder."""
+    return DiskIndex(folder)
+
+
+def overlaid(committed: Committed, changes: Changes, view: View) -> Indexed:
+    """The index of a snapshot: a commit, and over it in memory what changed since."""
+    pieces = _pieces(view, committed, changes)
+    shelves = Shelves(view, pieces, nowhere, int(committed.manifest["uid"]))
+    for document in view.each(sorted(changes.changed)):
+        shelves.add(document)
+    over = shelves.finish()
+    dead = committed.dead_without(changes.changed | changes.gone)
+    rows = Rows([*committed.segments, *over], [*dead, *([()] * len(over))])
+    numbers = tuple(range(len(committed.segments), len(rows.segments)))
+    return Indexed(view, rows, committed.engine, numbers, RowLines(rows))
+
+
+def _pieces(view: View, committed: Committed | None, changes: Changes) -> Pieces:
+    """Reads documents while their rows are made: evidence is looked up in them, then in what is committed."""
+    rows = base_rows(committed, changes)
+    lines = KnownLines(_places(view, changes.changed), RowLines(rows) if rows else None)
+    return Pieces(view, Origins(view, lines))
+
+
+def _places(view: View, doc_ids: Collection[str]) -> Iterator[Located]:
+    for document in view.each(doc_id for doc_id in sorted(doc_ids) if not view.is_note(doc_id)):
+        yield from document.entries
+
+
+def _kept(old: Committed, dead: list[frozenset[int]]) -> tuple[list[dict[str, Any]], list[int]]:
+    """The segments that stay, and the uids of the parts that died since."""
+    rows: list[dict[str, Any]] = []
+    gone: list[int] = []
+    for row, segment, before, now in zip(old.manifest["segments"], old.segments, old.dead, dead, strict=True):
+        gone += [int(segment.parts[part]["uid"]) for part in sorted(now - before)]
+        if len(now) < len(segment.parts):
+            rows.append({**row, "dead": sorted(now)})
+    return rows, gone

@@ -1,0 +1,171 @@
+"""The index of a snapshot: its rows, and what gathers candidates among them; in memory for small libraries.
+
+Ask it through `indexed`. A large library's lies in the cache directory (disk.py), with what changed since
+overlaid in memory.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+
+from infinimem.retrieval.building import Shelves
+from infinimem.retrieval.cache import cache_folder, is_large
+from infinimem.retrieval.columns import Array
+from infinimem.retrieval.lexical import LexicalIndex, MemoryIndex
+from infinimem.retrieval.origins import KnownLines, Lines, Origins
+from infinimem.retrieval.pieces import Pieces
+from infinimem.retrieval.rows import Kind, Place, Rows
+from infinimem.retrieval.scoring import score
+from infinimem.store.view import Scope, View
+
+GROUPS_OF: Mapping[Scope, tuple[str, ...]] = {
+    "default": ("live",),
+    "archive": ("archive",),
+    "evidence": ("evidence",),
+    "all": ("live", "archive", "evidence", "journal"),
+}
+
+log = logging.getLogger("infinimem")
+
+_NONE: Array = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Indexed:
+    """What can be found in a snapshot.
+
+    Args:
+        view: the snapshot.
+        rows: all of it.
+        engine: gathers candidates among the rows that it knows.
+        overlaid: numbers of the segments that it does not know: few rows, all of them looked at.
+        lines: where each numbered line stands.
+    """
+
+    view: View
+    rows: Rows
+    engine: LexicalIndex
+    overlaid: tuple[int, ...]
+    lines: Lines
+
+    def best(
+        self, kind: Kind, terms: Sequence[str], scope: Scope, limit: int, candidates: int
+    ) -> list[tuple[Place, float]]:
+        """Where the best rows stand and their scores, higher first; ties by document and line.
+
+        Args:
+            kind: "entries" or "blocks".
+            terms: of the query.
+            scope: which documents; with entries the default one holds evidence that is not drawn from yet.
+            limit: at most so many.
+            candidates: how many rows are scored, where more hold a term.
+        """
+        groups = GROUPS_OF[scope]
+        extra = self._pending if kind == "entries" and scope == "default" else _NONE
+        found = np.union1d(self._candidates(kind, terms, groups, candidates), extra)
+        known = self.rows.statistics(kind, groups, extra, terms)
+        positions, scores = score(self.rows, kind, found, terms, known)
+        order = np.argsort(-scores, kind="stable")
+        ranked = zip(positions[order].tolist(), scores[order].tolist(), strict=True)
+        best: list[tuple[Place, float]] = []
+        for value, tied in groupby(ranked, key=itemgetter(1)):
+            if len(best) >= limit:
+                break
+            best += [(place, value) for place in sorted(self.rows.place(at) for at, _ in tied)]
+        return best[:limit]
+
+    def _candidates(self, kind: Kind, terms: Sequence[str], groups: Collection[str], limit: int) -> Array:
+        shelves = {f"{one}/{group}" for one in (kind, "both") for group in groups}
+        shelves &= {segment.shelf for segment in self.rows.segments}
+        found = self.rows.positions(self.engine.candidates(terms, limit, shelves))
+        over = [
+            self.rows.starts[number] + np.flatnonzero(self.rows.alive(number))
+            for number in self.overlaid
+            if self.rows.segments[number].shelf in shelves
+        ]
+        return np.concatenate([found, *over])
+
+    @cached_property
+    def origins(self) -> Origins:
+        """The evidence behind entries."""
+        return Origins(self.view, self.lines)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """Reads documents."""
+        return Pieces(self.view, self.origins)
+
+    @cached_property
+    def _pending(self) -> Array:
+        """Positions of the evidence that is still to be drawn from."""
+        if not self.view.initialised:
+            return _NONE
+        said, positions = self.rows.turns()
+        if self.view.drawn is None:
+            waiting = np.array([place.entry.seq for place in self.view.uncited()], dtype=np.int64)
+        else:
+            done = np.fromiter(self.view.drawn, np.int64, len(self.view.drawn))
+            cited = self.rows.cited(self.view.is_note)
+            waiting = np.setdiff1d(said, np.concatenate([done, cited]))
+        return np.sort(positions[np.isin(said, waiting)])
+
+
+class RowLines:
+    """Where each numbered line of some rows stands."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def evidence(self, seq: int) -> str | None:
+        position = _at(self._turns, seq)
+        return None if position is None else self._rows.place(position).doc_id
+
+    def cites(self, seq: int) -> tuple[int, ...]:
+        position = _at(self._entries, seq)
+        return () if position is None else self._rows.cites(position)
+
+    @cached_property
+    def _turns(self) -> tuple[Array, Array]:
+        return self._rows.turns()
+
+    @cached_property
+    def _entries(self) -> tuple[Array, Array]:
+        return self._rows.entries()
+
+
+def _at(numbered: tuple[Array, Array], seq: int) -> int | None:
+    seqs, positions = numbered
+    place = int(np.searchsorted(seqs, seq))
+    return int(positions[place]) if place < len(seqs) and seqs[place] == seq else None
+
+
+def indexed(view: View) -> Indexed:
+    """The index of a snapshot; on disk where it is large and the cache directory can be used."""
+    if view.stored and is_large(view):
+        from infinimem.retrieval.disk import disk_index
+
+        folder = cache_folder(view.stored.root, "index")
+        try:
+            if folder:
+                return disk_index(folder).of(view)
+        except (OSError, ValueError) as error:
+            log.warning("the index cannot be kept in %s (%s); it is built in memory", folder, error)
+    return in_memory(view)
+
+
+def in_memory(view: View) -> Indexed:
+    """The index of a small library, or of a snapshot that no files show: nothing is written."""
+    engine = MemoryIndex()
+    lines = KnownLines(view.entries("all"))
+    shelves = Shelves(view, Pieces(view, Origins(view, lines)), engine.add)
+    for doc_id in view.ids("all"):
+        shelves.add(view.document(doc_id))
+    segments = shelves.finish()
+    return Indexed(view, Rows(segments, [()] * len(segments)), engine, (), lines)

@@ -1,0 +1,114 @@
+"""What was said behind an entry: the turns that it came from, those around them, and their session.
+
+It looks up numbers of lines in whatever knows them all, and reads only the documents that it is asked about.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from infinimem.model import Located
+from infinimem.store.view import EVIDENCE, View, drawn_from
+
+NEIGHBOURS = 2
+"""How many turns before and after count as what was said around one."""
+
+
+class Lines(Protocol):
+    """Where each numbered line of a library stands, and what it was drawn from."""
+
+    def evidence(self, seq: int) -> str | None:
+        """Id of the document in which a turn was said; None if no turn has this seq."""
+        ...
+
+    def cites(self, seq: int) -> tuple[int, ...]:
+        """What an entry was drawn from; nothing if no entry has this seq."""
+        ...
+
+
+class KnownLines:
+    """The lines of some documents.
+
+    Args:
+        places: their entries.
+        under: what knows all others.
+    """
+
+    def __init__(self, places: Iterable[Located], under: Lines | None = None) -> None:
+        self._said: dict[int, str] = {}
+        self._cites: dict[int, tuple[int, ...]] = {}
+        self._under = under
+        for place in places:
+            if place.doc_id.startswith(EVIDENCE):
+                self._said[place.entry.seq] = place.doc_id
+            else:
+                self._cites[place.entry.seq] = drawn_from(place.entry)
+
+    def evidence(self, seq: int) -> str | None:
+        found = self._said.get(seq)
+        return self._under.evidence(seq) if found is None and self._under else found
+
+    def cites(self, seq: int) -> tuple[int, ...]:
+        found = self._cites.get(seq)
+        return self._under.cites(seq) if found is None and self._under else found or ()
+
+
+class Origins:
+    """The evidence of a library.
+
+    Args:
+        view: gives the documents.
+        lines: knows where each line stands.
+    """
+
+    def __init__(self, view: View, lines: Lines) -> None:
+        self._view = view
+        self._lines = lines
+        self._found: dict[int, tuple[int, ...]] = {}
+        self._places: dict[str, Mapping[int, int]] = {}
+
+    def of(self, place: Located) -> tuple[int, ...]:
+        """The evidence seqs behind an entry, followed through entries that it replaced."""
+        first = place.entry.seq
+        if place.doc_id.startswith(EVIDENCE):
+            return (first,)
+        if first not in self._found:
+            found: dict[int, None] = {}
+            seen: set[int] = {first}
+            waiting = deque(drawn_from(place.entry))
+            while waiting:
+                seq = waiting.popleft()
+                if self._lines.evidence(seq) is not None:
+                    found[seq] = None
+                elif seq not in seen:
+                    seen.add(seq)
+                    waiting += self._lines.cites(seq)
+            self._found[first] = tuple(found)
+        return self._found[first]
+
+    def turn(self, seq: int) -> Located:
+        """The evidence line with that seq."""
+        places, number = self._said(seq)
+        return places[number]
+
+    def around(self, seqs: Iterable[int]) -> list[Located]:
+        """The turns beside these, each once, in order; never one of them."""
+        wanted = set(seqs)
+        near: dict[tuple[str, int], Located] = {}
+        for places, middle in map(self._said, wanted):
+            first = max(middle - NEIGHBOURS, 0)
+            for number, place in enumerate(places[first : middle + NEIGHBOURS + 1], first):
+                if place.entry.seq not in wanted:
+                    near[place.doc_id, number] = place
+        return [near[key] for key in sorted(near)]
+
+    def _said(self, seq: int) -> tuple[tuple[Located, ...], int]:
+        """All turns of a session, and which of them has that seq."""
+        doc_id = self._lines.evidence(seq)
+        assert doc_id is not None
+        places = self._view.document(doc_id).entries
+        if doc_id not in self._places:
+            self._places[doc_id] = {place.entry.seq: number for number, place in enumerate(places)}
+        return places, self._places[doc_id][seq]

@@ -1,0 +1,293 @@
+"""All rows that one snapshot is ranked by: segments put together, without the rows that were replaced.
+
+A position is a row of one of the segments; positions are of this snapshot only. It knows columns, nothing of
+files or of how the candidates among the rows were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from infinimem.retrieval.columns import NONE, Array, Field, Segment, spread
+from infinimem.retrieval.lexical import ORDINALS
+
+Kind = str
+"""What is ranked: "entries" or "blocks"; rows of shelf "both/…" are either."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a ranking must know of all rows together."""
+
+    count: int
+    """How many rows there are."""
+    frequency: Array
+    """How many of them hold each term in their own text."""
+    own_length: float
+    """Mean number of terms of their own text."""
+    around_length: float
+    whole_length: float
+    """The same of what each belongs to."""
+
+
+SAID = "entries/evidence"
+"""The shelf of what was said."""
+
+
+class Place(NamedTuple):
+    """Where a row stands."""
+
+    doc_id: str
+    start: int
+    end: int
+    headings: tuple[str, ...]
+    seq: int
+
+
+class Rows:
+    """The rows of some segments.
+
+    Args:
+        segments: in a fixed order.
+        dead: for each segment the numbers of its parts that count no more.
+    """
+
+    def __init__(self, segments: Sequence[Segment], dead: Sequence[Collection[int]]) -> None:
+        self.segments = tuple(segments)
+        self.dead = tuple(frozenset(gone) for gone in dead)
+        self.starts = np.cumsum([0, *map(len, segments)])
+        self._kinds: dict[Kind, list[int]] = {}
+
+    # ── which rows ──────────────────────────────────────────────────────────────────────────────
+
+    def shelves(self, kind: Kind, groups: Collection[str]) -> list[int]:
+        """Numbers of the segments whose rows are ranked."""
+        names = {f"{one}/{group}" for one in (kind, "both") for group in groups}
+        return [number for number, segment in enumerate(self.segments) if segment.shelf in names]
+
+    def alive(self, number: int) -> Array:
+        """A mask of the rows of a segment that count."""
+        segment = self.segments[number]
+        mask = np.ones(len(segment), dtype=bool)
+        for part in self.dead[number]:
+            first = int(segment.parts[part]["first"])
+            mask[first : first + int(segment.parts[part]["count"])] = False
+        return mask
+
+    def place(self, position: int) -> Place:
+        """Where a row stands."""
+        number, row = self._locate(position)
+        segment = self.segments[number]
+        line, part = segment.rows[row], int(segment.parts_of(np.array([row]))[0])
+        path = "" if line["path"] == NONE else segment.names[line["path"]]
+        return Place(
+            segment.ids[part],
+            int(line["start"]),
+            int(line["end"]),
+            tuple(path.split("\x1f")) if path else (),
+            int(line["seq"]),
+        )
+
+    def positions(self, keys: Sequence[int]) -> Array:
+        """The positions of rows that count, of those with these keys."""
+        wanted = np.array(keys, dtype=np.int64)
+        uids, first = self._uids
+        at = np.minimum(np.searchsorted(uids, wanted >> ORDINALS), max(len(uids) - 1, 0))
+        known = uids[at] == wanted >> ORDINALS if len(uids) else np.zeros(len(wanted), dtype=bool)
+        return np.sort(first[at[known]] + (wanted[known] & (1 << ORDINALS) - 1))
+
+    @cached_property
+    def _uids(self) -> tuple[Array, Array]:
+        """The parts that count: their uids, ascending, and the position of their first rows."""
+        uids, first = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for segment, start, dead in zip(self.segments, self.starts, self.dead, strict=False):
+            kept = np.ones(len(segment.parts), dtype=bool)
+            kept[list(dead)] = False
+            uids.append(segment.parts["uid"][kept])
+            first.append(segment.parts["first"][kept] + start)
+        every = np.concatenate(uids)
+        order = np.argsort(every)
+        return every[order], np.concatenate(first)[order]
+
+    def _segments_of(self, kind: Kind) -> list[int]:
+        if kind not in self._kinds:
+            ends = (f"{kind}/", "both/")
+            self._kinds[kind] = [n for n, one in enumerate(self.segments) if one.shelf.startswith(ends)]
+        return self._kinds[kind]
+
+    def _locate(self, position: int) -> tuple[int, int]:
+        number = int(np.searchsorted(self.starts, position, side="right")) - 1
+        return number, int(position - self.starts[number])
+
+    def _by_segment(self, positions: Array) -> Iterator[tuple[Segment, Array, Array]]:
+        """For each segment that some positions are in: it, their places among the positions, their rows."""
+        numbers = np.searchsorted(self.starts, positions, side="right") - 1
+        for number in np.unique(numbers):
+            at = np.flatnonzero(numbers == number)
+            yield self.segments[number], at, positions[at] - self.starts[number]
+
+    # ── what they hold ──────────────────────────────────────────────────────────────────────────
+
+    def statistics(
+        self, kind: Kind, groups: Collection[str], extra: Array, terms: Sequence[str]
+    ) -> Statistics:
+        """Of the rows of a kind in some groups, and of `extra` positions."""
+        chosen = self.shelves(kind, groups)
+        frequency = np.zeros(len(terms))
+        for number in chosen:
+            segment = self.segments[number]
+            gone = ~self.alive(number) if self.dead[number] else None
+            frequency += segment.own.frequency(segment.numbers(terms), gone)
+        frequency += (self.occurrences("own", extra, terms) > 0).sum(axis=0)
+        sizes = [self._sizes(number) for number in chosen]
+        count = sum(size[0] for size in sizes) + len(extra)
+        own = sum(size[1] for size in sizes) + int(self.lengths("own", extra).sum())
+        around = sum(size[2] for size in sizes) + int(self.lengths("around", extra).sum())
+        wholes = [self._sizes(number) for number in self._segments_of(kind)]
+        documents = sum(size[3] for size in wholes)
+        return Statistics(
+            count,
+            frequency,
+            own / max(count, 1),
+            around / max(count, 1),
+            sum(size[1] for size in wholes) / max(documents, 1),
+        )
+
+    def occurrences(self, name: str, positions: Array, terms: Sequence[str]) -> Array:
+        """How often rows hold terms in a field ("own", "around"): float64, positions by terms."""
+        found = np.zeros((len(positions), len(terms)))
+        for segment, at, rows in self._by_segment(positions):
+            found[at] = _field(segment, name).occurrences(rows, segment.numbers(terms))
+        return found
+
+    def lengths(self, name: str, positions: Array) -> Array:
+        """Terms of a field of rows: float64."""
+        return self._gather(positions, lambda segment, rows: _field(segment, name).lengths[rows], float)
+
+    def attribute(self, name: str, positions: Array) -> Array:
+        """A column of `columns.ROW`, for these positions."""
+        return self._gather(positions, lambda segment, rows: segment.rows[name][rows], np.int64)
+
+    def speakers(self, positions: Array) -> list[str | None]:
+        """Who said each row."""
+        found: list[str | None] = [None] * len(positions)
+        for segment, at, rows in self._by_segment(positions):
+            for place, name in zip(at, segment.rows["speaker"][rows], strict=True):
+                found[place] = None if name == NONE else segment.names[name]
+        return found
+
+    def wholes(self, kind: Kind, positions: Array) -> tuple[Array, Array]:
+        """What rows belong to: wholes, and for each row the number of its whole among them.
+
+        A whole is a segment's number times 2 ** 32 and a part's number in it; -1 is one that is not there.
+        """
+        found = np.zeros(len(positions), dtype=np.int64)
+        numbers = np.searchsorted(self.starts, positions, side="right") - 1
+        for number in np.unique(numbers):
+            at = np.flatnonzero(numbers == number)
+            segment, rows = self.segments[number], positions[at] - self.starts[number]
+            names = segment.rows["whole"][rows]
+            own = names == NONE
+            found[at[own]] = number << 32 | segment.parts_of(rows[own])
+            for name in np.unique(names[~own]):
+                found[at[names == name]] = self._whole(kind, segment.names[name])
+        return np.unique(found, return_inverse=True)
+
+    def documents(self, kind: Kind, doc_ids: Iterable[str]) -> Array:
+        """Documents as `wholes` names them."""
+        return np.array([self._whole(kind, doc_id) for doc_id in doc_ids], dtype=np.int64)
+
+    def texts(self, wholes: Array, terms: Sequence[str]) -> tuple[Array, Array]:
+        """How often wholes hold terms in all their rows, and how many terms they have."""
+        occurrences, lengths = np.zeros((len(wholes), len(terms))), np.zeros(len(wholes))
+        for number in np.unique(wholes[wholes >= 0] >> 32):
+            at = np.flatnonzero(wholes >> 32 == number)
+            segment = self.segments[number]
+            parts = segment.parts[wholes[at] & 0xFFFFFFFF]
+            first, last = parts["first"], parts["first"] + parts["count"]
+            occurrences[at] = segment.own.sums(first, last, segment.numbers(terms))
+            rows, owner = spread(first, last)
+            lengths[at] = np.bincount(owner, weights=segment.own.lengths[rows], minlength=len(at))
+        return occurrences, lengths
+
+    def _whole(self, kind: Kind, doc_id: str) -> int:
+        for number in self._segments_of(kind):
+            part = self.segments[number].of.get(doc_id)
+            if part is not None and part not in self.dead[number]:
+                return number << 32 | part
+        return -1
+
+    def _gather(self, positions: Array, take: Callable[[Segment, Array], Array], kind: type) -> Array:
+        found: Array = np.zeros(len(positions), dtype=kind)
+        for segment, at, rows in self._by_segment(positions):
+            found[at] = take(segment, rows)
+        return found
+
+    def turns(self) -> tuple[Array, Array]:
+        """The seqs of the turns that were said, ascending, and the position of each."""
+        return self._numbered(lambda shelf: shelf == SAID)
+
+    def entries(self) -> tuple[Array, Array]:
+        """The same of all other entries."""
+        return self._numbered(lambda shelf: shelf.startswith("entries/") and shelf != SAID)
+
+    def _numbered(self, wanted: Callable[[str], bool]) -> tuple[Array, Array]:
+        seqs, positions = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for number, segment in enumerate(self.segments):
+            if wanted(segment.shelf):
+                rows = np.flatnonzero(self.alive(number) & (segment.rows["seq"] > 0))
+                seqs.append(segment.rows["seq"][rows])
+                positions.append(rows + self.starts[number])
+        every = np.concatenate(seqs)
+        order = np.argsort(every, kind="stable")
+        return every[order], np.concatenate(positions)[order]
+
+    def cites(self, position: int) -> tuple[int, ...]:
+        """What an entry was drawn from."""
+        number, row = self._locate(position)
+        segment = self.segments[number]
+        first, last = segment.cite_ends[row], segment.cite_ends[row + 1]
+        return tuple(segment.cites[first:last].tolist())
+
+    def cited(self, passed_over: Callable[[str], bool]) -> Array:
+        """All that entries were drawn from, but for those of some documents."""
+        found = [np.zeros(0, dtype=np.int64)]
+        for number, segment in enumerate(self.segments):
+            if segment.shelf.startswith("entries/") and segment.shelf != SAID:
+                rows = np.flatnonzero(self.alive(number))
+                kept = np.array([not passed_over(doc_id) for doc_id in segment.ids], dtype=bool)
+                rows = rows[kept[segment.parts_of(rows)]]
+                items, _ = spread(segment.cite_ends[rows], segment.cite_ends[rows + 1])
+                found.append(segment.cites[items])
+        return np.concatenate(found)
+
+    # ── what is known of segments ───────────────────────────────────────────────────────────────
+
+    def _dead_rows(self, number: int) -> Array:
+        return np.flatnonzero(~self.alive(number)) if self.dead[number] else np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def _totals(self) -> dict[int, tuple[int, int, int, int]]:
+        return {}
+
+    def _sizes(self, number: int) -> tuple[int, int, int, int]:
+        """Rows, terms of their own, terms around them, and documents of a segment."""
+        if number not in self._totals:
+            segment, gone = self.segments[number], self._dead_rows(number)
+            rows, own, around, parts = segment.totals
+            self._totals[number] = (
+                rows - len(gone),
+                own - int(segment.own.lengths[gone].sum()),
+                around - int(segment.around.lengths[gone].sum()),
+                parts - len(self.dead[number]),
+            )
+        return self._totals[number]
+
+
+def _field(segment: Segment, name: str) -> Field:
+    return segment.own if name == "own" else segment.around

@@ -1,0 +1,95 @@
+"""The lexical index on disk: tantivy, given our own terms, so that both engines see the same words.
+
+Rows of a part are added once and deleted with it. A commit is safe under readers: each sees the index as it
+was opened. One process writes at a time, which the caller sees to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from tantivy import Document, FieldType, Index, Occur, Query, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
+
+from infinimem.retrieval.lexical import ORDINALS
+
+HEAP = 64_000_000
+"""Bytes that the writer gathers before it writes a segment of its own."""
+
+
+class TantivyIndex:
+    """An index of rows on disk.
+
+    Args:
+        folder: an existing folder of its own; None keeps it in memory.
+        shelves: the names of all shelves there may be.
+    """
+
+    def __init__(self, folder: Path | None, shelves: Iterable[str]) -> None:
+        builder = SchemaBuilder()
+        for shelf in shelves:
+            builder.add_text_field(_field(shelf), tokenizer_name="terms", index_option="freq")
+        builder.add_unsigned_field("key", fast=True)
+        builder.add_unsigned_field("part", indexed=True, fast=True)
+        self._schema = builder.build()
+        self._index = Index(self._schema, path=None if folder is None else str(folder))
+        self._index.register_tokenizer("terms", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
+        self._searcher = self._index.searcher()
+
+    def candidates(self, terms: Sequence[str], limit: int, shelves: Collection[str]) -> list[int]:
+        wanted = [
+            (Occur.Should, Query.term_query(self._schema, _field(shelf), term, "freq"))
+            for shelf in sorted(shelves)
+            for term in dict.fromkeys(terms)
+        ]
+        if not wanted or limit <= 0:
+            return []
+        hits = self._searcher.search(Query.boolean_query(wanted), limit, count=False).hits
+        found = self._searcher.fast_field_values("key", [address for _, address in hits])
+        return sorted(int(one) for one in found if one is not None)
+
+    def write(self) -> Writer:
+        """Begin to change it."""
+        return Writer(self._index, self._schema)
+
+    def reload(self) -> None:
+        """See what was committed since."""
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+
+class Writer:
+    """Changes of an index; nothing of them is seen before `commit`."""
+
+    def __init__(self, index: Index, schema: object) -> None:
+        self._schema = schema
+        self._writer = index.writer(heap_size=HEAP, num_threads=1)
+
+    def add(self, shelf: str, key: int, terms: Iterable[str]) -> None:
+        """Add a row."""
+        document = Document()
+        document.add_text(_field(shelf), " ".join(terms))
+        document.add_unsigned("key", key)
+        document.add_unsigned("part", key >> ORDINALS)
+        self._writer.add_document(document)
+
+    def delete(self, uids: Iterable[int]) -> None:
+        """Delete all rows of these parts."""
+        # by a query: a deletion by term takes a number for a signed one, and finds nothing (tantivy 0.27)
+        gone = Query.term_set_query(self._schema, "part", list(uids))
+        self._writer.delete_documents_by_query(gone)
+
+    def delete_from(self, uid: int) -> None:
+        """Delete all parts from a uid on: what a writer that was cut off left behind."""
+        self._writer.delete_documents_by_query(
+            Query.range_query(self._schema, "part", FieldType.Unsigned, uid, (1 << 64) - 1)  # type: ignore[arg-type]
+        )
+
+    def commit(self) -> None:
+        """Make it durable and seen by whoever opens the index from now on."""
+        self._writer.commit()
+        self._writer.wait_merging_threads()
+
+
+def _field(shelf: str) -> str:
+    return shelf.replace("/", "_")
