@@ -17,7 +17,8 @@ from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.listing import Stamp, explained, listed, stamp_of
+from infinimem.store.listing import Stamp, explained, is_folder, listed, stamp_of, state_of
+from infinimem.store.touched import Touched
 
 MAX_FILE = 8 * 1024 * 1024
 """Bytes; larger notes are skipped, and `doctor` says so."""
@@ -48,6 +49,8 @@ class Files:
         self.root = root.absolute()
         self.lists: dict[str, Any] = {}
         """What was read of the lists of the machine state, by path (state/growing.py)."""
+        self.touched = Touched(self.root)
+        """Tells other processes which files are written."""
         with explained("open", root):
             found, there = root.is_dir(), root.exists()
         if not found:
@@ -55,16 +58,25 @@ class Files:
                 raise LibraryError(f"{root} is a file; name the folder that it is in, or import it")
             raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
 
-    def scan(self, needed: Collection[str] = ()) -> dict[str, Stamp]:
-        """Every Markdown file by path, hidden folders and links left out, sorted by path.
+    def scan(self, needed: Collection[str] = (), below: str = "") -> dict[str, Stamp]:
+        """Every Markdown file by its path without ".md", hidden folders and links left out; in no order.
 
         Args:
             needed: folders ("topics/") that must not be passed over for want of permission.
+            below: the folder to list; "" for all.
 
         Raises:
             LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
         """
-        return listed(self.root, needed)
+        return listed(self.root, needed, below) if is_folder(self.root, below) else {}
+
+    def state(self, path: str) -> Stamp | None:
+        """The state of one Markdown file, as `scan` would find it; None where it would find none.
+
+        Raises:
+            LibraryError: it cannot be looked at.
+        """
+        return state_of(self.root, path)
 
     def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
         """The bytes of a regular file; None where there is none, or a link, or more than `limit` bytes.
@@ -137,6 +149,7 @@ class Files:
             LibraryError: the disk refused; nothing of `data` stays.
         """
         full = self.root / path
+        self.touched.name(path)
         with explained("write", path):
             self.make_folder(full.parent)
             created = not full.exists()
@@ -202,6 +215,7 @@ class Files:
         if size < 0:
             self.remove(path)
             return
+        self.touched.name(path)
         with explained("write", path):
             descriptor = disk.open_append(self.root / path)
             try:
@@ -248,12 +262,14 @@ class Files:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name; what had that name is gone. Not durable before `sync_folder_of`."""
+        self.touched.name(old, new)
         with explained("write", new):
             self.make_folder((self.root / new).parent)
             disk.rename(self.root / old, self.root / new)
 
     def exchange(self, staged: str, path: str) -> bool:
         """Swap a staged file with the one in its place; False if there is none, or not a plain file."""
+        self.touched.name(path)
         with explained("write", path):
             if not self.is_plain(path):
                 return False
@@ -265,6 +281,7 @@ class Files:
 
     def put(self, staged: str, path: str) -> bool:
         """Give a staged file its name; False if something has it."""
+        self.touched.name(path)
         with explained("write", path):
             self.make_folder((self.root / path).parent)
             try:
@@ -275,6 +292,7 @@ class Files:
 
     def take(self, path: str, slot: str) -> bool:
         """Move a file away; False if there is none, or not a plain file."""
+        self.touched.name(path)
         with explained("remove", path):
             if not self.is_plain(path):
                 return False
@@ -334,6 +352,7 @@ class Files:
 
     def remove(self, path: str) -> None:
         """Delete the file if it is there, and its folder's entry durably."""
+        self.touched.name(path)
         with explained("remove", path):
             disk.unlink(self.root / path)
             disk.sync_folder((self.root / path).parent)

@@ -20,10 +20,10 @@ from infinimem.settings import Settings, parse_settings
 from infinimem.store import evidence
 from infinimem.store.commit import displaced
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
-from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
+from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.found import look
+from infinimem.store.freshness import Freshness
 from infinimem.store.git import keep
-from infinimem.store.listing import Stamp
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
@@ -70,6 +70,7 @@ class Library:
         self.initialised = found is not None
         self.settings: Settings = parse_settings(found or b"", str(root / SETTINGS))
         self._parsed = Parsed(self.files, self.initialised)
+        self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
         self._view: tuple[object, View] | None = None
         if self.initialised:
             self._open()
@@ -93,49 +94,46 @@ class Library:
 
     def view(self) -> View:
         """The library as it is now; the same object as long as no file changes."""
-        stamps = self.files.scan(OWNED if self.initialised else ())
+        listing = self.fresh.look()
         known = drawn.read(self.files) if self.initialised else None
-        state = (stamps, known)
-        buffer = stamps.get(f"{CURRENT}.md")
+        state = (listing, known)
+        buffer = listing.stamps.get(CURRENT)
         age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0
         if self._view is not None and self._view[0] == state:
             self._view[1].buffer_age = age
             return self._view[1]
-        ids = tuple(sorted(path.removesuffix(".md") for path in stamps if self._fits(path, stamps[path])))
         held: dict[str, Document] = {}  # a view says the same as long as it lives
 
         def read(doc_id: str, keep: bool = False) -> Document:
             if (known := held.get(doc_id)) is not None:
                 return known
-            document, fresh = self._parsed.load(doc_id, stamps[f"{doc_id}.md"], keep)
+            document, fresh = self._parsed.load(doc_id, listing.stamps[doc_id], keep)
             if not fresh:
-                self._view = None  # listed before this was saved
+                self.fresh.doubt(f"{doc_id}.md")  # listed before this was saved
+                self._view = None
             return document
 
         def load(doc_id: str) -> Document:
             document = read(doc_id, keep=True)
-            if len(ids) <= HELD or self._parsed.owned(doc_id):
+            if len(listing.ids) <= HELD or self._parsed.owned(doc_id):
                 return held.setdefault(doc_id, document)
             return document
 
         view = View(
-            ids,
+            listing.ids,
             load,
             self.settings,
             initialised=self.initialised,
             drawn=known,
             buffer_age=age,
-            stored=Stored(str(self.files.root), {doc_id: stamps[f"{doc_id}.md"] for doc_id in ids}, read),
+            stored=Stored(str(self.files.root), listing.stamps, read),
         )
         self._view = (state, view)
         return view
 
     def too_large(self) -> tuple[str, ...]:
         """Notes over the size that tools read; they are skipped."""
-        return tuple(path for path, found in self.files.scan().items() if not self._fits(path, found))
-
-    def _fits(self, path: str, found: Stamp) -> bool:
-        return found.size <= MAX_FILE or found.size <= self._parsed.limit(path.removesuffix(".md"))
+        return tuple(sorted(f"{doc_id}.md" for doc_id in self.fresh.look().oversized))
 
     def high_water(self) -> int | None:
         """Every seq up to this one may have been given; None where the machine state is lost or garbled."""
@@ -281,6 +279,7 @@ class Library:
         with exclusive(self.files):
             tails.undo(self.files)
             recover(self.files)
+            self.fresh.locked()
             yield self.view()
             keep.after(self)
 
@@ -347,7 +346,11 @@ class Library:
         transaction = Transaction(self.files, receipt.number, notice)
         for change in changes:
             transaction.put(change)
-        transaction.commit()
+        try:
+            transaction.commit()
+        except Conflict:
+            self.fresh.doubt()
+            raise
         displaced.recheck(self.files, self.clock().timestamp())
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt

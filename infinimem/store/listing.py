@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from infinimem.errors import LibraryError
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(NamedTuple):
     """What tells one state of a file from another without reading it."""
 
     mtime_ns: int
@@ -36,29 +36,64 @@ def explained(action: str, path: object) -> Iterator[None]:
         ) from error
 
 
-def listed(root: Path, needed: Collection[str]) -> dict[str, Stamp]:
+def shows(path: str) -> bool:
+    """Whether a name may be that of a document: Markdown, nothing on the way hidden or unprintable."""
+    return path.endswith(".md") and "/." not in f"/{path}" and path.isprintable()
+
+
+def listed(root: Path, needed: Collection[str], below: str = "") -> dict[str, Stamp]:
     """Every Markdown file below `root`; see `Files.scan`."""
     found: dict[str, Stamp] = {}
-    top, pending = f"{root}/", [""]
+    pending = [below]
     while pending:
         folder = pending.pop()
-        with explained("list", top + folder):
+        with explained("list", f"{root}/{folder}"):
             try:
-                items = os.scandir(top + folder)
-            except FileNotFoundError:  # what vanishes meanwhile is not there
+                _list_folder(f"{root}/{folder}", folder, found, pending)
+            except (FileNotFoundError, NotADirectoryError):  # what vanishes meanwhile is not there
                 continue
             except PermissionError:
                 if not folder or folder in needed:
                     raise
-                continue
-            with items:
-                for item in items:
-                    if item.name.startswith(".") or not item.name.isprintable():
-                        continue
-                    path = f"{folder}{item.name}"
-                    if item.is_dir(follow_symlinks=False):
-                        pending.append(f"{path}/")
-                    elif item.name.endswith(".md") and item.is_file(follow_symlinks=False):
-                        with suppress(FileNotFoundError):
-                            found[path] = stamp_of(item.stat(follow_symlinks=False))
-    return dict(sorted(found.items()))
+    return found
+
+
+def _list_folder(full: str, folder: str, found: dict[str, Stamp], pending: list[str]) -> None:
+    """Add what lies in a folder, and the folders in it. It is opened first: the way to it is then walked
+    once, and not once a file."""
+    descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with os.scandir(descriptor) as items:
+            for item in items:
+                name = item.name
+                if name[0] == "." or not name.isprintable():
+                    continue
+                if name.endswith(".md") and item.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):
+                        info = item.stat(follow_symlinks=False)
+                        found[folder + name[:-3]] = Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+                elif item.is_dir(follow_symlinks=False):
+                    pending.append(f"{folder}{name}/")
+    finally:
+        os.close(descriptor)
+
+
+def state_of(root: Path, path: str) -> Stamp | None:
+    """The state of one file as `listed` would find it; None where there is no such document."""
+    if not shows(path):
+        return None
+    with explained("read", path):
+        try:
+            info = os.lstat(f"{root}/{path}") if is_folder(root, path[: path.rfind("/") + 1]) else None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+    return stamp_of(info) if info is not None and stat.S_ISREG(info.st_mode) else None
+
+
+def is_folder(root: Path, folder: str) -> bool:
+    """Whether "a/b/" is a folder, and no part of the way to it a link."""
+    ways = (folder[:at] for at, letter in enumerate(folder) if letter == "/")
+    try:
+        return all(stat.S_ISDIR(os.lstat(f"{root}/{way}").st_mode) for way in ways)
+    except (FileNotFoundError, NotADirectoryError):
+        return False

@@ -47,6 +47,7 @@ def finish(files: Files) -> None:
         if STAGED in names:
             with explained("remove", STAGED):
                 disk.unlink(Path(folder) / STAGED)
+    files.touched.drop()
     _drop_caches()
     files.remove(BEGUN)
 

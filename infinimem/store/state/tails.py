@@ -62,7 +62,7 @@ def undo(files: Files) -> None:
     before, _, after = sizes.decode("ascii", "replace").partition(" ")
     size, length, path = whole(before), whole(after), name.decode("utf-8", "surrogateescape")
     if boot and boot == disk.boot().encode() and size is not None and length is not None:
-        tail = (files.read(path, MAX_OWNED) or b"")[size:] if path in files.scan() else b""
+        tail = (files.read(path, MAX_OWNED) or b"")[size:] if files.state(path) else b""
         meant = (b"\n" if tail[:1] == b"\n" else b"") + data[:length]
         if tail and tail != meant and meant.startswith(tail):
             files.cut(path, size, tail)
