@@ -1,6 +1,7 @@
 """LoCoMo, retrieval only: is the evidence of a question among what `retrieve` gives? No model is called.
 
     python benchmarks/locomo.py --data locomo10.json
+    python benchmarks/locomo.py --data locomo10.json --ablate
 
 Each conversation becomes a library of its own: imported, consolidated by the offline rules, asked. An
 item is scored by the turns that it cites, in rank order.
@@ -27,6 +28,15 @@ from infinimem.model import Retrieved
 
 BUDGETS = (512, 1024, 2048)
 ALL = 1 << 30
+PRIORS = ("people", "dates", "statements", "newest")
+"""What `[search]` of the settings switches."""
+ABLATIONS: Mapping[str, Collection[str]] = {
+    "all priors": (),
+    **{f"without {name}": (name,) for name in PRIORS},
+    "without people, dates": PRIORS[:2],
+    "without any": PRIORS,
+}
+"""Rows of the table of `--ablate`: what is switched off in each."""
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 
 
@@ -70,22 +80,46 @@ def score(
     )
 
 
-def run(conversation: Mapping[str, Any], memory: Memory, data: Path) -> list[Score]:
-    """Import, consolidate and ask one conversation.
+def run(
+    conversation: Mapping[str, Any], folder: Path, data: Path, ablations: Mapping[str, Collection[str]]
+) -> dict[str, list[Score]]:
+    """Import and consolidate one conversation, then ask it once for each ablation.
 
     Args:
         conversation: an element of the official file.
-        memory: a new library.
+        folder: of a new library.
         data: the file itself, which the importer reads.
+        ablations: for each label the priors that are switched off.
     """
     name = str(conversation["sample_id"])
     began = time.perf_counter()
+    memory = open_memory(folder, model="offline", create=True)
     memory.observe(list(read_turns(data, only=name).turns))
     memory.consolidate()
     wrote = time.perf_counter()
-    places = memory.view.entries("evidence")
+    scores = {}
+    for label, off in ablations.items():
+        rows = ["[search]", *(f"{prior} = false" for prior in off)]
+        (folder / "infinimem.toml").write_text("\n".join(rows), encoding="utf-8")
+        scores[label] = ask(conversation, open_memory(folder, model="offline"))
+    topics = [doc_id for doc_id in memory.view.ids() if doc_id.startswith("topics/")]
+    asked = time.perf_counter()
+    first = next(iter(scores.values()))
+    print(
+        f"{name}: {len(list(memory.view.entries('evidence')))} turns, {len(topics)} topics, "
+        f"written in {wrote - began:.1f} s, {len(first)} questions in {asked - wrote:.1f} s, "
+        f"R@5 {_percent(first, 'recall', 5)}",
+        flush=True,
+    )
+    return scores
+
+
+def ask(conversation: Mapping[str, Any], memory: Memory) -> list[Score]:
+    """The scores of all questions that have evidence."""
     turn_of = {
-        place.entry.seq: place.entry.fields["turn"] for place in places if "turn" in place.entry.fields
+        place.entry.seq: place.entry.fields["turn"]
+        for place in memory.view.entries("evidence")
+        if "turn" in place.entry.fields
     }
     known = frozenset(turn_of.values())
     scores = []
@@ -94,36 +128,40 @@ def run(conversation: Mapping[str, Any], memory: Memory, data: Path) -> list[Sco
         if gold:
             items = memory.retrieve(str(question["question"]), budget=ALL).items
             scores.append(score(items, turn_of, gold, int(question["category"])))
-    topics = [doc_id for doc_id in memory.view.ids() if doc_id.startswith("topics/")]
-    asked = time.perf_counter()
-    print(
-        f"{name}: {len(turn_of)} turns, {len(topics)} topics, written in {wrote - began:.1f} s, "
-        f"{len(scores)} questions in {asked - wrote:.1f} s, R@5 {_percent(scores, 'recall', 5)}",
-        flush=True,
-    )
     return scores
 
 
 def _percent(scores: Sequence[Score], measure: str, at: int) -> str:
-    return f"{100 * mean([getattr(item, measure)[at] for item in scores if item.category != 5]):.1f}"
+    return f"{100 * mean([getattr(item, measure)[at] for item in counted(scores)]):.1f}"
 
 
-def table(scores: Sequence[Score]) -> str:
-    """One row for categories 1 to 4 together and one for each category."""
-    columns = [("recall", 5), ("ndcg", 5), ("recall", 10), ("recall", 50), *(("within", b) for b in BUDGETS)]
+COLUMNS = [("recall", 5), ("ndcg", 5), ("recall", 10), ("recall", 50), *(("within", b) for b in BUDGETS)]
+
+
+def table(groups: Mapping[str, Sequence[Score]], title: str = "category") -> str:
+    """A row of means for each group of questions."""
     names = {"recall": "R@{}", "ndcg": "N@{}", "within": "R in {} tokens"}
     lines = [
-        "| category | questions | " + " | ".join(names[name].format(at) for name, at in columns) + " |",
-        "| --- | --- |" + " --- |" * len(columns),
+        f"| {title} | questions | " + " | ".join(names[name].format(at) for name, at in COLUMNS) + " |",
+        "| --- | --- |" + " --- |" * len(COLUMNS),
     ]
-    rows = [("1-4 together", [item for item in scores if item.category != 5])]
-    rows += [
-        (f"{n} {name}", [item for item in scores if item.category == n]) for n, name in CATEGORIES.items()
-    ]
-    for label, group in rows:
-        values = (f"{100 * mean([getattr(item, name)[at] for item in group]):.1f}" for name, at in columns)
+    for label, group in groups.items():
+        values = (f"{100 * mean([getattr(item, name)[at] for item in group]):.1f}" for name, at in COLUMNS)
         lines.append(f"| {label} | {len(group)} | " + " | ".join(values) + " |")
     return "\n".join(lines)
+
+
+def counted(scores: Sequence[Score]) -> list[Score]:
+    """Those of categories 1 to 4, which published tables count."""
+    return [item for item in scores if item.category != 5]
+
+
+def by_category(scores: Sequence[Score]) -> dict[str, list[Score]]:
+    """Categories 1 to 4 together and each category."""
+    return {
+        "1-4 together": counted(scores),
+        **{f"{n} {name}": [item for item in scores if item.category == n] for n, name in CATEGORIES.items()},
+    }
 
 
 def main() -> None:
@@ -132,14 +170,20 @@ def main() -> None:
     parser.add_argument(
         "--only", action="append", help="a conversation's id, such as conv-26; may be repeated"
     )
+    parser.add_argument("--ablate", action="store_true", help="compare with each prior switched off")
     options = parser.parse_args()
-    scores: list[Score] = []
+    ablations = ABLATIONS if options.ablate else {"all priors": ()}
+    scores: dict[str, list[Score]] = {label: [] for label in ablations}
     for conversation in json.loads(options.data.read_text(encoding="utf-8")):
         if options.only and conversation["sample_id"] not in options.only:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            scores += run(conversation, open_memory(folder, model="offline", create=True), options.data)
-    print(table(scores))
+            for label, found in run(conversation, Path(folder), options.data, ablations).items():
+                scores[label] += found
+    print(table(by_category(scores["all priors"])))
+    if options.ablate:
+        print()
+        print(table({label: counted(found) for label, found in scores.items()}, "categories 1-4"))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import dataclasses
 import json
 import math
 import sys
@@ -86,24 +85,6 @@ def test_locomo_runs(
     table = capsys.readouterr().out
     assert "| 1-4 together | 2 | 100.0 | 100.0 |" in table
     assert "| 3 open-domain | 0 |" in table
-    assert "without" not in table
-
-
-def test_locomo_switches_priors_off_one_by_one(
-    load: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = tmp_path / "locomo.json"
-    data.write_text(json.dumps([CONVERSATION]))
-    monkeypatch.setattr(sys, "argv", ["locomo.py", "--data", str(data), "--ablate"])
-    load("locomo").main()
-    table = capsys.readouterr().out.partition("| categories 1-4 |")[2]
-    for label in ("all priors", "without people", "without newest", "without any"):
-        assert f"\n| {label} | 2 | 100.0 |" in table
-
-
-def test_every_prior_of_the_settings_is_ablated(load: Any) -> None:
-    switches = {item.name for item in dataclasses.fields(SearchSettings) if item.type == "bool"}
-    assert set(load("locomo").PRIORS) == switches
 
 
 def test_factconsolidation_runs(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from infinimem.errors import SettingsError
 from infinimem.retrieval.named_dates import REACH, NamedDate, nearness, read_dates
 from infinimem.retrieval.named_people import Asked, asked_of
-from infinimem.retrieval.priors import GAIN, Attributes, asking, factors, order
+from infinimem.retrieval.priors import GAIN, STATED, Attributes, asking, factors, order
 from infinimem.settings import SearchSettings, parse_settings, template
 
 ON = SearchSettings()
@@ -149,15 +149,21 @@ def test_a_question_of_oneself(question: str, oneself: bool) -> None:
 # ── statements ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_share_that_asks() -> None:
+def test_how_far_a_text_only_asks() -> None:
     assert asking("") == 0
     assert asking("I drew it.") == 0
     assert asking("Did you draw it? ") == 1
     assert asking('"Really?!" How? \U0001f600?') == 1
-    assert asking("何を食べましたか？食べました。") == pytest.approx(9 / 15)
-    assert asking("Yes! Did you?") == pytest.approx(8 / 12)
+    assert asking("何を食べましたか？食べました。") == pytest.approx(1 - 6 / STATED)
+    assert asking("Yes! Did you?") == pytest.approx(1 - 4 / STATED)
+    assert asking("Well... what?\nYes") == pytest.approx(1 - 10 / STATED)
     assert asking("see https://a.example/?q=1 there") == 0
-    assert asking("Well... what?\nYes") == pytest.approx(5 / 15)
+
+
+def test_who_tells_and_asks_back_has_told() -> None:
+    told = "I moved to Lisbon. " * 6
+    assert asking(f"{told}And you?") == asking(f"Guess what? {told}") == 0
+    assert 0 < asking(f"{told[:76]}And you?") < 0.5
 
 
 @given(st.text("ab?. \n!\"'\u2019？", max_size=200))
@@ -202,7 +208,7 @@ def test_the_named_day_gains() -> None:
 
 def test_a_text_that_only_asks_gives_way() -> None:
     said = replace(rows([None, None, None]), asking=np.array([1.0, 0.5, 0.0]))
-    assert list(factors("trip", said, ON)) == pytest.approx([1 - GAIN, 1 - GAIN / 4, 1])
+    assert list(factors("trip", said, ON)) == pytest.approx([1 - GAIN, 1 - GAIN / 2, 1])
     assert list(factors("trip", said, replace(ON, statements=False))) == [1, 1, 1]
 
 

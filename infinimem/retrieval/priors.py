@@ -4,7 +4,7 @@ Each prior changes a score by at most `GAIN` of it, so it decides between pieces
 none. Where a question names nobody, or the rows carry no such attribute, nothing changes.
 
 Source: the same priors, stronger, were in the best pipeline without vectors that was measured on LoCoMo. The
-one constant was chosen on LoCoMo's development conversations and checked on questions of LongMemEval.
+two constants were chosen on LoCoMo's development conversations and checked on questions of LongMemEval.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 GAIN = 0.3
 """What a prior adds to a score or takes from it, as a share."""
 
+STATED = 100
+"""Characters beside its questions from which on a text states something; a greeting has fewer."""
+
 _LOOKED_AT = 2000
 """Characters of a text that are looked at for questions."""
 
@@ -40,7 +43,7 @@ class Attributes:
         speakers: name of who said it; None for nobody or several.
         personal: whether its source is "user" or "human", not an AI or a tool.
         days: its time as yyyymmdd, with zeros for what the time leaves out.
-        asking: the share of its text that asks (`asking`).
+        asking: how far it only asks (`asking`).
     """
 
     speakers: Sequence[str | None]
@@ -50,12 +53,14 @@ class Attributes:
 
 
 def asking(text: str) -> float:
-    """The share of a text's characters that stand in questions, 0 to 1; a long text by how it begins."""
+    """How far a text only asks: 1 if it is all questions, less the more it states, 0 from `STATED` on."""
     if not any(mark in text for mark in "?？؟"):
         return 0.0
     sentences = [found[0] for found in _SENTENCE.finditer(text[:_LOOKED_AT])]
-    asked = sum(len(sentence) for sentence in sentences if _QUESTION.search(sentence))
-    return asked / max(sum(map(len, sentences)), 1)
+    stated = [sentence for sentence in sentences if not _QUESTION.search(sentence)]
+    if len(stated) == len(sentences):
+        return 0.0
+    return max(1 - sum(map(len, stated)) / STATED, 0.0)
 
 
 def factors(question: str, rows: Attributes, settings: SearchSettings) -> NDArray[np.float64]:
@@ -78,8 +83,8 @@ def factors(question: str, rows: Attributes, settings: SearchSettings) -> NDArra
             found *= 1 + GAIN * rows.personal
     if settings.dates and dates:
         found *= 1 + GAIN * nearness(dates, rows.days)
-    if settings.statements:  # squared: who tells something and asks back has told it
-        found *= 1 - GAIN * np.square(rows.asking, dtype=np.float64)
+    if settings.statements:
+        found *= 1 - GAIN * rows.asking.astype(np.float64)
     return found
 
 
