@@ -219,11 +219,11 @@ def test_no_rows_and_nothing_switched_on() -> None:
 
 
 def test_newer_before_older_only_where_scores_are_equal() -> None:
-    scores = np.array([2.0, 3.0, 2.0, 2.0, 2.0])
-    days = np.array([20230508, 0, 20230509, 20230508, 20230508], dtype=np.uint32)
-    seqs = np.array([4, 1, 2, 9, 9], dtype=np.uint64)
-    assert list(order(scores, days, seqs, ON)) == [1, 2, 3, 4, 0]
-    assert list(order(scores, days, seqs, OFF)) == [1, 0, 2, 3, 4]
+    scores = np.array([2.0, 3.0, 2.0, 2.0, 2.0, 2.0])
+    days = np.array([20230508, 0, 20230509, 20230508, 20230508, 0], dtype=np.uint32)
+    seqs = np.array([4, 1, 2, 9, 9, 0], dtype=np.uint64)
+    assert list(order(scores, days, seqs, ON)) == [1, 2, 3, 4, 0, 5]
+    assert list(order(scores, days, seqs, OFF)) == [1, 0, 2, 3, 4, 5]
     assert len(order(scores[:0], days[:0], seqs[:0], ON)) == 0
 
 
