@@ -7,9 +7,10 @@ Read from the text alone: "8 May 2023", "May 8th", "2023-05-08", "in May", "in 2
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from infinimem.retrieval.tokenizer import fold
@@ -102,21 +103,19 @@ def nearness(dates: Collection[NamedDate], days: NDArray[np.integer[Any]]) -> ND
     import numpy as np
 
     distinct, places = np.unique(days, return_inverse=True)
-    return np.array([_nearness(dates, int(day)) for day in distinct], dtype=np.float64)[places]
+    first, last = np.array([_span(day) for day in distinct.tolist()] or [(0, 0)], dtype=np.int64).T
+    near = np.zeros(len(first))
+    years = {year + beside for year in (distinct // 10000).tolist() for beside in (-1, 0, 1)}
+    for named in dates:
+        for year in (named.year,) if named.year else sorted(years):
+            if (period := named.period(year)) is not None:
+                gaps = np.maximum(np.maximum(period[0] - last, first - period[1]), 0)
+                near = np.maximum(near, 1 - gaps / REACH)
+    return np.asarray((near * (first > 0))[places])
 
 
-def _nearness(dates: Collection[NamedDate], day: int) -> float:
+@lru_cache(maxsize=1 << 16)
+def _span(day: int) -> tuple[int, int]:
+    """First and last day (ordinals) of a time as yyyymmdd; zeros for none."""
     time = NamedDate(day // 10000, day // 100 % 100, day % 100)
-    if (own := time.period(time.year)) is None:
-        return 0.0
-    gaps = [
-        max(period[0] - own[1], own[0] - period[1], 0)
-        for named in dates
-        for year in _years(named, time.year)
-        if (period := named.period(year)) is not None
-    ]
-    return max(1 - min(gaps, default=REACH) / REACH, 0.0)
-
-
-def _years(named: NamedDate, year: int) -> Sequence[int]:
-    return (named.year,) if named.year else (year - 1, year, year + 1)
+    return time.period(time.year) or (0, 0)

@@ -54,11 +54,12 @@ def _named(question: str, words: Sequence[str], speakers: Collection[str]) -> li
     whole: dict[tuple[str, ...], set[str]] = {}
     first: dict[tuple[str, ...], set[str]] = {}
     found: list[frozenset[str]] = []
-    for speaker in speakers:
-        name = _name(speaker)
-        if _SPACELESS.search(speaker):
-            found += [frozenset({speaker})] * (fold(speaker) in question)
-        elif name:
+    present = set(words)
+    for speaker in sorted(speakers):
+        name, spaceless = _name(speaker)
+        if spaceless:
+            found += [frozenset({speaker})] * (spaceless in question)
+        elif name[:1] and name[0] in present:
             whole.setdefault(name, set()).add(speaker)
             if len(name) > 1 and name[0] not in _TITLES | STOP_WORDS:
                 first.setdefault(name[:1], set()).add(speaker)
@@ -79,9 +80,11 @@ def _places(name: Sequence[str], words: Sequence[str]) -> Iterator[int]:
     return (at for at in range(len(words)) if tuple(words[at : at + len(name)]) == tuple(name))
 
 
-@lru_cache(maxsize=1 << 12)
-def _name(speaker: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(fold(speaker)))
+@lru_cache(maxsize=1 << 14)
+def _name(speaker: str) -> tuple[tuple[str, ...], str]:
+    """The words of a name; or the whole of it where its script has no spaces."""
+    folded = fold(speaker)
+    return ((), folded) if _SPACELESS.search(speaker) else (tuple(_WORD.findall(folded)), "")
 
 
 def _bare(word: str) -> str:
