@@ -65,7 +65,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     Raises:
         UsageError: a number that no line has.
     """
-    view = library.view()
+    view = _looked(library)
     choice = _chosen(library, view, wanted)
     if not choice:
         return Forgotten()
@@ -107,14 +107,14 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
     """Under the lock. What someone saves meanwhile is taken out of their version too."""
     files = library.files
     displaced.recheck(files, library.clock().timestamp())  # a late save comes back before it is looked at
-    view = library.view()
+    view = _looked(library)
     choice = _chosen(library, view, wanted)
     if not choice:
         return Forgotten()
     redaction = _redaction(library, view, choice)
     receipt, changed = _take_out(library, view, redaction)
     for _ in range(RETRIES):
-        again = library.view()
+        again = _looked(library)
         known = {place.seq for place in readings(again, library.seen_lines())}
         if standing := known & choice.seqs:
             rest = choose(again, library.seen_lines(), Wanted(standing))
@@ -122,10 +122,16 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
     return Forgotten(
         seqs=tuple(row.seq for row in receipt.rows),
         receipt=receipt,
-        left=left(files, redaction.texts, choice.others, _notes(library.view())),
+        left=left(files, redaction.texts, choice.others, _notes(_looked(library))),
         repeated=_repeated(redaction),
         history=history(library.root.absolute(), changed),
     )
+
+
+def _looked(library: Library) -> View:
+    """The library to the last file: nothing that somebody has just saved may be passed over."""
+    library.fresh.doubt()
+    return library.view()
 
 
 def _take_out(library: Library, view: View, redaction: Redaction) -> tuple[Receipt, set[str]]:

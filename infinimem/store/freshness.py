@@ -162,6 +162,10 @@ class Freshness:
         self._watched = True
         self._watching.wait(seconds)
 
+    def stop(self) -> None:
+        """Watch no more; the listing is kept fresh all the same."""
+        self._watching.give_up()
+
     def doubt(self, path: str | None = None) -> None:
         """This file, or any, may have changed: the next look is at the file itself."""
         with self._lock:

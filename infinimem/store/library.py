@@ -234,6 +234,7 @@ class Library:
         Returns:
             None if there is nothing.
         """
+        self.fresh.doubt()
         view, known = self.view(), self.seen_lines()
         if not (self.initialised and (seen.differences(view, known) or look(view, known))):
             return None

@@ -22,6 +22,7 @@ from infinimem.store.state import seen
 
 def examine(library: Library) -> list[Finding]:
     """All findings, errors first, then by place."""
+    library.fresh.doubt()
     shelf = Shelf.of(library.view())
     found = [*leftovers.passed_over(library, shelf), *checks.documents(shelf), *links.nowhere(shelf)]
     if shelf.view.initialised:
