@@ -1,6 +1,7 @@
 """How fast is it, from 300 documents to 200,000, beside what people would use instead? One run, one table.
 
     python benchmarks/speed.py --data FOLDER --out FOLDER [--sizes 300,3000] [--engines infinimem,tantivy]
+        [--page docs/PERFORMANCE.md]
 
 Builds libraries (speed_libraries.py), starts every engine in processes of its own and writes
 performance.json, performance.md and performance.png. Needs the `bench` extra; ripgrep is measured where
@@ -186,6 +187,17 @@ def machine() -> Mapping[str, Any]:
     }
 
 
+def show(page: Path, tables: str, picture: Path | None) -> None:
+    """Put the tables between the two marks of a page, and the plot beside it."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition("<!-- figures -->\n")
+    _, end, after = rest.partition("<!-- end of figures -->")
+    if not begin or not end:
+        raise SystemExit(f"{page}: has no <!-- figures --> and <!-- end of figures --> to write between")
+    page.write_text(f"{before}{begin}{tables}\n{end}{after}", encoding="utf-8")
+    if picture:
+        shutil.copyfile(picture, page.with_name(picture.name))
+
+
 def sizes(text: str) -> Sequence[int]:
     """ "300,3000" as numbers."""
     return [int(part) for part in text.split(",")]
@@ -210,12 +222,15 @@ def main() -> None:
     parser.add_argument(
         "--report", action="store_true", help="only write table and plot from performance.json"
     )
+    parser.add_argument("--page", type=Path, help="put the tables into this page and the plot beside it")
     options = parser.parse_args()
     if not options.report:
         Bench(options).run()
     figures = json.loads((options.out / "performance.json").read_bytes())
     (options.out / "performance.md").write_text(report(figures) + "\n", encoding="utf-8")
     drawn = plot(figures, options.out / "performance.png")
+    if options.page:
+        show(options.page, report(figures), options.out / "performance.png" if drawn else None)
     print(report(figures))
     if not drawn:
         print("no plot: matplotlib is not installed (pip install 'infinimem[bench]')", file=sys.stderr)

@@ -64,7 +64,7 @@ def changes(task: Mapping[str, Any]) -> dict[str, Any]:
             finally:
                 path.write_bytes(before)
             engine.search("memory")
-            _next_door(second, "memory")
+            _next_door(second, "memory", 0.0)
         for place, name in enumerate(("observed", "observed, next door")):
             word = f"quillotan{2 * number + place}"
             turn = Turn(role="user", text=f"I met {word} in Lisbon.", session="speed")
@@ -77,13 +77,13 @@ def changes(task: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _told(found) for name, found in rows.items()} | {"writing": summary(writing)}
 
 
-def look(engine: Ours, word: str) -> dict[str, float]:
-    """Search for a new word until it is found."""
+def look(engine: Ours, word: str, patience: float = PATIENCE) -> dict[str, float]:
+    """Search for a new word until it is found, for so many seconds."""
     began = time.perf_counter()
     found = bool(engine.search(word))
     took = until = time.perf_counter() - began
     at_once = found
-    while not found and until < PATIENCE:
+    while not found and until < patience:
         time.sleep(0.02)
         found = bool(engine.search(word))
         until = time.perf_counter() - began
@@ -93,19 +93,20 @@ def look(engine: Ours, word: str) -> dict[str, float]:
 
 
 def follow(task: Mapping[str, Any]) -> dict[str, Any]:
-    """The second process: a word a line comes in, what became of it goes out."""
+    """The second process: a word and seconds of patience come in, a line each; what became of it goes out."""
     engine = Ours(Path(task["library"]), Path(task["library"]))
     engine.open()
     engine.search("memory")
     print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps(look(engine, line.strip())), flush=True)
+        word, patience = line.split()
+        print(json.dumps(look(engine, word, float(patience))), flush=True)
     return {}
 
 
-def _next_door(second: subprocess.Popen[str], word: str) -> dict[str, float]:
+def _next_door(second: subprocess.Popen[str], word: str, patience: float = PATIENCE) -> dict[str, float]:
     assert second.stdin and second.stdout
-    second.stdin.write(word + "\n")
+    second.stdin.write(f"{word} {patience}\n")
     second.stdin.flush()
     answer: dict[str, float] = json.loads(second.stdout.readline())
     return answer
