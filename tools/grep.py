@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from infinimem.markdown.document import Document
-from infinimem.retrieval.grep import Match, Pattern, compile_pattern, find
+from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern
+from infinimem.retrieval.packed_grep import search
 from infinimem.store.view import Scope, View
 
 from .fence import RESULT_LENGTH, shown
@@ -54,22 +54,20 @@ def grep(
     scope: Scope = "default",
 ) -> Result:
     """Lines that match, by document and line."""
-    documents = (view.document(doc_id) for doc_id in view.ids(scope))
     compiled = compile_pattern(pattern, ignore_case)
-    return matches(documents, compiled, limit, context_lines)
+    return matches(search(view, scope, compiled, limit), compiled, context_lines)
 
 
-def matches(documents: Iterable[Document], pattern: Pattern, limit: int, context_lines: int) -> Result:
-    """A result of matches: the first ones with the lines around, the number of all."""
+def matches(found: Found, pattern: Pattern, context_lines: int) -> Result:
+    """A result of matches: the first ones with the lines around, as many as fit; the number of all."""
     listed: list[dict[str, Any]] = []
-    total = size = 0
-    for match in find(documents, pattern):
-        total += 1
-        if len(listed) < limit and size < RESULT_LENGTH:
+    size = 0
+    for match in found.first:
+        if size < RESULT_LENGTH:
             row = _row(match, context_lines)
             size += sum(map(len, [row["text"], *row["before"], *row["after"]]))
             listed.append(row)
-    result: Result = {"matches": listed, "total_matches": total, "truncated": total > len(listed)}
+    result: Result = {"matches": listed, "total_matches": found.total, "truncated": found.total > len(listed)}
     return {**result, "notes": [shown(note) for note in pattern.notes]} if pattern.notes else result
 
 

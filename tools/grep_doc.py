@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from infinimem.retrieval.grep import compile_pattern
+from infinimem.retrieval.grep import compile_pattern, counted, find
 from infinimem.store.view import View
 
 from .grep import CONTEXT, IGNORE_CASE, PATTERN, matches, rows
@@ -38,7 +38,10 @@ def grep_doc(
     """
     document = view.document(view.resolve(doc_id))
     compiled = compile_pattern(pattern, ignore_case)
-    return {"doc_id": document.id, **matches([document], compiled, LIMIT, context_lines)}
+    return {
+        "doc_id": document.id,
+        **matches(counted(find([document], compiled), LIMIT), compiled, context_lines),
+    }
 
 
 def tool(view: Callable[[], View]) -> Tool:

@@ -1,22 +1,32 @@
 """Pattern search over the lines of documents, in time linear in the text whatever the pattern.
 
 Patterns come from models and clients: they run in RE2 or as literals, never in `re`. It knows lines,
-nothing of entries.
+nothing of entries. packed_grep.py does the same over the packed text of a large library.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
+from infinimem.markdown.characters import sound
 from infinimem.markdown.document import Document
+from infinimem.retrieval.needles import needles, plain
 
 MAX_PATTERN = 1000
 MAX_WORK = 200_000_000
 """Instructions of a pattern times bytes of text: where RE2 runs out of states it takes that many steps."""
 LARGE = 500
 """Instructions; beyond it a pattern is counted on to run out of states, and its steps are rationed."""
+
+_APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
+"""What means something else in a whole text, or may: such a pattern is looked for line by line."""
+
+
+_META = re.compile(r"[\\.^$|?*+()\[{]")
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,14 @@ class Match:
     line: int
 
 
+@dataclass(frozen=True)
+class Found:
+    """How many lines match, and the first of them by document and line."""
+
+    total: int
+    first: list[Match]
+
+
 @dataclass
 class Pattern:
     """A pattern ready for one search; `notes` says where it is not used as it was written."""
@@ -34,23 +52,63 @@ class Pattern:
     line: Any
     """Compiled for a line."""
     text: Any
-    """Compiled for a whole text, where that means the same: spares looking at each line."""
+    """Compiled for a whole text, where it finds no line end; None where that would mean something else."""
     notes: list[str] = field(default_factory=list)
+    ignore_case: bool = True
+    literal: bytes | None = None
+    """What the pattern is, lower-cased, if it is plain text, and its lower case stands for no more."""
+    needles: list[frozenset[bytes]] = field(default_factory=list)
+    """As `needles.needles` gives them."""
     left: int = MAX_WORK
     """Steps that a large pattern may still take in this search."""
 
-    def may_match(self, text: bytes) -> bool:
-        """Whether any line of a whole text can match."""
-        if self.text is None or self._reach() < len(text):
+    @property
+    def is_rationed(self) -> bool:
+        """Whether its steps are counted; plain text never runs out of states."""
+        return self.literal is None and bool(self.line.programsize > LARGE)
+
+    @property
+    def reach(self) -> int:
+        """Bytes that may be searched at once."""
+        reach: int = self.left // max(self.line.programsize, 1)
+        return reach
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether a rationed pattern has no more steps."""
+        if self.is_rationed and self.reach < 1:
+            self._say_part()
             return True
-        self._spend(len(text))
-        return self.text.search(text) is not None
+        return False
+
+    def lines(self, text: bytes) -> Iterator[int]:
+        """The offset of each matching line, or of a place in it; every line of `text` ends with "\\n"."""
+        if self.text is None or self.reach < len(text):
+            yield from self._one_by_one(text)
+            return
+        at, last = 0, len(text) - 1
+        while at <= last:
+            found = self.text.search(text, at, last)
+            end = last if found is None else text.find(b"\n", found.end())
+            self._spend(end - at)
+            if found is None:
+                return
+            yield found.start()
+            at = end + 1
+
+    def _one_by_one(self, text: bytes) -> Iterator[int]:
+        at = 0
+        while at < len(text) and not self.is_spent:
+            end = text.find(b"\n", at)
+            if self.matches(text[at:end]):
+                yield at
+            at = end + 1
 
     def matches(self, line: bytes) -> bool:
         """Whether the pattern occurs in a line; of an endless one only a part is looked at."""
-        reach = self._reach()
-        if reach < len(line) and not self.notes:
-            self.notes.append("the pattern is too large for so much text; a part was searched")
+        reach = self.reach
+        if reach < len(line):
+            self._say_part()
         self._spend(min(len(line), reach))
         return self.line.search(line[:reach]) is not None
 
@@ -58,12 +116,12 @@ class Pattern:
         """As `matches`, of text."""
         return self.matches(text.encode("utf-8", "surrogateescape"))
 
-    def _reach(self) -> int:
-        reach: int = self.left // max(self.line.programsize, 1)
-        return reach
+    def _say_part(self) -> None:
+        if not self.notes:
+            self.notes.append("the pattern is too large for so much text; a part was searched")
 
     def _spend(self, size: int) -> None:
-        if self.line.programsize > LARGE:
+        if self.is_rationed:
             self.left -= size * self.line.programsize
 
 
@@ -80,10 +138,11 @@ def compile_pattern(pattern: str, ignore_case: bool = True) -> Pattern:
     options = re2.Options()
     options.case_sensitive = not ignore_case
     options.log_errors = False
-    note = None
+    options.never_capture = True
+    notes = []
     literal = len(pattern) > MAX_PATTERN
     if literal:
-        note = f"the pattern is longer than {MAX_PATTERN} characters; it was searched for literally"
+        notes = [f"the pattern is longer than {MAX_PATTERN} characters; it was searched for literally"]
     else:
         try:
             re2.compile(pattern, options)
@@ -91,25 +150,43 @@ def compile_pattern(pattern: str, ignore_case: bool = True) -> Pattern:
             literal = True
             reason = error.args[0] if error.args else error
             reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
-            note = f"not a pattern that RE2 knows ({reason}); it was searched for literally"
+            notes = [f"not a pattern that RE2 knows ({reason}); it was searched for literally"]
     options.literal = literal
-    one_line = re2.compile(pattern, options)
-    many_lines: Any = one_line
-    if not literal:  # what means something else in a whole text is looked for line by line
-        apart = any(anchor in pattern for anchor in (r"\A", r"\z", r"\C", "(?"))
-        many_lines = None if apart else re2.compile(f"(?m){pattern}", options)
-    return Pattern(one_line, many_lines, [note] if note else [])
+    line = re2.compile(pattern, options)
+    options.never_nl = True
+    text = None if not literal and _APART.search(pattern) else pattern if literal else f"(?m){pattern}"
+    text = None if text is None else re2.compile(text, options)
+    whole = pattern if (literal or not _META.search(pattern)) and "\n" not in pattern else ""
+    found = [] if literal else needles(pattern, ignore_case)
+    return Pattern(line, text, notes, ignore_case, plain(whole, ignore_case) or None, found)
+
+
+def text_of(document: Document) -> bytes:
+    """The lines of a document as they are shown (`Document.text_line`), each ended by "\\n"."""
+    if not document.lines:
+        return b""
+    joined = "\n".join(document.lines) + "\n"
+    if "\r" in joined:
+        joined = joined.replace("\r\n", "\n")
+    try:
+        return joined.encode()
+    except UnicodeEncodeError:
+        return sound(joined).encode()
 
 
 def find(documents: Iterable[Document], pattern: Pattern) -> Iterator[Match]:
     """All matching lines, header lines included, by document and line."""
     for document in documents:
-        lines = [
-            document.text_line(number).encode("utf-8", "surrogateescape")
-            for number in range(1, len(document.lines) + 1)
-        ]
-        if not pattern.may_match(b"\n".join(lines)):
-            continue
-        for number, line in enumerate(lines, start=1):
-            if pattern.matches(line):
-                yield Match(document, number)
+        if pattern.is_spent:
+            return
+        text, number, before = text_of(document), 1, 0
+        for at in pattern.lines(text):
+            number += text.count(b"\n", before, at)
+            before = at
+            yield Match(document, number)
+
+
+def counted(matches: Iterator[Match], most: int) -> Found:
+    """The first `most` matches, and the number of all."""
+    first = list(islice(matches, most))
+    return Found(len(first) + sum(1 for _ in matches), first)
