@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from infinimem.errors import SettingsError
 from infinimem.retrieval.named_dates import REACH, NamedDate, nearness, read_dates
 from infinimem.retrieval.named_people import Asked, asked_of
-from infinimem.retrieval.priors import GAIN, STATED, Attributes, asking, factors, order
+from infinimem.retrieval.priors import GAIN, STATED, Attributes, asking, factors
 from infinimem.settings import SearchSettings, parse_settings, template
 
 ON = SearchSettings()
@@ -216,15 +216,6 @@ def test_no_rows_and_nothing_switched_on() -> None:
     assert len(factors("What did I do in May 2023?", rows([]), ON)) == 0
     everything = rows(["Caroline", None], days=20230508, asks=1.0)
     assert list(factors("What did Caroline say on 8 May 2023?", everything, OFF)) == [1, 1]
-
-
-def test_newer_before_older_only_where_scores_are_equal() -> None:
-    scores = np.array([2.0, 3.0, 2.0, 2.0, 2.0, 2.0])
-    days = np.array([20230508, 0, 20230509, 20230508, 20230508, 0], dtype=np.uint32)
-    seqs = np.array([4, 1, 2, 9, 9, 0], dtype=np.uint64)
-    assert list(order(scores, days, seqs, ON)) == [1, 2, 3, 4, 0, 5]
-    assert list(order(scores, days, seqs, OFF)) == [1, 0, 2, 3, 4, 5]
-    assert len(order(scores[:0], days[:0], seqs[:0], ON)) == 0
 
 
 # ── settings ────────────────────────────────────────────────────────────────────────────────────

@@ -5,8 +5,8 @@ from __future__ import annotations
 from in_memory import LISBON, view_of
 
 from infinimem.model import Retrieved
-from infinimem.retrieval.packing import pack
 from infinimem.retrieval.origins import KnownLines, Origins
+from infinimem.retrieval.packing import pack
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.searcher import searcher
 
@@ -106,7 +106,7 @@ def test_origins_in_a_circle_end() -> None:
 def test_ties_go_by_document_and_line() -> None:
     line = "- <seq={},source=user> the same words\n"
     view = view_of({"topics/b": line.format(1), "topics/a": line.format(2) + line.format(3)})
-    assert seqs(searcher(view).entries("same words")) == [(2,), (3,), (1,)]
+    assert seqs(searcher(view).entries("same words")) == [(3,), (2,), (1,)], "the newer first"
 
 
 def test_one_document_and_empty_libraries() -> None:

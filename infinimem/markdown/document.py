@@ -65,7 +65,7 @@ class Document:
     @property
     def body(self) -> str:
         """Text after the header, for showing: LF line ends, undecodable bytes as U+FFFD."""
-        return sound("\n".join(self._bare[self._start :]))
+        return self.text(self._start + 1, len(self.lines))
 
     @property
     def entries(self) -> tuple[Located, ...]:
@@ -111,7 +111,11 @@ class Document:
         """
         if number < 1:
             raise IndexError(number)
-        return sound(self.lines[number - 1].removesuffix("\r"))
+        return self._shown[number - 1]
+
+    def text(self, first: int, last: int) -> str:
+        """Lines `first` to `last` for showing, as `text_line` gives them."""
+        return "\n".join(self._shown[first - 1 : last])
 
     def path_at(self, number: int) -> tuple[str, ...]:
         """Titles of the headings above line `number`, from the highest; a heading is under itself."""
@@ -137,6 +141,13 @@ class Document:
         if any(line.endswith("\r") for line in self.lines):
             return tuple(line.removesuffix("\r") for line in self.lines)
         return self.lines
+
+    @cached_property
+    def _shown(self) -> tuple[str, ...]:
+        """Lines as they are shown; the very tuple of `_bare` where all bytes can be."""
+        if all(map(str.isascii, self._bare)):
+            return self._bare
+        return tuple(map(sound, self._bare))
 
     @cached_property
     def _start(self) -> int:

@@ -47,7 +47,7 @@ def partitions(
     found: list[Partition] = []
     starts: list[int] | None = None
     for path, first, last in _blocks(document):
-        text = _text(document, first, last)
+        text = document.text(first, last)
         # No token is shorter than a byte, so most blocks need no counting.
         if len(text.encode()) <= limit or count(text) <= limit:
             found.append(Partition(path, first, last, text))
@@ -56,7 +56,7 @@ def partitions(
             starts = _starts(document)
         for start, end in _cut(document, first, last, starts, limit, count):
             here = path if start == first else document.path_at(start)
-            found.append(Partition(here, start, end, _text(document, start, end)))
+            found.append(Partition(here, start, end, document.text(start, end)))
     return tuple(found)
 
 
@@ -110,7 +110,7 @@ def _cut(
     inside = starts[bisect_right(starts, first) : bisect_right(starts, last)]
     begin, size = first, 0
     for start, after in zip([first, *inside], [*inside, last + 1], strict=True):
-        tokens = count(_text(document, start, after - 1)) + 1
+        tokens = count(document.text(start, after - 1)) + 1
         if size and size + tokens > limit:
             yield begin, _trimmed(document, begin, start - 1)
             begin, size = start, 0
@@ -122,10 +122,6 @@ def _trimmed(document: Document, first: int, last: int) -> int:
     while last > first and _blank(document, last):
         last -= 1
     return last
-
-
-def _text(document: Document, first: int, last: int) -> str:
-    return "\n".join(document.text_line(number) for number in range(first, last + 1))
 
 
 def _blank(document: Document, number: int) -> bool:

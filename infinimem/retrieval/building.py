@@ -9,6 +9,7 @@ from infinimem.markdown.document import Document
 from infinimem.retrieval.columns import Builder, Segment
 from infinimem.retrieval.lexical import key
 from infinimem.retrieval.pieces import Piece, Pieces
+from infinimem.retrieval.priors import asking
 from infinimem.store.listing import Stamp
 from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, View
 
@@ -94,7 +95,8 @@ class Shelves:
                 speaker=item.speaker,
                 seq=0 if item.physical or not item.seqs else item.seqs[0],
                 day=day_of(item.time),
-                asks=item.text.rstrip().endswith("?"),
+                asking=0 if item.physical else round(255 * asking(item.text)),
+                personal=item.source in ("user", "human"),
                 cites=() if item.physical else piece.cites,
             )
             self._index(shelf, key(self.uid, ordinal), [*piece.own, *piece.around])

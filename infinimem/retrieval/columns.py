@@ -6,6 +6,7 @@ file; rows of a document stand together, as a part. It knows terms and rows, not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -19,10 +20,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 ROW = np.dtype(
     [
         *(("start", "<u4"), ("end", "<u4"), ("path", "<u4"), ("whole", "<u4"), ("speaker", "<u4")),
-        *(("seq", "<i8"), ("day", "<i4"), ("asks", "?")),
+        *(("seq", "<i8"), ("day", "<i4"), ("asking", "u1"), ("personal", "?")),
     ]
 )
-"""Lines, first and last; names of heading path, whole, speaker; seq or 0; yyyymmdd or 0; whether it asks."""
+"""Lines, first and last; names of heading path, whole, speaker; seq or 0; yyyymmdd or 0; how far it asks, of 255;
+whether a person said it."""
 PART = np.dtype(
     [
         *(("uid", "<i8"), ("first", "<i8"), ("count", "<i8")),
@@ -179,23 +181,33 @@ class _Side:
     """One field under construction."""
 
     terms: list[int] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    """Length of each row that was not packed yet."""
+    counts: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    """Distinct terms of each row that was not packed yet."""
     packed: list[tuple[Array, Array]] = field(default_factory=list)
-    lengths: list[Array] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
     first: int = 0
     items: int = 0
 
+    def add(self, numbers: _Numbers, terms: Sequence[str]) -> None:
+        """Add a row."""
+        held = Counter(terms)
+        self.terms.extend(map(numbers.__getitem__, held))
+        self.counts.extend(held.values())
+        self.sizes.append(len(held))
+        self.lengths.append(len(terms))
+        if len(self.terms) > _BATCH:
+            self.pack()
+
     def pack(self) -> None:
-        """Count what was added since: sorting numbers is cheaper than counting words."""
-        rows = np.repeat(np.arange(self.first, self.first + len(self.rows)), self.rows)
-        keys = np.fromiter(self.terms, np.int64, len(self.terms)) << 32 | rows
-        held, counts = np.unique(keys, return_counts=True)
-        self.packed.append((held, np.minimum(counts, 255).astype(np.uint8)))
-        self.lengths.append(np.array(self.rows, dtype=np.uint32))
-        self.first += len(self.rows)
-        self.items += len(held)
-        self.terms, self.rows = [], []
+        """Put what was added since in order, by term and row."""
+        rows = np.repeat(np.arange(self.first, self.first + len(self.sizes)), self.sizes)
+        often = np.minimum(np.fromiter(self.counts, np.int64, len(self.counts)), 255)
+        keys = np.sort(np.fromiter(self.terms, np.int64, len(self.terms)) << 40 | rows << 8 | often)
+        self.packed.append((keys >> 8, (keys & 255).astype(np.uint8)))
+        self.first += len(self.sizes)
+        self.items += len(keys)
+        self.terms, self.counts, self.sizes = [], [], []
 
     def field(self, places: Array) -> Field:
         """All of it; `places` gives the final number of each term. Batches ascend by row, so that they need
@@ -216,7 +228,7 @@ class _Side:
             rows[at], counts[at] = keys & 0xFFFFFFFF, often
             free += here
         self.packed = []
-        return Field(ends, rows, counts, np.concatenate(self.lengths))
+        return Field(ends, rows, counts, np.array(self.lengths, dtype=np.uint32))
 
 
 class _Numbers(dict[str, int]):
@@ -261,26 +273,23 @@ class Builder:
         self,
         lines: tuple[int, int],
         own: Sequence[str],
-        around: Iterable[str],
+        around: Sequence[str],
         *,
         whole: str | None = None,
         path: Sequence[str] = (),
         speaker: str | None = None,
         seq: int = 0,
         day: int = 0,
-        asks: bool = False,
+        asking: int = 0,
+        personal: bool = False,
         cites: Sequence[int] = (),
     ) -> None:
         """Add a row to the part that was begun last; see `ROW` and `Segment`."""
-        for side, terms in ((self._own, own), (self._around, around)):
-            before = len(side.terms)
-            side.terms.extend(map(self._vocabulary.__getitem__, terms))
-            side.rows.append(len(side.terms) - before)
-            if len(side.terms) > _BATCH:
-                side.pack()
+        self._own.add(self._vocabulary, own)
+        self._around.add(self._vocabulary, around)
         names = ("\x1f".join(path) or None, whole, speaker)
         numbers = (NONE if name is None else self._names[name] for name in names)
-        self._rows.append((*lines, *numbers, seq, day, asks))
+        self._rows.append((*lines, *numbers, seq, day, asking, personal))
         self._cites.extend(cites)
         self._cite_ends.append(len(self._cites))
 

@@ -56,29 +56,32 @@ class Indexed:
     lines: Lines
 
     def best(
-        self, kind: Kind, terms: Sequence[str], scope: Scope, limit: int, candidates: int
+        self, kind: Kind, query: str, terms: Sequence[str], scope: Scope, limit: int, candidates: int
     ) -> list[tuple[Place, float]]:
-        """Where the best rows stand and their scores, higher first; ties by document and line.
+        """Where the best rows stand and their scores, higher first; of equal ones the newer, then by place.
 
         Args:
             kind: "entries" or "blocks".
-            terms: of the query.
+            query: as it was asked.
+            terms: that are looked for.
             scope: which documents; with entries the default one holds evidence that is not drawn from yet.
             limit: at most so many.
             candidates: how many rows are scored, where more hold a term.
         """
-        groups = GROUPS_OF[scope]
+        groups, settings = GROUPS_OF[scope], self.view.settings.search
         extra = self._pending if kind == "entries" and scope == "default" else _NONE
         found = np.union1d(self._candidates(kind, terms, groups, candidates), extra)
         known = self.rows.statistics(kind, groups, extra, terms)
-        positions, scores = score(self.rows, kind, found, terms, known)
-        order = np.argsort(-scores, kind="stable")
-        ranked = zip(positions[order].tolist(), scores[order].tolist(), strict=True)
+        positions, scores = score(self.rows, kind, found, query, terms, known, settings)
+        days = self.rows.attribute("day", positions) * settings.newest
+        seqs = self.rows.attribute("seq", positions) * settings.newest
+        order = np.lexsort((-seqs, -days, -scores))
+        columns = (column[order].tolist() for column in (scores, days, seqs, positions))
         best: list[tuple[Place, float]] = []
-        for value, tied in groupby(ranked, key=itemgetter(1)):
+        for (value, _, _), tied in groupby(zip(*columns, strict=True), key=itemgetter(0, 1, 2)):
             if len(best) >= limit:
                 break
-            best += [(place, value) for place in sorted(self.rows.place(at) for at, _ in tied)]
+            best += [(place, value) for place in sorted(self.rows.place(row[-1]) for row in tied)]
         return best[:limit]
 
     def _candidates(self, kind: Kind, terms: Sequence[str], groups: Collection[str], limit: int) -> Array:

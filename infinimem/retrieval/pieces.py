@@ -92,7 +92,6 @@ class Pieces:
 
     def lines(self, document: Document, start: int, end: int, headings: tuple[str, ...]) -> Retrieved:
         """Some lines as one piece."""
-        text = "\n".join(document.text_line(line) for line in range(start, end + 1))
         places = document.entries_in(start, end)
         origin = tuple(dict.fromkeys(seq for place in places for seq in self._origins.of(place)))
         sources = {place.entry.source for place in places} or {"human"}
@@ -100,7 +99,7 @@ class Pieces:
             doc_id=document.id,
             start_line=start,
             end_line=end,
-            text=text,
+            text=document.text(start, end),
             score=0.0,
             seqs=tuple(place.entry.seq for place in places),
             origin=origin,
@@ -132,7 +131,7 @@ class Pieces:
         """The terms of some lines, signatures read as speaker and date."""
         places = {place.start_line: place for place in document.entries_in(start, end)}
         if not places:
-            return tokens("\n".join(document.text_line(line) for line in range(start, end + 1)))
+            return tokens(document.text(start, end))
         found: list[str] = []
         line = start
         while line <= end:
@@ -179,7 +178,7 @@ def _context(turn: Located) -> tuple[str, ...]:
 
 def passage(document: Document, start: int, end: int) -> Retrieved:
     """What a person wrote between the entries of a document, as a piece."""
-    text = "\n".join(document.text_line(line) for line in range(start, end + 1))
+    text = document.text(start, end)
     return Retrieved(document.id, start, end, text, 0.0, source="human", headings=document.path_at(start))
 
 

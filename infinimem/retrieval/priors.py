@@ -86,24 +86,3 @@ def factors(question: str, rows: Attributes, settings: SearchSettings) -> NDArra
     if settings.statements:
         found *= 1 - GAIN * rows.asking.astype(np.float64)
     return found
-
-
-def order(
-    scores: NDArray[np.float64],
-    days: NDArray[np.integer[Any]],
-    seqs: NDArray[np.integer[Any]],
-    settings: SearchSettings,
-) -> NDArray[np.intp]:
-    """The places of the candidates, best first; of equal scores the newer, then the one given first.
-
-    Args:
-        scores: rounded, so that an order does not hang on the last bits of a float.
-        days: as in `Attributes`.
-        seqs: their numbers, which tell what was written later on the same day; 0 for none.
-        settings: whether the newer goes first at all.
-    """
-    import numpy as np
-
-    if settings.newest:
-        return np.lexsort((-seqs.astype(np.int64), -days.astype(np.int64), -scores))
-    return np.argsort(-scores, kind="stable")

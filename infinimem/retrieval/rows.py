@@ -175,11 +175,13 @@ class Rows:
 
     def speakers(self, positions: Array) -> list[str | None]:
         """Who said each row."""
-        found: list[str | None] = [None] * len(positions)
+        found = np.full(len(positions), None, dtype=object)
         for segment, at, rows in self._by_segment(positions):
-            for place, name in zip(at, segment.rows["speaker"][rows], strict=True):
-                found[place] = None if name == NONE else segment.names[name]
-        return found
+            numbers, which = np.unique(segment.rows["speaker"][rows], return_inverse=True)
+            names = [None if number == NONE else segment.names[number] for number in numbers]
+            found[at] = np.array(names, dtype=object)[which]
+        speakers: list[str | None] = found.tolist()
+        return speakers
 
     def wholes(self, kind: Kind, positions: Array) -> tuple[Array, Array]:
         """What rows belong to: wholes, and for each row the number of its whole among them.

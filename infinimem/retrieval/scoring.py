@@ -1,8 +1,8 @@
 """The one ranking: BM25 over what a row says, what stands around it, and the whole it belongs to.
 
 A turn like "I drew it yesterday" is found by its neighbours and by the session that is about the drawing.
-How rare a term is counts alike in all three, by the rows that say it. Whatever engine gathered the
-candidates, the same rows get the same scores.
+How rare a term is counts alike in all three, by the rows that say it; priors (priors.py) then decide between
+rows of like wording. Whatever engine gathered the candidates, the same rows get the same scores.
 
 Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1). The weights of the fields were chosen on the LoCoMo
 development conversations, where recall is flat around them, and checked on LongMemEval's.
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from infinimem.retrieval.columns import Array
+from infinimem.retrieval.priors import Attributes, factors
 from infinimem.retrieval.rows import Kind, Rows, Statistics
+from infinimem.settings import SearchSettings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -64,7 +66,13 @@ def compared(occurrences: ArrayLike, lengths: ArrayLike) -> list[float]:
 
 
 def score(
-    rows: Rows, kind: Kind, positions: Array, terms: Sequence[str], known: Statistics
+    rows: Rows,
+    kind: Kind,
+    positions: Array,
+    query: str,
+    terms: Sequence[str],
+    known: Statistics,
+    settings: SearchSettings,
 ) -> tuple[Array, Array]:
     """The positions of the rows that hold a term, or stand beside one that does, and their scores.
 
@@ -74,8 +82,10 @@ def score(
         rows: of the snapshot.
         kind: what is ranked.
         positions: the candidates, ascending.
-        terms: of the query.
+        query: as it was asked, for what it tells beside its words.
+        terms: that are looked for.
         known: of all rows together.
+        settings: which priors count.
     """
     said, near = rows.occurrences("own", positions, terms), rows.occurrences("around", positions, terms)
     held = np.flatnonzero(said.any(axis=1) | near.any(axis=1))
@@ -86,4 +96,11 @@ def score(
     wholes, of = rows.wholes(kind, positions)
     occurrences, lengths = rows.texts(wholes, terms)
     whole = bm25(occurrences, lengths, known.whole_length, weights, CONTEXT_B)
-    return positions, np.round(own + AROUND_WEIGHT * around + WHOLE_WEIGHT * whole[of], 4)
+    attributes = Attributes(
+        rows.speakers(positions),
+        rows.attribute("personal", positions).astype(bool),
+        rows.attribute("day", positions),
+        rows.attribute("asking", positions) / 255,
+    )
+    together = own + AROUND_WEIGHT * around + WHOLE_WEIGHT * whole[of]
+    return positions, np.round(together * factors(query, attributes, settings), 4)

@@ -102,7 +102,7 @@ class Searcher:
         chosen = sorted(set(self._view.ids() if ids is None else ids))
         terms, near = query_terms(text), chosen
         if len(chosen) > COMPARED:
-            best = self._index.best("blocks", terms, "default", COMPARED, COMPARED)
+            best = self._index.best("blocks", text, terms, "default", COMPARED, COMPARED)
             near = sorted({place.doc_id for place, _ in best}.intersection(chosen))
         rows = self._index.rows
         scores = dict(zip(near, compared(*rows.texts(rows.documents("blocks", near), terms)), strict=True))
@@ -112,8 +112,8 @@ class Searcher:
         if limit <= 0:
             return []
         terms, many = query_terms(query), max(CANDIDATES, 4 * limit)
-        best = self._index.best(kind, terms, scope, limit, many)
-        best = best or self._index.best(kind, related(terms), scope, limit, many)
+        best = self._index.best(kind, query, terms, scope, limit, many)
+        best = best or self._index.best(kind, query, related(terms), scope, limit, many)
         shown = ((self._shown(kind, place), score) for place, score in best)
         return [replace(item, score=score) for item, score in shown if item]
 

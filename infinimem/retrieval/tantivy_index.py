@@ -28,7 +28,7 @@ class TantivyIndex:
     def __init__(self, folder: Path | None, shelves: Iterable[str]) -> None:
         builder = SchemaBuilder()
         for shelf in shelves:
-            builder.add_text_field(_field(shelf), tokenizer_name="terms", index_option="freq")
+            builder.add_text_field(_field(shelf), tokenizer_name="terms", index_option="basic")
         builder.add_unsigned_field("key", fast=True)
         builder.add_unsigned_field("part", indexed=True, fast=True)
         self._schema = builder.build()
@@ -38,7 +38,7 @@ class TantivyIndex:
 
     def candidates(self, terms: Sequence[str], limit: int, shelves: Collection[str]) -> list[int]:
         wanted = [
-            (Occur.Should, Query.term_query(self._schema, _field(shelf), term, "freq"))
+            (Occur.Should, Query.term_query(self._schema, _field(shelf), term, "basic"))
             for shelf in sorted(shelves)
             for term in dict.fromkeys(terms)
         ]
@@ -66,9 +66,9 @@ class Writer:
         self._writer = index.writer(heap_size=HEAP, num_threads=1)
 
     def add(self, shelf: str, key: int, terms: Iterable[str]) -> None:
-        """Add a row."""
+        """Add a row. Each term counts once: how often it occurs is for the scorer, candidates do without."""
         document = Document()
-        document.add_text(_field(shelf), " ".join(terms))
+        document.add_text(_field(shelf), " ".join(set(terms)))
         document.add_unsigned("key", key)
         document.add_unsigned("part", key >> ORDINALS)
         self._writer.add_document(document)

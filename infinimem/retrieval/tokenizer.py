@@ -56,8 +56,11 @@ _TOKEN = re.compile(
 )
 _ASCII_TOKEN = re.compile(r"(\d+(?:[-./:,]\d+)+)|((?!))|([a-z0-9]+(?:'[a-z0-9]+)*)")
 """The same for text without any of these scripts, several times as fast."""
-_NEVER = str.maketrans(dict.fromkeys('!"#$%&()*+;<=>?@[\\]^_`{|}~', " "))
-"""ASCII that stands in no token, so that a word in brackets is the word."""
+_PLAIN = bytes(
+    32 if chr(code) in '!"#$%&()*+;<=>?@[\\]^_`{|}~' else ord(chr(code).lower()) if code < 128 else code
+    for code in range(256)
+)
+"""ASCII in lower case, with a space for what stands in no token, so that a word in brackets is the word."""
 _MOST_KNOWN, _LONGEST_KNOWN = 1 << 18, 40
 _ACCENTS = re.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|re|ve|ll|d|t))$")
@@ -69,7 +72,7 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 def tokens(text: str) -> list[str]:
     """The terms of a text, in its order, with repeats: what an index counts."""
     if text.isascii():
-        text = text.lower().translate(_NEVER)
+        text = text.encode().translate(_PLAIN).decode()
     return list(chain.from_iterable(map(_known.__getitem__, text.split())))
 
 
