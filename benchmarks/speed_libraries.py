@@ -210,12 +210,12 @@ def write_memory(out: Path, data: Path) -> None:
 
 
 def build(data: Path, out: Path, documents: int, seed: int = SEED) -> Path:
-    """A library of so many notes and a small memory, made unless it stands there already.
+    """A library of so many documents, a small memory among them, made unless it stands there already.
 
     Args:
         data: folder of the sources.
         out: the library's folder; beside it, `<name>.json` says what it was made of.
-        documents: how many notes.
+        documents: how many notes and other documents together.
         seed: any number.
     """
     note = out.with_name(f"{out.name}.json")
@@ -225,9 +225,14 @@ def build(data: Path, out: Path, documents: int, seed: int = SEED) -> Path:
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_memory(out, data)
-    size = write_notes(read_sources(data), out, range(documents), seed)
+    size = write_notes(read_sources(data), out, range(notes_beside(out, documents)), seed)
     note.write_text(json.dumps({**made_of, "bytes": size}) + "\n")
     return out
+
+
+def notes_beside(memory: Path, documents: int) -> int:
+    """How many notes make so many documents with those of the memory and one that is written meanwhile."""
+    return max(documents - sum(1 for _ in memory.rglob("*.md")) - 1, documents // 2)
 
 
 def short(documents: int) -> str:

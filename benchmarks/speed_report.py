@@ -41,7 +41,7 @@ def report(figures: Figures) -> str:
         f"{told['cores']} cores, {told['memory_gib']} GiB, {told['system']}, Python {told['python']}. "
         "Times are warm unless the column says otherwise; MB are 10^6 bytes.",
         "### Goals\n\n" + table(("goal / measured", *map(short, GOAL_SIZES)), goals(sizes)),
-        "### Ratios within this run\n\n" + table(("", *map(short, sizes)), ratios(sizes)),
+        "### Ratios within this run\n\n" + table(("", *map(short, sizes)), filled(ratios(sizes))),
     ]
     for documents, size in sizes.items():
         if "search" in size:
@@ -138,6 +138,11 @@ def ratios(sizes: Mapping[int, Figures]) -> Iterator[list[str]]:
         nested = slowest.pop("nested repeats", 0.0)
         cells.append(number(nested / max(slowest.values())) if any(slowest.values()) else "")
     yield ["our slowest of nested repeats, times our slowest other pattern", *cells]
+
+
+def filled(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Those in which something was measured."""
+    return (row for row in rows if any(row[1:]))
 
 
 def searches(size: Figures) -> Iterator[list[str]]:
