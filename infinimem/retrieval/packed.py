@@ -17,6 +17,8 @@ import mmap
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -125,7 +127,8 @@ class Packed:
             return self._snapshot
 
     def _fresh(self, ids: tuple[str, ...], stored: Stored) -> Snapshot:
-        stamps = _stamps([stored.stamps[doc_id] for doc_id in ids])
+        known = stored.stamps
+        stamps = _stamps(list(known.values()) if tuple(known) == ids else [known[doc_id] for doc_id in ids])
         self._table = self._read(self._table)
         places = self._table.places(ids, stamps)
         if self._is_much(stored, ids, places):
@@ -280,8 +283,14 @@ def _stamps(stamps: Sequence[Stamp]) -> NDArray[np.int64]:
     """The last rows of a table."""
     import numpy as np
 
-    numbers = [(stamp.mtime_ns, stamp.size, stamp.inode & _NUMBER) for stamp in stamps]
-    return np.array(numbers, np.int64).reshape(len(numbers), 3).T
+    numbers = chain.from_iterable(map(attrgetter("mtime_ns", "size", "inode"), stamps))
+    try:
+        flat = np.fromiter(numbers, np.int64, 3 * len(stamps))
+    except OverflowError:  # inodes of some file systems use the last bit too
+        flat = np.array(
+            [number for s in stamps for number in (s.mtime_ns, s.size, s.inode & _NUMBER)], np.int64
+        )
+    return flat.reshape(len(stamps), 3).T
 
 
 def _empty(count: int) -> NDArray[np.int64]:

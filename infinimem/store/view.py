@@ -7,6 +7,7 @@ through the store's own loader and never writes.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -146,7 +147,10 @@ class View:
         Raises:
             DocumentNotFound: none, or several; the message lists what is near.
         """
-        wanted = fold(name.strip().removesuffix(".md").strip("/"))
+        exact = name.strip().removesuffix(".md").strip("/")
+        if exact in self:
+            return exact
+        wanted = fold(exact)
         full = self._by_fold.get(wanted)
         if full is not None:
             return full
@@ -200,7 +204,7 @@ class View:
         Raises:
             DocumentNotFound: no document has this very id (see `resolve`).
         """
-        if doc_id not in self._known:
+        if doc_id not in self:
             raise DocumentNotFound(f"no document is called {doc_id!r}; list_docs (ls) shows what there is")
         return self._load(doc_id)
 
@@ -208,12 +212,9 @@ class View:
         """These documents, one after another; those that nobody else holds are let go."""
         yield from map(self.stored.read if self.stored else self._load, ids)
 
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(self._ids)
-
     def __contains__(self, doc_id: str) -> bool:
-        return doc_id in self._known
+        at = bisect_left(self._ids, doc_id)
+        return at < len(self._ids) and self._ids[at] == doc_id
 
     def catalog(self, scope: Scope = "default") -> tuple[CatalogRow, ...]:
         """A row a document, sorted by id."""
@@ -225,7 +226,7 @@ class View:
         archived = 0
         if self.initialised and doc_id.startswith(TOPICS):
             named = (f"{ARCHIVE}{alias}" for alias in aliases_of(document))
-            archives = {archive_of(doc_id), *named} & self._known
+            archives = [found for found in {archive_of(doc_id), *named} if found in self]
             archived = sum(len(self.document(found).entries) for found in archives)
         size = whole(document.header.values.get("token_count"))
         count = tokens.count(document.body) if size is None else size
