@@ -23,10 +23,8 @@ from typing import IO, Any
 
 from infinimem.store.caches import cache_root
 from infinimem.store.view import View
-from infinimem.store.view import View
 
 MANIFEST, LOCK = "manifest.json", "lock"
-LARGE_DOCUMENTS, LARGE_BYTES = 300, 4 << 20
 
 SMALL_DOCUMENTS = 300
 SMALL_BYTES = 4 << 20
@@ -37,7 +35,7 @@ _held: dict[tuple[int, Path], int] = {}
 
 
 def is_large(view: View) -> bool:
-    """Whether derived data of a view is kept on disk; never of one that shows files otherwise than they are."""
+    """Whether derived data of a view is kept on disk; never of one that shows files other than they are."""
     if view.stored is None:
         return False
     ids, stamps = view.ids("all"), view.stored.stamps
@@ -199,11 +197,3 @@ def sweep(folder: Path, keep: Collection[str]) -> None:
             if name not in (MANIFEST, LOCK, *keep):
                 with suppress(OSError):
                     os.unlink(name, dir_fd=here)
-
-
-def is_large(view: View) -> bool:
-    """Whether what is derived from a library belongs on disk; of a small one it is made in a moment."""
-    if view.stored is None:
-        return False
-    stamps = view.stored.stamps
-    return len(stamps) > LARGE_DOCUMENTS or sum(stamp.size for stamp in stamps.values()) > LARGE_BYTES
