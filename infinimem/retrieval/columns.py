@@ -23,8 +23,8 @@ ROW = np.dtype(
         *(("seq", "<i8"), ("day", "<i4"), ("asking", "u1"), ("personal", "?")),
     ]
 )
-"""Lines, first and last; names of heading path, whole, speaker; seq or 0; yyyymmdd or 0; how far it asks, of 255;
-whether a person said it."""
+"""Lines, first and last; names of heading path, whole and speaker; seq or 0; yyyymmdd or 0; how far it only
+asks, of 255; whether a person said it."""
 PART = np.dtype(
     [
         *(("uid", "<i8"), ("first", "<i8"), ("count", "<i8")),

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from infinimem.retrieval.columns import Segment
+from infinimem.retrieval.lexical import LexicalIndex
 from infinimem.retrieval.rows import SAID, Rows
-from infinimem.retrieval.tantivy_index import TantivyIndex
 from infinimem.store.view import EVIDENCE, View
 
 OVERLAY_DOCUMENTS, OVERLAY_BYTES = 64, 1 << 20
@@ -34,7 +34,7 @@ class Committed:
 
     manifest: Mapping[str, Any]
     segments: tuple[Segment, ...]
-    engine: TantivyIndex
+    engine: LexicalIndex
 
     @cached_property
     def dead(self) -> tuple[frozenset[int], ...]:

@@ -14,22 +14,22 @@ import logging
 import shutil
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from infinimem.model import Located
 from infinimem.retrieval import cache
+from infinimem.retrieval.build import Other, build, shares
 from infinimem.retrieval.building import SHELVES, Shelves
-from infinimem.retrieval.columns import Segment
 from infinimem.retrieval.committed import Changes, Committed, base_rows
 from infinimem.retrieval.index import Indexed, RowLines
-from infinimem.retrieval.lexical import nowhere
+from infinimem.retrieval.lexical import Several, nowhere
 from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.rows import Rows
-from infinimem.retrieval.segment_file import read_segment, write_segment
+from infinimem.retrieval.segment_file import read_segment
 from infinimem.retrieval.tantivy_index import TantivyIndex
 from infinimem.store.view import View
 
@@ -75,8 +75,8 @@ class DiskIndex:
             if self._newest is None or self._newest.manifest != manifest:
                 with suppress(OSError, ValueError):  # a newer commit may have swept a file: look again
                     segments = tuple(read_segment(self._folder, row) for row in manifest["segments"])
-                    engine = TantivyIndex(self._folder / manifest["lexical"], SHELVES)
-                    self._newest = Committed(manifest, segments, engine)
+                    engines = [TantivyIndex(self._folder / name, SHELVES) for name in manifest["lexical"]]
+                    self._newest = Committed(manifest, segments, Several(engines))
             if self._newest is not None and self._newest.manifest == manifest:
                 return self._newest
         return None
@@ -105,39 +105,44 @@ class DiskIndex:
 
     def _write(self, old: Committed | None, changes: Changes, view: View, layout: str) -> None:
         """Commit what changed. The caller holds the lock."""
-        if old is None:
-            log.info("indexing %d documents", len(changes.changed))
-        lexical = old.manifest["lexical"] if old else cache.new_name("lexical")
-        uid = int(old.manifest["uid"]) if old else 1
-        (self._folder / lexical).mkdir(mode=0o700, exist_ok=True)
-        writer = TantivyIndex(self._folder / lexical, SHELVES).write()
-        writer.delete_from(uid)
-        writer.delete(old.manifest["gone"] if old else ())
-        dead = old.dead_without(changes.changed | changes.gone) if old else []
-        again = {doc_id for doc_id in old.stale(dead) if doc_id in view} if old else set()
-        if old and again:
+        folder, uid = self._folder, int(old.manifest["uid"]) if old else 1
+        if old:
+            lexical = list(old.manifest["lexical"])
+            gone = old.manifest["gone"]
+            for name in lexical[1:] if gone else ():
+                writer = TantivyIndex(folder / name, SHELVES).write()
+                writer.delete(gone)
+                writer.commit()
+            dead = old.dead_without(changes.changed | changes.gone)
+            again = {doc_id for doc_id in old.stale(dead) if doc_id in view}
             changes = Changes(changes.changed | again, changes.gone, changes.size)
             dead = old.dead_without(changes.changed | changes.gone)
-        written: list[dict[str, Any]] = []
-
-        def keep(segment: Segment) -> None:
-            written.append(write_segment(self._folder, segment))
-
-        shelves = Shelves(view, _pieces(view, old, changes), writer.add, uid, keep)
-        stamps = view.stored.stamps if view.stored else {}
-        for document in view.each(sorted(changes.changed)):
-            shelves.add(document, stamps[document.id])
-        for segment in shelves.finish():
-            keep(segment)
-        writer.commit()
-        rows, gone = _kept(old, dead) if old else ([], [])
-        rows += written
-        manifest = {"format": layout, "uid": shelves.uid, "lexical": lexical, "gone": gone, "segments": rows}
-        cache.write_manifest(self._folder, manifest)
-        cache.sweep(self._folder, [row["file"] for row in rows])
-        for folder in self._folder.glob("lexical.*"):
-            if folder.name != lexical:
-                shutil.rmtree(folder, ignore_errors=True)
+            rows, dying = _kept(old, dead)
+        else:
+            log.info("indexing %d documents", len(changes.changed))
+            lexical, gone, rows, dying = [cache.new_name("lexical")], [], [], []
+        pieces = _pieces(view, old, changes)
+        own, others = shares(view, changes.changed, uid)
+        root = view.stored.root if view.stored else ""
+        with ExitStack() as running:
+            helpers = [Other(folder, root, *share) for share in others]
+            for helper in helpers:
+                running.callback(helper.stop)
+            built = [build(folder, lexical[0], view, pieces, own, uid, gone)]
+            built += [helper.result() for helper in helpers]
+        left = sorted({doc_id for one in built for doc_id in one.left})
+        if left:
+            after = max(one.uid for one in built)
+            built.append(build(folder, lexical[0], view, pieces, left, after))
+        rows += [row for one in built for row in one.rows]
+        lexical += [one.lexical for one in built if one.lexical and one.lexical not in lexical]
+        uid = max(one.uid for one in built)
+        manifest = {"format": layout, "uid": uid, "lexical": lexical, "gone": dying, "segments": rows}
+        cache.write_manifest(folder, manifest)
+        cache.sweep(folder, [row["file"] for row in rows])
+        for other_folder in folder.iterdir():
+            if other_folder.is_dir() and other_folder.name not in lexical:
+                shutil.rmtree(other_folder, ignore_errors=True)
 
 
 @lru_cache(maxsize=8)

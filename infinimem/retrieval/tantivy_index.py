@@ -9,11 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from tantivy import Document, FieldType, Index, Occur, Query, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
+from tantivy import (
+    Document,
+    FieldType,
+    Index,
+    Occur,
+    Query,
+    Schema,
+    SchemaBuilder,
+    TextAnalyzerBuilder,
+    Tokenizer,
+)
 
 from infinimem.retrieval.lexical import ORDINALS
 
-HEAP = 64_000_000
+HEAP = 32_000_000
 """Bytes that the writer gathers before it writes a segment of its own."""
 
 
@@ -61,7 +71,7 @@ class TantivyIndex:
 class Writer:
     """Changes of an index; nothing of them is seen before `commit`."""
 
-    def __init__(self, index: Index, schema: object) -> None:
+    def __init__(self, index: Index, schema: Schema) -> None:
         self._schema = schema
         self._writer = index.writer(heap_size=HEAP, num_threads=1)
 
@@ -82,7 +92,7 @@ class Writer:
     def delete_from(self, uid: int) -> None:
         """Delete all parts from a uid on: what a writer that was cut off left behind."""
         self._writer.delete_documents_by_query(
-            Query.range_query(self._schema, "part", FieldType.Unsigned, uid, (1 << 64) - 1)  # type: ignore[arg-type]
+            Query.range_query(self._schema, "part", FieldType.Unsigned, uid, (1 << 64) - 1)
         )
 
     def commit(self) -> None:

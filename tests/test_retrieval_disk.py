@@ -1,0 +1,252 @@
+"""The index in the cache directory finds what one built in memory finds, whatever changed in between."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Turn
+from infinimem.retrieval import build, cache, committed, disk
+from infinimem.retrieval.disk import DiskIndex, disk_index
+from infinimem.retrieval.index import Indexed, in_memory, indexed
+from infinimem.retrieval.searcher import searcher
+from infinimem.retrieval.tokenizer import query_terms
+from infinimem.store.view import SCOPES, View
+
+SAMPLE = Path(__file__).parents[1] / "sample_library"
+QUESTIONS = (
+    "Where did I move to in March 2025?",
+    "oat milk coffee in the morning",
+    "What did I say about running in July 2025?",
+    "Which router is in the cupboard?",
+    "tea",
+    "Which notes speak of replication lag?",
+    "the name of my dog",
+    "I",
+)
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setattr(cache, "SMALL_DOCUMENTS", 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    disk_index.cache_clear()
+    searcher.cache_clear()
+    yield
+    disk_index.cache_clear()
+    searcher.cache_clear()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    """The sample library, with some notes."""
+    shutil.copytree(SAMPLE, tmp_path / "library")
+    for number in range(12):
+        write_note(tmp_path / "library", number, f"replication lag {number}\n\n# Tea\n\nviolin and tea\n")
+    return open_memory(tmp_path / "library", model="offline")
+
+
+def write_note(root: Path, number: int, text: str) -> None:
+    (root / "notes").mkdir(exist_ok=True)
+    (root / "notes" / f"n{number}.md").write_text(text)
+
+
+def index_folder(memory: Memory) -> Path:
+    folder = cache.cache_folder(str(memory.library.files.root), "index")
+    assert folder
+    return folder
+
+
+def answers(index: Indexed) -> list[object]:
+    return [
+        index.best(kind, question, query_terms(question), scope, 10, 512)
+        for kind in ("entries", "blocks")
+        for scope in SCOPES
+        for question in QUESTIONS
+    ]
+
+
+def assert_same(view: View) -> None:
+    """What is on disk, with what is laid over it, ranks as memory does."""
+    on_disk = indexed(view)
+    assert not isinstance(on_disk.engine, type(in_memory(view).engine))
+    assert answers(on_disk) == answers(in_memory(view))
+
+
+def test_both_engines_rank_alike(memory: Memory) -> None:
+    assert_same(memory.view)
+    found = answers(indexed(memory.view))
+    assert sum(map(bool, found)) > len(found) / 3  # type: ignore[arg-type]
+
+
+def test_pieces_read_the_same_from_disk(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = memory.view
+    found = {question: searcher(view).entries(question) for question in QUESTIONS}
+    blocks = {question: searcher(view).blocks(question, scope="all") for question in QUESTIONS}
+    near = searcher(view).documents("pottery and paint")
+    searcher.cache_clear()
+    monkeypatch.setattr(cache, "SMALL_DOCUMENTS", 10_000)
+    assert found == {question: searcher(view).entries(question) for question in QUESTIONS}
+    assert blocks == {question: searcher(view).blocks(question, scope="all") for question in QUESTIONS}
+    assert near == searcher(view).documents("pottery and paint")
+
+
+def test_a_changed_note_is_laid_over_and_nothing_is_written(memory: Memory) -> None:
+    indexed(memory.view)
+    before = sorted(path.name for path in index_folder(memory).iterdir())
+    write_note(memory.library.root, 3, "a zither instead\n")
+    write_note(memory.library.root, 40, "a second zither\n")
+    (memory.library.root / "notes" / "n4.md").unlink()
+    assert_same(memory.view)
+    places = [place.doc_id for place, _ in indexed(memory.view).best("blocks", "zither", ["zither"], "default", 9, 9)]
+    assert sorted(places) == ["notes/n3", "notes/n40"]
+    assert before == sorted(path.name for path in index_folder(memory).iterdir())
+
+
+def test_much_that_changed_is_committed_and_nothing_dead_is_found(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 2)
+    indexed(memory.view)
+    for turn in range(4):
+        for number in range(3):
+            write_note(memory.library.root, number, f"zither {turn}\n")
+        (memory.library.root / "notes" / f"n{11 - turn}.md").unlink()
+        manifest = (index_folder(memory) / cache.MANIFEST).read_bytes()
+        assert_same(memory.view)
+        assert manifest != (index_folder(memory) / cache.MANIFEST).read_bytes()
+    assert indexed(memory.view).overlaid == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_changes(memory: Memory, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 4)
+    monkeypatch.setattr(committed, "MANY", 3)
+    chance = random.Random(seed)
+    words = "tea violin lake pottery adoption family zither replication lag Caroline Melanie".split()
+    for _ in range(12):
+        text = " ".join(chance.choices(words, k=8))
+        kind = chance.choice(("note", "note", "gone", "said", "consolidate", "typed"))
+        if kind == "note":
+            write_note(memory.library.root, chance.randrange(14), f"# {text}\n\n{text}\n")
+        elif kind == "gone":
+            (memory.library.root / "notes" / f"n{chance.randrange(14)}.md").unlink(missing_ok=True)
+        elif kind == "said":
+            session = f"s{chance.randrange(3)}"
+            memory.observe([Turn(role="user", text=f"I like {text}.", time="2024-01-02", session=session)])
+        elif kind == "consolidate":
+            memory.consolidate()
+        else:
+            with (memory.library.root / "CURRENT.md").open("a") as file:
+                file.write(f"- {text}\n")
+        assert_same(memory.view)
+
+
+def test_an_index_of_another_layout_is_built_anew(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    indexed(memory.view)
+    old = {path.name for path in index_folder(memory).glob("segment.*")}
+    monkeypatch.setattr(disk, "LAYOUT", disk.LAYOUT + 1)
+    assert_same(memory.view)
+    assert not old & {path.name for path in index_folder(memory).glob("segment.*")}
+    assert len(list(index_folder(memory).glob("lexical.*"))) == 1
+
+
+def shorten(folder: Path) -> None:
+    for path in folder.glob("segment.*"):
+        path.write_bytes(path.read_bytes()[:100])
+
+
+def lose_segments(folder: Path) -> None:
+    for path in folder.glob("segment.*"):
+        path.unlink()
+
+
+def garble_manifest(folder: Path) -> None:
+    (folder / cache.MANIFEST).write_text("{")
+
+
+def lose_engine(folder: Path) -> None:
+    for path in folder.glob("lexical.*"):
+        shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("harm", [shorten, lose_segments, garble_manifest, lose_engine, shutil.rmtree])
+def test_a_harmed_index_is_built_anew(memory: Memory, harm: Callable[[Path], None]) -> None:
+    indexed(memory.view)
+    disk_index.cache_clear()
+    harm(index_folder(memory))
+    assert_same(memory.view)
+
+
+def test_a_commit_that_was_cut_off_does_no_harm(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 0)
+    indexed(memory.view)
+    write_note(memory.library.root, 3, "a zither instead\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "write_manifest", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+        assert_same(memory.view)
+    disk_index.cache_clear()
+    assert_same(memory.view)
+    write_note(memory.library.root, 5, "one more zither\n")
+    assert_same(memory.view)
+
+
+def test_where_nothing_can_be_written_memory_serves(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
+    assert answers(indexed(memory.view)) == answers(in_memory(memory.view))
+
+
+def test_an_index_that_another_process_builds_is_waited_for_and_shared(memory: Memory) -> None:
+    code = (
+        "import sys\nfrom infinimem.retrieval import cache\ncache.SMALL_DOCUMENTS = 0\n"
+        "from infinimem.memory import open_memory\n"
+        "found = open_memory(sys.argv[1], model='offline').tools.search(query='violin')\n"
+        "print(found['hits'][0]['doc_id'])"
+    )
+    command = [sys.executable, "-c", code, str(memory.library.root)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert {process.communicate()[0] for process in running} == {"notes/n0\n"}
+    assert len(list(index_folder(memory).glob("lexical.*"))) == 1
+    before = (index_folder(memory) / cache.MANIFEST).read_bytes()
+    assert_same(memory.view)
+    assert before == (index_folder(memory) / cache.MANIFEST).read_bytes()
+
+
+def test_a_first_build_is_shared_with_other_processes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "WORTH_SHARING", 4)
+    monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    write_note(memory.library.root, 9, "- <seq=900,source=user,origin=1> a signed line in a note\n")
+    assert_same(memory.view)
+    manifest = json.loads((index_folder(memory) / cache.MANIFEST).read_bytes())
+    assert len(manifest["lexical"]) == 3
+    assert not list(index_folder(memory).glob("builder.*"))
+    monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 1)
+    for number in (2, 6, 9, 11):
+        write_note(memory.library.root, number, "zither\n")
+    assert_same(memory.view)
+    write_note(memory.library.root, 0, "zither\n")
+    write_note(memory.library.root, 1, "zither\n")
+    assert_same(memory.view)
+
+
+def test_processes_that_fail_leave_their_notes_to_the_first(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "WORTH_SHARING", 4)
+    monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(build.sys, "executable", "/bin/false")
+    assert_same(memory.view)
+
+
+def test_threads_share_one_index(memory: Memory) -> None:
+    index = DiskIndex(index_folder(memory))
+    view = memory.view
+    assert answers(index.of(view)) == answers(index.of(view))
