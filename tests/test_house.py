@@ -27,6 +27,7 @@ ROOMS = (
     ("importers",),
     ("reader",),
     ("memory",),
+    ("watch",),
     ("testing",),
     ("cli",),
     ("__main__",),

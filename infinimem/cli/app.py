@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from infinimem.cli import care, demo, forgetting, history, lookup, reading, review, writing
+from infinimem.cli import care, demo, forgetting, history, lookup, reading, review, watching, writing
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import printable
 from infinimem.errors import InfinimemError, UsageError
@@ -105,6 +105,7 @@ for command in (
     history.undo,
     review.review,
     forgetting.forget,
+    watching.watch,
     care.status,
     care.doctor,
 ):

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -86,6 +87,7 @@ class Watcher:
         from watchdog import events
         from watchdog.observers import Observer
 
+        _hush()
         attributes = getattr(events, "FileAttribEvent", events.FileModifiedEvent)  # a new time alone
         hear = self._hear
 
@@ -212,6 +214,14 @@ class Watcher:
             self._folders.clear()
         if len(self._heard) > 2 * MANY:  # so many that `report` judges nothing by them
             self._heard = set(islice(self._heard, MANY + 1))
+
+
+def _hush() -> None:
+    """Keep what watchdog says of its own bookkeeping from people's terminals: of folders that come and go
+    quickly, and of being stopped. Who has a handler for its log still gets it."""
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
+    if not (log := logging.getLogger("watchdog")).handlers:
+        log.addHandler(logging.NullHandler())
 
 
 class _Warned(logging.Handler):

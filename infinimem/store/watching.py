@@ -101,7 +101,8 @@ class Watching:
 
     def _start(self) -> None:
         watcher = self._make()
-        if not watcher.start():
+        if not watcher.start() or self._state != "starting":
+            watcher.stop()
             self._state = "given up"
             return
         weakref.finalize(self, watcher.stop).atexit = False

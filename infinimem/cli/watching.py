@@ -1,0 +1,55 @@
+"""watch: what changes in a library, as it happens."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import asdict
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import Output, printable
+
+if TYPE_CHECKING:
+    from infinimem.watch import Change
+
+
+@click.command(cls=Command)
+@pass_options
+def watch(options: Options) -> None:
+    """Tell what changes in the folder, and sign what people type there, until Ctrl-C.
+
+    A second after the last change, lines without a signature in CURRENT and in topics get one, and the index
+    is brought up to date. In a folder of notes nothing is written.
+    """
+    out, memory = options.out, options.reading()
+    from infinimem.watch import watch as changes
+
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        found = changes(memory)
+        out.say(f"watching {memory.library.root}; Ctrl-C ends it")
+        for change in found:
+            _show(out, change)
+    except KeyboardInterrupt:
+        return
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _show(out: Output, change: Change) -> None:
+    if out.as_json:
+        row = {name: value for name, value in asdict(change).items() if value}
+        click.echo(printable(json.dumps(row, ensure_ascii=False)))
+    elif out.for_people:
+        why = f" (was {change.was})" if change.was else f" ({change.receipt})" if change.receipt else ""
+        out.line(f"{change.event:<8} {change.doc_id}{why}")
+    else:
+        out.table(
+            (), [[cell for cell in (change.event, change.doc_id, change.was or change.receipt) if cell]]
+        )

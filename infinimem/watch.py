@@ -1,0 +1,112 @@
+"""A library under watch: tells what changes, signs what people typed, keeps the index ready.
+
+    a file changes -> told at once -> quiet for a second -> stamp, index
+
+An editor that saves in several steps is not signed halfway. What people do in their own notes is told, and
+nothing is written there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from infinimem.memory import Memory
+from infinimem.model import CURRENT
+from infinimem.store.listing import Stamp
+from infinimem.store.view import TOPICS
+
+QUIET = 1.0
+"""Seconds without a change of a document after which what was typed there is signed."""
+PATIENCE = 1.0
+"""Seconds between two looks where the system tells of no change."""
+GATHER = 0.05
+"""Seconds after a change was told: a rename or a save by renaming comes in several steps."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of a document.
+
+    Args:
+        event: what happened.
+        doc_id: the document, as it is called now.
+        was: its name before, where it was renamed.
+        receipt: of the signing, where it was stamped.
+    """
+
+    event: Literal["saved", "created", "deleted", "renamed", "stamped"]
+    doc_id: str
+    was: str = ""
+    receipt: str = ""
+
+
+def watch(memory: Memory, clock: Callable[[], float] = time.monotonic) -> Iterator[Change]:
+    """Tell what changes from now on, as it happens, for as long as it is asked.
+
+    Args:
+        memory: the library.
+        clock: seconds, monotonic.
+
+    Raises:
+        LibraryError: the folder cannot be read any more, or the library not be written.
+    """
+    return _watch(memory, _stamps(memory), clock)
+
+
+def _watch(memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], float]) -> Iterator[Change]:
+    fresh = memory.library.fresh
+    unsettled: float | None = clock()  # somebody may have typed before anybody watched
+    try:
+        while True:
+            left = PATIENCE if unsettled is None else unsettled + QUIET - clock()
+            fresh.wait(max(0.0, min(PATIENCE, left)))
+            time.sleep(GATHER)
+            now = _stamps(memory)
+            changes = list(_differences(before, now))
+            before = now
+            typed = any(_typed(change) for change in changes)
+            unsettled = clock() if typed else unsettled
+            yield from changes
+            if not typed and unsettled is not None and clock() - unsettled >= QUIET:
+                unsettled = None
+                yield from _settle(memory)
+    finally:
+        fresh.stop()
+
+
+def _stamps(memory: Memory) -> Mapping[str, Stamp]:
+    stored = memory.view.stored
+    return stored.stamps if stored is not None else {}
+
+
+def _differences(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> Iterator[Change]:
+    """By id. A name that went and one that came with the very same file are one document."""
+    if before is now:
+        return
+    gone = {stamp: doc_id for doc_id, stamp in before.items() if doc_id not in now}
+    for doc_id in sorted(doc_id for doc_id, stamp in now.items() if before.get(doc_id) != stamp):
+        if doc_id in before:
+            yield Change("saved", doc_id)
+        elif (was := gone.pop(now[doc_id], None)) is not None:
+            yield Change("renamed", doc_id, was=was)
+        else:
+            yield Change("created", doc_id)
+    for doc_id in sorted(gone.values()):
+        yield Change("deleted", doc_id)
+
+
+def _typed(change: Change) -> bool:
+    """Whether there may be something to sign."""
+    return change.doc_id == CURRENT or change.doc_id.startswith(TOPICS)
+
+
+def _settle(memory: Memory) -> Iterator[Change]:
+    """Sign what people typed, and bring up to date what is derived."""
+    receipt = memory.library.stamp()
+    memory.tools.search(query="any", limit=1)  # whatever is asked, first the index is brought up to date
+    if receipt is not None:
+        for doc_id in sorted({row.now for row in receipt.rows if row.why == "stamped"}):
+            yield Change("stamped", doc_id, receipt=receipt.id)
