@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from in_memory import view_of
 
-from infinimem.retrieval.tokenizer import STOP_WORDS, fold, query_terms, tokens
+from infinimem.retrieval.searcher import searcher
+from infinimem.retrieval.tokenizer import STOP_WORDS, analyzer, fold, query_terms, tokens
+from infinimem.settings import SearchSettings, Settings
 
 
 @pytest.mark.parametrize(
@@ -90,3 +93,26 @@ def test_a_run_of_combining_marks_takes_no_square_of_time() -> None:
     assert fold(f"Cafe{marks} noir").startswith("cafe")
     assert tokens(f"{marks} cafe\u0301 noir")[-2:] == ["cafe", "noir"]
     assert fold("Résumé " * 100) == "resume " * 100
+
+
+def test_another_language_has_its_own_endings_and_stop_words() -> None:
+    german = analyzer("german")
+    assert german.tokens("Häuser") == german.tokens("Häusern") != tokens("Häuser")
+    assert german.query_terms("Wo ist das Haus für den Hund?") == german.tokens("Haus Hund")
+    french = analyzer("french")
+    assert french.query_terms("Où est l'eau de la rivière ?")[-2:] == french.tokens("eau rivières")
+    assert analyzer("turkish").query_terms("ve kitaplar") == analyzer("turkish").tokens("ve kitap")
+    assert german.tokens("went") != german.tokens("go"), "irregular forms are English"
+
+
+def test_a_library_is_searched_in_its_own_language() -> None:
+    files = {"a": "Die Häuser der Stadt\n", "b": "Die Stadt\n"}
+    found = searcher(view_of(files, Settings(search=SearchSettings(language="german")))).blocks("Haus")
+    assert [item.doc_id for item in found] == ["a"]
+    assert searcher(view_of(files)).blocks("Haus") == []
+
+
+def test_what_stands_between_spaces_is_read_by_itself() -> None:
+    text = "Public\u2122 caf\u00e9s (caf\u00e9),well-known 3.11.2|x_y\u00a0z \u4eac\u90fd?2023-05-08."
+    assert tokens(text) == [term for chunk in text.split() for term in tokens(chunk)]
+    assert tokens("Public\u2122") == ["publictm"]

@@ -9,8 +9,7 @@ from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.model import Retrieved
 from infinimem.retrieval.searcher import searcher
-from infinimem.retrieval.tokenizer import query_terms
-from infinimem.retrieval.tokenizer import tokens as terms_of
+from infinimem.retrieval.tokenizer import Analyzer, analyzer
 from infinimem.store.view import Scope, View
 
 from .fence import shown
@@ -42,13 +41,14 @@ PARAMETERS = {
 
 def search(view: View, query: str, limit: int = 10, scope: Scope = "default") -> Result:
     """Blocks by score, each with the lines around its best one."""
-    terms = frozenset(query_terms(query))
+    words = analyzer(view.settings.search.language)
+    terms = frozenset(words.query_terms(query))
     blocks = searcher(view).blocks(query, limit, scope)
-    return {"hits": [_hit(view.document(block.doc_id), block, terms) for block in blocks]}
+    return {"hits": [_hit(view.document(block.doc_id), block, terms, words) for block in blocks]}
 
 
-def _hit(document: Document, block: Retrieved, terms: frozenset[str]) -> dict[str, Any]:
-    start, end = snippet(document, block.start_line, block.end_line, terms)
+def _hit(document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer) -> dict[str, Any]:
+    start, end = snippet(document, block.start_line, block.end_line, terms, words)
     return {
         "doc_id": block.doc_id,
         "heading": shown(" > ".join(block.headings)),
@@ -60,10 +60,12 @@ def _hit(document: Document, block: Retrieved, terms: frozenset[str]) -> dict[st
     }
 
 
-def snippet(document: Document, start: int, end: int, terms: frozenset[str]) -> tuple[int, int]:
+def snippet(
+    document: Document, start: int, end: int, terms: frozenset[str], words: Analyzer
+) -> tuple[int, int]:
     """The lines of a block to show: the one with most of the terms, then its neighbours while they fit."""
     lines = {line: document.text_line(line) for line in range(start, end + 1)}
-    best = max(lines, key=lambda line: (len(terms.intersection(terms_of(lines[line]))), -line))
+    best = max(lines, key=lambda line: (len(terms.intersection(words.tokens(lines[line]))), -line))
     first = last = best
     left = SNIPPET - tokens.estimate(lines[best])
     while first > start or last < end:

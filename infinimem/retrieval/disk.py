@@ -58,7 +58,8 @@ class DiskIndex:
             OSError, ValueError: there is none yet, and none can be written.
         """
         with self._turns:
-            layout = f"{LAYOUT} {'library' if view.initialised else 'notes'}"
+            kind = "library" if view.initialised else "notes"
+            layout = f"{LAYOUT} {kind} {view.settings.search.language}"
             committed = self._open(layout)
             changes = Changes.between(committed, view)
             if committed is None or changes.many:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
 from infinimem.retrieval.origins import Origins
-from infinimem.retrieval.tokenizer import tokens
+from infinimem.retrieval.tokenizer import analyzer
 from infinimem.store.view import View, drawn_from
 
 CONTEXT_LENGTH = 2000
@@ -44,12 +43,6 @@ class Piece:
     """What an entry was drawn from, as its signature says."""
 
 
-@lru_cache(maxsize=1 << 14)
-def terms(text: str) -> tuple[str, ...]:
-    """The tokenizer's terms, kept, since a turn is context of those around it and a heading of all below."""
-    return tuple(tokens(text))
-
-
 def date_words(time: str | None) -> str:
     """A date as people ask for it: "2023-05-08T13:56:00" gives "8 May 2023"."""
     found = _DATE.match(time or "")
@@ -70,6 +63,7 @@ class Pieces:
     def __init__(self, view: View, origins: Origins) -> None:
         self._view = view
         self._origins = origins
+        self._words = analyzer(view.settings.search.language)
 
     def entries(self, document: Document) -> list[Piece]:
         """Its entries, and what people wrote unsigned between them, by line.
@@ -80,12 +74,12 @@ class Pieces:
         if not document.entries:
             return self.blocks(document)
         places = (place for place in document.entries if not self._view.repeats(place))
-        found = [*map(self._entry, places), *_passages(document)]
+        found = [*map(self._entry, places), *self._passages(document)]
         return sorted(found, key=lambda piece: piece.item.start_line)
 
     def blocks(self, document: Document) -> list[Piece]:
         """Its heading blocks, by line."""
-        title = terms(f"{document.id} {document.summary}")
+        title = self._words.terms(f"{document.id} {document.summary}")
         return [self._block(document, block, title) for block in partitions(document) if block.text.strip()]
 
     # ── as they are shown ───────────────────────────────────────────────────────────────────────
@@ -131,22 +125,22 @@ class Pieces:
         """The terms of some lines, signatures read as speaker and date."""
         places = {place.start_line: place for place in document.entries_in(start, end)}
         if not places:
-            return tokens(document.text(start, end))
+            return self._words.tokens(document.text(start, end))
         found: list[str] = []
         line = start
         while line <= end:
             place = places.get(line)
-            found += self._entry_terms(place) if place else tokens(document.text_line(line))
+            found += self._entry_terms(place) if place else self._words.tokens(document.text_line(line))
             line = place.end_line + 1 if place else line + 1
         return found
 
     def _entry(self, place: Located) -> Piece:
         entry, origin = place.entry, self._origins.of(place)
-        around = [term for turn in self._origins.around(origin) for term in _context(turn)]
+        around = [term for turn in self._origins.around(origin) for term in self._context(turn)]
         for turn in map(self._origins.turn, origin):  # a model's wording is also found by what was said
             if turn.entry.text != entry.text:
-                around += _context(turn)
-        around += terms(" ".join(place.headings))
+                around += self._context(turn)
+        around += self._words.terms(" ".join(place.headings))
         whole = self._origins.turn(origin[0]).doc_id if origin else place.doc_id
         return Piece(self.entry(place), self._entry_terms(place), around, whole, drawn_from(entry))
 
@@ -155,7 +149,30 @@ class Pieces:
         said = (self._origins.turn(seq).entry.time for seq in self._origins.of(place))
         dates = dict.fromkeys(map(date_words, dict.fromkeys([entry.time, *said])))
         extra = " ".join([self._speaker(place) or "", entry.fields.get("refers", ""), *dates])
-        return [*terms(entry.text), *terms(extra)]
+        return [*self._words.terms(entry.text), *self._words.terms(extra)]
+
+    def _passages(self, document: Document) -> Iterator[Piece]:
+        """What people wrote between the entries of a document: list items and paragraphs."""
+        places = {place.start_line: place for place in document.entries}
+        titles = {heading.line for heading in document.headings}
+        start = line = document.header.end + 1
+        while line <= len(document.lines) + 1:
+            text = document.text_line(line) if line <= len(document.lines) else ""
+            ends = not text.strip() or line in places or line in titles
+            if start < line and (ends or _ITEM.match(text)):
+                item = passage(document, start, line - 1)
+                around = self._words.terms(" ".join([document.summary, *item.headings]))
+                yield Piece(item, self._words.terms(item.text), around, document.id)
+                start = line
+            if line in places:
+                line = places[line].end_line
+            line += 1
+            if ends:
+                start = line
+
+    def _context(self, turn: Located) -> tuple[str, ...]:
+        """The terms of a turn, as context of others: of a pasted book only how it begins."""
+        return self._words.terms(turn.entry.text[:CONTEXT_LENGTH])
 
     def _speaker(self, place: Located) -> str | None:
         """Who said it: the entry's own field, or the one speaker of all its origins."""
@@ -168,35 +185,10 @@ class Pieces:
     def _block(self, document: Document, block: Partition, title: tuple[str, ...]) -> Piece:
         own = self.terms_at(document, block.start_line, block.end_line)
         item = self.lines(document, block.start_line, block.end_line, block.headings)
-        return Piece(item, own, (*title, *terms(" ".join(block.headings))), document.id)
-
-
-def _context(turn: Located) -> tuple[str, ...]:
-    """The terms of a turn, as context of others: of a pasted book only how it begins."""
-    return terms(turn.entry.text[:CONTEXT_LENGTH])
+        return Piece(item, own, (*title, *self._words.terms(" ".join(block.headings))), document.id)
 
 
 def passage(document: Document, start: int, end: int) -> Retrieved:
     """What a person wrote between the entries of a document, as a piece."""
     text = document.text(start, end)
     return Retrieved(document.id, start, end, text, 0.0, source="human", headings=document.path_at(start))
-
-
-def _passages(document: Document) -> Iterator[Piece]:
-    """What people wrote between the entries of a document: list items and paragraphs."""
-    places = {place.start_line: place for place in document.entries}
-    titles = {heading.line for heading in document.headings}
-    start = line = document.header.end + 1
-    while line <= len(document.lines) + 1:
-        text = document.text_line(line) if line <= len(document.lines) else ""
-        ends = not text.strip() or line in places or line in titles
-        if start < line and (ends or _ITEM.match(text)):
-            item = passage(document, start, line - 1)
-            around = terms(" ".join([document.summary, *item.headings]))
-            yield Piece(item, terms(item.text), around, document.id)
-            start = line
-        if line in places:
-            line = places[line].end_line
-        line += 1
-        if ends:
-            start = line

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from infinimem.markdown.sections import partitions
 from infinimem.model import Retrieved
 from infinimem.retrieval.kin import related
-from infinimem.retrieval.tokenizer import query_terms
+from infinimem.retrieval.tokenizer import analyzer
 from infinimem.store.view import Scope, View
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Searcher:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self._words = analyzer(view.settings.search.language)
 
     @cached_property
     def _index(self) -> Indexed:
@@ -84,7 +85,7 @@ class Searcher:
             Counter(self._pieces.terms_at(self._view.document(item.doc_id), item.start_line, item.end_line))
             for item in items
         ]
-        terms = query_terms(query)
+        terms = self._words.query_terms(query)
         scores = compared([[bag[term] for term in terms] for bag in bags], [bag.total() for bag in bags])
         scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
@@ -100,7 +101,7 @@ class Searcher:
         from infinimem.retrieval.scoring import compared
 
         chosen = sorted(set(self._view.ids() if ids is None else ids))
-        terms, near = query_terms(text), chosen
+        terms, near = self._words.query_terms(text), chosen
         if len(chosen) > COMPARED:
             best = self._index.best("blocks", text, terms, "default", COMPARED, COMPARED)
             near = sorted({place.doc_id for place, _ in best}.intersection(chosen))
@@ -111,7 +112,7 @@ class Searcher:
     def _found(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Retrieved]:
         if limit <= 0:
             return []
-        terms, many = query_terms(query), max(CANDIDATES, 4 * limit)
+        terms, many = self._words.query_terms(query), max(CANDIDATES, 4 * limit)
         best = self._index.best(kind, query, terms, scope, limit, many)
         best = best or self._index.best(kind, query, related(terms), scope, limit, many)
         shown = ((self._shown(kind, place), score) for place, score in best)

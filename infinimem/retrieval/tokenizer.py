@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import threading
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from itertools import chain
 from sys import intern
-from typing import Any
 
 from infinimem.markdown.characters import normalize
 
@@ -63,53 +63,123 @@ _PLAIN = bytes(
 """ASCII in lower case, with a space for what stands in no token, so that a word in brackets is the word."""
 _MOST_KNOWN, _LONGEST_KNOWN = 1 << 18, 40
 _ACCENTS = re.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+_WORD = re.compile(r"\w+")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|re|ve|ll|d|t))$")
 _CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall"}
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
-def tokens(text: str) -> list[str]:
-    """The terms of a text, in its order, with repeats: what an index counts."""
-    if text.isascii():
-        text = text.encode().translate(_PLAIN).decode()
-    return list(chain.from_iterable(map(_known.__getitem__, text.split())))
+class Analyzer:
+    """Turns text of one language into terms.
 
+    Args:
+        language: whose endings words are freed of, as snowball calls it.
+    """
 
-class _Known(dict[str, tuple[str, ...]]):
-    """The terms of what stands between two spaces: no token reaches over one, and most come again."""
+    def __init__(self, language: str = "english") -> None:
+        import snowballstemmer
 
-    def __missing__(self, chunk: str) -> tuple[str, ...]:
-        if len(self) >= _MOST_KNOWN:
-            self.clear()
+        self._english = language == "english"
+        self._language = language
+        self._stemmer = snowballstemmer.stemmer(language)
+        self._stemming = threading.Lock()  # a stemmer keeps the word that it works on
+        self._stem = lru_cache(maxsize=1 << 16)(self._stemmed)
+        self._known = _Known(self._chunk)
+        self.terms = lru_cache(maxsize=1 << 14)(self._terms)
+        """As `tokens`, kept: a turn is context of those around it, a heading of all below."""
+
+    def tokens(self, text: str) -> list[str]:
+        """The terms of a text, in its order, with repeats: what an index counts."""
+        if text.isascii():
+            text = text.encode().translate(_PLAIN).decode()
+        return list(chain.from_iterable(map(self._known.__getitem__, text.split())))
+
+    def query_terms(self, text: str) -> list[str]:
+        """The distinct terms to look for, in the query's order; stop words only if there is nothing else."""
+        wanted: dict[str, None] = {}
+        rest: dict[str, None] = {}
+        stop_words = self._stop_words(text)
+        for number, run, word in _scan(text):
+            if word:
+                (rest if self._plain(word) in stop_words else wanted)[self._stem(word)] = None
+            else:
+                wanted.update(dict.fromkeys((_pairs(run) or [run]) if run else _number(number)))
+        return list(wanted or rest)
+
+    def _terms(self, text: str) -> tuple[str, ...]:
+        return tuple(self.tokens(text))
+
+    def _chunk(self, chunk: str) -> tuple[str, ...]:
         found: list[str] = []
         for number, run, word in _scan(chunk):
             if word:
-                found.append(_stem(word))
+                found.append(self._stem(word))
             elif run:
                 found += run  # single characters too, so that a query of one finds them
                 found += _pairs(run)
             else:
                 found += _number(number)
-        terms = tuple(map(intern, found))
+        return tuple(map(intern, found))
+
+    def _stop_words(self, text: str) -> frozenset[str]:
+        if self._english:
+            return STOP_WORDS
+        from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+        try:
+            kept = TextAnalyzerBuilder(Tokenizer.raw()).filter(Filter.stopword(self._language)).build()
+        except ValueError:  # there is no list for it
+            return frozenset()
+        return frozenset(fold(word) for word in _WORD.findall(text.lower()) if not kept.analyze(word))
+
+    def _plain(self, word: str) -> str:
+        """A word without what clings to it: `caroline's`, `she'll`, `don't`; `l'eau`."""
+        if not self._english:
+            return max(word.split("'"), key=len)
+        return _CONTRACTED.get(word) or _CLITIC.sub("", word).replace("'", "") or word.replace("'", "")
+
+    def _stemmed(self, word: str) -> str:
+        plain = self._plain(word)
+        if plain.isdigit():
+            return plain.lstrip("0") or "0"
+        if self._english and (ordinal := _ORDINAL.fullmatch(plain)):
+            return ordinal[1]
+        if len(plain) > 64:  # encoded data; stemming it is slow and means nothing
+            return plain
+        with self._stemming:
+            return str(self._stemmer.stemWord(_IRREGULAR.get(plain, plain) if self._english else plain))
+
+
+class _Known(dict[str, tuple[str, ...]]):
+    """The terms of what stands between two spaces: no token reaches over one, and most come again."""
+
+    def __init__(self, read: Callable[[str], tuple[str, ...]]) -> None:
+        self._read = read
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        if len(self) >= _MOST_KNOWN:
+            self.clear()
+        terms = self._read(chunk)
         if len(chunk) <= _LONGEST_KNOWN:
             self[chunk] = terms
         return terms
 
 
-_known = _Known()
+@cache
+def analyzer(language: str) -> Analyzer:
+    """The one of a language."""
+    return Analyzer(language)
+
+
+def tokens(text: str) -> list[str]:
+    """The terms of a text as English: `Analyzer.tokens`."""
+    return analyzer("english").tokens(text)
 
 
 def query_terms(text: str) -> list[str]:
-    """The distinct terms to look for, in the order of the query; stop words only if there is nothing else."""
-    wanted: dict[str, None] = {}
-    rest: dict[str, None] = {}
-    for number, run, word in _scan(text):
-        if word:
-            (rest if _plain(word) in STOP_WORDS else wanted)[_stem(word)] = None
-        else:
-            wanted.update(dict.fromkeys((_pairs(run) or [run]) if run else _number(number)))
-    return list(wanted or rest)
+    """The terms to look for, as English: `Analyzer.query_terms`."""
+    return analyzer("english").query_terms(text)
 
 
 def fold(text: str) -> str:
@@ -138,32 +208,3 @@ def _number(token: str) -> list[str]:
 
 def _pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(len(run) - 1)]
-
-
-@lru_cache(maxsize=1 << 16)
-def _plain(word: str) -> str:
-    """A word without its clitic: `caroline's`, `she'll`, `don't`."""
-    return _CONTRACTED.get(word) or _CLITIC.sub("", word).replace("'", "") or word.replace("'", "")
-
-
-@lru_cache(maxsize=1 << 16)
-def _stem(word: str) -> str:
-    plain = _plain(word)
-    if plain.isdigit():
-        return plain.lstrip("0") or "0"
-    if ordinal := _ORDINAL.fullmatch(plain):
-        return ordinal[1]
-    if len(plain) > 64:  # encoded data; stemming it is slow and means nothing
-        return plain
-    with _stemming:
-        return str(_stemmer().stemWord(_IRREGULAR.get(plain, plain)))
-
-
-_stemming = threading.Lock()  # a stemmer keeps the word that it works on
-
-
-@lru_cache(maxsize=1)
-def _stemmer() -> Any:
-    import snowballstemmer
-
-    return snowballstemmer.stemmer("english")
