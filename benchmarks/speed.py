@@ -75,13 +75,16 @@ class Bench:
             for engine in filter(self._wanted(documents), ENGINES):
                 size.setdefault("search", {})[engine] = self.searching(engine, library)
                 self._save(documents, engine)
-            size["grep"] = {**size.get("grep", {}), **self.grepping(library)}
+            size["grep"] = {
+                **size.get("grep", {}),
+                **self.grepping(library, limit=LIMIT * max(documents / 30_000, 1)),
+            }
             self._save(documents, "grep")
             if "infinimem" in self.engines:
                 size["changes"] = self._task("changes", "infinimem", library, rounds=CHANGES)
                 restore(library)
                 self._save(documents, "changes")
-        self.figures["grep"].update(self.grepping(self.big_file(), doc="notes/large.md"))
+        self.figures["grep"].update(self.grepping(self.big_file(), doc="notes/large.md", limit=LIMIT))
         self._save(1, "grep in one large file")
 
     def _wanted(self, documents: int) -> Any:
@@ -110,7 +113,7 @@ class Bench:
     def grepping(self, library: Path, **more: Any) -> Figures:
         """All kinds of patterns, by each engine that is there."""
         chosen = [name for name in GREPS if name in self.engines and there_is(name)]
-        arguments = {"patterns": str(self.patterns), "rounds": ROUNDS, "limit": LIMIT, **more}
+        arguments = {"patterns": str(self.patterns), "rounds": ROUNDS, **more}
         return {engine: self._task("grep", engine, library, **arguments) for engine in chosen}
 
     def first(self, engine: str, library: Path, query: str) -> float:

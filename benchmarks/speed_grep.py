@@ -13,8 +13,8 @@ from types import FrameType
 
 from speed_engines import notes
 
-LIMIT = 10.0
-"""Seconds after which a pattern is given up."""
+LIMIT = 20.0
+"""Seconds after which a pattern is given up, for up to 30,000 documents; more have more."""
 
 
 class GaveUp(Exception):

@@ -99,12 +99,13 @@ def goals(sizes: Mapping[int, Figures]) -> Iterator[list[str]]:
     def measured(name: str, size: Figures) -> float | None:
         ours = get(size, "search", "infinimem")
         first = get(ours, "first_ms")
-        return {
+        found: dict[str, float | None] = {
             "search": p50(size, "infinimem", "eight"),
             "grep": grep_p50(size, "infinimem", "literal"),
             "first": first and first / 1e3,
             "index": get(ours, "build", "build_s"),
-        }[name]
+        }
+        return found[name]
 
     for name, unit, aims in GOALS:
         values = [measured(name.split(",")[0].split()[0], sizes.get(n, {})) for n in GOAL_SIZES]
@@ -186,7 +187,9 @@ def _cell(found: Figures | None, kind: str) -> str:
     if not row:
         return ""
     gave_up = (
-        f"; over 10 s: {' '.join(f'`{_barred(text)}`' for text in row['gave_up'])}" if row["gave_up"] else ""
+        f"; over {row['limit_s']:.0f} s: {' '.join(f'`{_barred(text)}`' for text in row['gave_up'])}"
+        if row["gave_up"]
+        else ""
     )
     return (f"{number(row['p50_ms'])} (max {number(row['max_ms'])})" if row["n"] else "") + gave_up
 
