@@ -65,12 +65,13 @@ def _watch(memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], floa
             fresh.wait(max(0.0, min(PATIENCE, left)))
             time.sleep(GATHER)
             now = _stamps(memory)
-            changes = list(_differences(before, now))
+            changes, at = list(_differences(before, now)), clock()
             before = now
-            typed = any(_typed(change) for change in changes)
-            unsettled = clock() if typed else unsettled
+            if any(_typed(change) for change in changes):
+                unsettled = at
+            paused = unsettled is not None and at - unsettled >= QUIET
             yield from changes
-            if not typed and unsettled is not None and clock() - unsettled >= QUIET:
+            if paused:
                 unsettled = None
                 yield from _settle(memory)
     finally:
