@@ -25,7 +25,7 @@ from infinimem.retrieval.segment_file import write_segment
 from infinimem.retrieval.tantivy_index import TantivyIndex
 from infinimem.store.view import View
 
-WORTH_SHARING = 2000
+WORTH_SHARING = 5000
 """Notes for which starting another process pays."""
 MOST_PROCESSES = 4
 

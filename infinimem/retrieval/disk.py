@@ -31,10 +31,11 @@ from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.rows import Rows
 from infinimem.retrieval.segment_file import read_segment
 from infinimem.retrieval.tantivy_index import TantivyIndex
+from infinimem.retrieval.tokenizer import analyzer
 from infinimem.store.view import View
 
 LAYOUT = 1
-"""Of files, rows and tokenizer: raise it when any of them changes, and indexes are built again."""
+"""Of files and rows: raise it when either changes, and indexes are built anew. The tokenizer tells of itself."""
 
 log = logging.getLogger("infinimem")
 
@@ -59,7 +60,7 @@ class DiskIndex:
         """
         with self._turns:
             kind = "library" if view.initialised else "notes"
-            layout = f"{LAYOUT} {kind} {view.settings.search.language}"
+            layout = f"{LAYOUT} {kind} {analyzer(view.settings.search.language).fingerprint}"
             committed = self._open(layout)
             changes = Changes.between(committed, view)
             if committed is None or changes.many:
