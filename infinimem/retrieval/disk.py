@@ -35,7 +35,7 @@ from infinimem.retrieval.tokenizer import analyzer
 from infinimem.store.view import View
 
 LAYOUT = 1
-"""Of files and rows: raise it when either changes, and indexes are built anew. The tokenizer tells of itself."""
+"""Of files and rows: raise it when either changes, and indexes are built anew."""
 
 log = logging.getLogger("infinimem")
 
