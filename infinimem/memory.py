@@ -24,6 +24,7 @@ from infinimem.llm.capped import Capped
 from infinimem.llm.connect import connect
 from infinimem.model import CURRENT, Finding, Located, Plan, Receipt, Turn, Usage
 from infinimem.reader import Reader
+from infinimem.retrieval.cache import is_large
 from infinimem.retrieval.grep import compile_pattern
 from infinimem.store.blame import Blamed, blame
 from infinimem.store.create import init
@@ -357,7 +358,7 @@ class Memory(Reader):
             "git": git_waiting(self.library),
             "plans": len(kept.plans(self.library.files)),
             "leaning": len(leaning(view, receipts)),
-            "index": "in memory",
+            "index": "on disk" if is_large(view) else "in memory",
             "strategy": self.strategy.name,
             "model": self.llm.name,
         }
