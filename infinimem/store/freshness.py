@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -31,6 +31,9 @@ LARGE = 300
 BOUND = 2.0
 """Seconds until another program's edit is seen where nothing is watched. Nothing is before that either: most
 processes do not live that long."""
+
+FEW = 256
+"""Ids that come and go at once and are put in their places one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,18 +88,28 @@ class Listing:
             return self
         stamps, oversized = dict(self.stamps), dict(self.oversized)
         for doc_id, stamp in news.items():
-            stamps.pop(doc_id, None)
-            oversized.pop(doc_id, None)
-            if stamp is not None:
-                (oversized if stamp.size > limit(doc_id) else stamps)[doc_id] = stamp
+            large = stamp is not None and stamp.size > limit(doc_id)
+            for states, holds in ((stamps, not large), (oversized, large)):
+                if stamp is not None and holds:
+                    states[doc_id] = stamp  # in its place: a dictionary with gaps is slow to copy
+                else:
+                    states.pop(doc_id, None)
         came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
-        gone = {doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps}
-        ids = self.ids
-        if gone:
-            ids = tuple(doc_id for doc_id in ids if doc_id not in gone)
-        if came:
-            ids = tuple(sorted([*ids, *came]))
-        return Listing(ids, stamps, oversized)
+        gone = [doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps]
+        return Listing(self._renamed(came, gone), stamps, oversized)
+
+    def _renamed(self, came: Collection[str], gone: Collection[str]) -> tuple[str, ...]:
+        """The ids with and without some; a few are put in their places, for sorting them all takes longer."""
+        if not (came or gone):
+            return self.ids
+        if len(came) + len(gone) > FEW:
+            return tuple(sorted({*self.ids, *came} - {*gone}))
+        ids = list(self.ids)
+        for doc_id in gone:
+            del ids[bisect_left(ids, doc_id)]
+        for doc_id in came:
+            insort(ids, doc_id)
+        return tuple(ids)
 
 
 class Freshness:
