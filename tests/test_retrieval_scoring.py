@@ -54,13 +54,13 @@ def test_a_score_adds_what_is_around_and_the_whole() -> None:
     rare = math.log(1 + 2.5 / 1.5)
     own = rare * (K1 + 1) / (1 + K1)
     whole = rare * (K1 + 1) / (1 + K1 * (1 - CONTEXT_B + CONTEXT_B * 2 / 1.5))
-    positions, scores = score(rows, "entries", every, "easel", ["easel"], known, SearchSettings())
+    positions, scores, *_ = score(rows, "entries", every, "easel", ["easel"], known, SearchSettings())
     assert positions.tolist() == [0], "no other row says it or stands beside it"
     assert scores.tolist() == pytest.approx([own + WHOLE_WEIGHT * whole], abs=1e-4)
 
     known = rows.statistics("entries", ["live"], np.zeros(0, dtype=np.int64), ["paint"])
     around = rare * (K1 + 1) / (1 + K1 * (1 - CONTEXT_B + CONTEXT_B * 1 / (2 / 3)))
-    positions, scores = score(rows, "entries", every, "paint", ["paint"], known, SearchSettings())
+    positions, scores, *_ = score(rows, "entries", every, "paint", ["paint"], known, SearchSettings())
     assert positions.tolist() == [0, 1, 2]
     assert scores.tolist() == pytest.approx(
         [AROUND_WEIGHT * around + WHOLE_WEIGHT * whole, own + WHOLE_WEIGHT * whole, AROUND_WEIGHT * around],

@@ -145,12 +145,17 @@ class Segment:
 
     def numbers(self, terms: Sequence[str]) -> list[int]:
         """The numbers of these terms here; -1 for one that does not occur."""
+        known: tuple[tuple[str, ...], list[int]] = self.__dict__.get("_asked", ((), []))
+        if known[0] == tuple(terms):  # one query asks several times
+            return known[1]
         wanted = np.array([term_hash(term) for term in terms], dtype=np.uint64)
         at = np.searchsorted(self.vocabulary, wanted)
-        return [
+        found = [
             int(place) if place < len(self.vocabulary) and self.vocabulary[place] == one else -1
             for place, one in zip(at, wanted, strict=True)
         ]
+        self.__dict__["_asked"] = tuple(terms), found
+        return found
 
     @cached_property
     def totals(self) -> tuple[int, int, int, int]:

@@ -72,11 +72,10 @@ class Indexed:
         extra = self._pending if kind == "entries" and scope == "default" else _NONE
         found = np.union1d(self._candidates(kind, terms, groups, candidates), extra)
         known = self.rows.statistics(kind, groups, extra, terms)
-        positions, scores = score(self.rows, kind, found, query, terms, known, settings)
-        days = self.rows.attribute("day", positions) * settings.newest
-        seqs = self.rows.attribute("seq", positions) * settings.newest
-        order = np.lexsort((-seqs, -days, -scores))
-        columns = (column[order].tolist() for column in (scores, days, seqs, positions))
+        scored = score(self.rows, kind, found, query, terms, known, settings)
+        days, seqs = scored.days * settings.newest, scored.seqs * settings.newest
+        order = np.lexsort((-seqs, -days, -scored.scores))
+        columns = (column[order].tolist() for column in (scored.scores, days, seqs, scored.positions))
         best: list[tuple[Place, float]] = []
         for (value, _, _), tied in groupby(zip(*columns, strict=True), key=itemgetter(0, 1, 2)):
             if len(best) >= limit:

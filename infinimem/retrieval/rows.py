@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from infinimem.retrieval.columns import NONE, Array, Field, Segment, spread
+from infinimem.retrieval.columns import NONE, ROW, Array, Field, Segment, spread
 from infinimem.retrieval.lexical import ORDINALS
 
 Kind = str
@@ -120,16 +120,18 @@ class Rows:
             self._kinds[kind] = [n for n, one in enumerate(self.segments) if one.shelf.startswith(ends)]
         return self._kinds[kind]
 
+    def select(self, positions: Array) -> Selection:
+        """Some rows, to be asked what they hold."""
+        numbers = np.searchsorted(self.starts, positions, side="right") - 1
+        groups = []
+        for number in np.unique(numbers).tolist():
+            at = np.flatnonzero(numbers == number)
+            groups.append((number, at, positions[at] - self.starts[number]))
+        return Selection(self, positions, groups)
+
     def _locate(self, position: int) -> tuple[int, int]:
         number = int(np.searchsorted(self.starts, position, side="right")) - 1
         return number, int(position - self.starts[number])
-
-    def _by_segment(self, positions: Array) -> Iterator[tuple[Segment, Array, Array]]:
-        """For each segment that some positions are in: it, their places among the positions, their rows."""
-        numbers = np.searchsorted(self.starts, positions, side="right") - 1
-        for number in np.unique(numbers):
-            at = np.flatnonzero(numbers == number)
-            yield self.segments[number], at, positions[at] - self.starts[number]
 
     # ── what they hold ──────────────────────────────────────────────────────────────────────────
 
@@ -143,11 +145,12 @@ class Rows:
             segment = self.segments[number]
             gone = ~self.alive(number) if self.dead[number] else None
             frequency += segment.own.frequency(segment.numbers(terms), gone)
-        frequency += (self.occurrences("own", extra, terms) > 0).sum(axis=0)
+        more = self.select(extra)
+        frequency += (more.occurrences("own", terms) > 0).sum(axis=0)
         sizes = [self._sizes(number) for number in chosen]
         count = sum(size[0] for size in sizes) + len(extra)
-        own = sum(size[1] for size in sizes) + int(self.lengths("own", extra).sum())
-        around = sum(size[2] for size in sizes) + int(self.lengths("around", extra).sum())
+        own = sum(size[1] for size in sizes) + int(more.lengths("own").sum())
+        around = sum(size[2] for size in sizes) + int(more.lengths("around").sum())
         wholes = [self._sizes(number) for number in self._segments_of(kind)]
         documents = sum(size[3] for size in wholes)
         return Statistics(
@@ -158,51 +161,9 @@ class Rows:
             sum(size[1] for size in wholes) / max(documents, 1),
         )
 
-    def occurrences(self, name: str, positions: Array, terms: Sequence[str]) -> Array:
-        """How often rows hold terms in a field ("own", "around"): float64, positions by terms."""
-        found = np.zeros((len(positions), len(terms)))
-        for segment, at, rows in self._by_segment(positions):
-            found[at] = _field(segment, name).occurrences(rows, segment.numbers(terms))
-        return found
-
-    def lengths(self, name: str, positions: Array) -> Array:
-        """Terms of a field of rows: float64."""
-        return self._gather(positions, lambda segment, rows: _field(segment, name).lengths[rows], float)
-
-    def attribute(self, name: str, positions: Array) -> Array:
-        """A column of `columns.ROW`, for these positions."""
-        return self._gather(positions, lambda segment, rows: segment.rows[name][rows], np.int64)
-
-    def speakers(self, positions: Array) -> list[str | None]:
-        """Who said each row."""
-        found = np.full(len(positions), None, dtype=object)
-        for segment, at, rows in self._by_segment(positions):
-            numbers, which = np.unique(segment.rows["speaker"][rows], return_inverse=True)
-            names = [None if number == NONE else segment.names[number] for number in numbers]
-            found[at] = np.array(names, dtype=object)[which]
-        speakers: list[str | None] = found.tolist()
-        return speakers
-
-    def wholes(self, kind: Kind, positions: Array) -> tuple[Array, Array]:
-        """What rows belong to: wholes, and for each row the number of its whole among them.
-
-        A whole is a segment's number times 2 ** 32 and a part's number in it; -1 is one that is not there.
-        """
-        found = np.zeros(len(positions), dtype=np.int64)
-        numbers = np.searchsorted(self.starts, positions, side="right") - 1
-        for number in np.unique(numbers):
-            at = np.flatnonzero(numbers == number)
-            segment, rows = self.segments[number], positions[at] - self.starts[number]
-            names = segment.rows["whole"][rows]
-            own = names == NONE
-            found[at[own]] = number << 32 | segment.parts_of(rows[own])
-            for name in np.unique(names[~own]):
-                found[at[names == name]] = self._whole(kind, segment.names[name])
-        return np.unique(found, return_inverse=True)
-
     def documents(self, kind: Kind, doc_ids: Iterable[str]) -> Array:
-        """Documents as `wholes` names them."""
-        return np.array([self._whole(kind, doc_id) for doc_id in doc_ids], dtype=np.int64)
+        """Documents as `Selection.wholes` names them."""
+        return np.array([self.whole(kind, doc_id) for doc_id in doc_ids], dtype=np.int64)
 
     def texts(self, wholes: Array, terms: Sequence[str]) -> tuple[Array, Array]:
         """How often wholes hold terms in all their rows, and how many terms they have."""
@@ -217,18 +178,13 @@ class Rows:
             lengths[at] = np.bincount(owner, weights=segment.own.lengths[rows], minlength=len(at))
         return occurrences, lengths
 
-    def _whole(self, kind: Kind, doc_id: str) -> int:
+    def whole(self, kind: Kind, doc_id: str) -> int:
+        """A document as `Selection.wholes` names it; -1 for one that has no such rows."""
         for number in self._segments_of(kind):
             part = self.segments[number].of.get(doc_id)
             if part is not None and part not in self.dead[number]:
                 return number << 32 | part
         return -1
-
-    def _gather(self, positions: Array, take: Callable[[Segment, Array], Array], kind: type) -> Array:
-        found: Array = np.zeros(len(positions), dtype=kind)
-        for segment, at, rows in self._by_segment(positions):
-            found[at] = take(segment, rows)
-        return found
 
     def turns(self) -> tuple[Array, Array]:
         """The seqs of the turns that were said, ascending, and the position of each."""
@@ -289,6 +245,65 @@ class Rows:
                 parts - len(self.dead[number]),
             )
         return self._totals[number]
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Some rows, and which segments they are in."""
+
+    rows: Rows
+    positions: Array
+    groups: Sequence[tuple[int, Array, Array]]
+    """The number of a segment, places among the positions, and the rows of the segment that stand there."""
+
+    def occurrences(self, name: str, terms: Sequence[str]) -> Array:
+        """How often rows hold terms in a field ("own", "around"): float64, rows by terms."""
+        found = np.zeros((len(self.positions), len(terms)))
+        for segment, at, rows in self._groups():
+            found[at] = _field(segment, name).occurrences(rows, segment.numbers(terms))
+        return found
+
+    def lengths(self, name: str) -> Array:
+        """Terms of a field of each row: float64."""
+        found = np.zeros(len(self.positions))
+        for segment, at, rows in self._groups():
+            found[at] = _field(segment, name).lengths[rows]
+        return found
+
+    def attributes(self) -> Array:
+        """What `columns.ROW` says of each row."""
+        found = np.zeros(len(self.positions), dtype=ROW)
+        for segment, at, rows in self._groups():
+            found[at] = segment.rows[rows]
+        return found
+
+    def speakers(self) -> list[str | None]:
+        """Who said each row."""
+        found = np.full(len(self.positions), None, dtype=object)
+        for segment, at, rows in self._groups():
+            numbers, which = np.unique(segment.rows["speaker"][rows], return_inverse=True)
+            names = [None if number == NONE else segment.names[number] for number in numbers]
+            found[at] = np.array(names, dtype=object)[which]
+        speakers: list[str | None] = found.tolist()
+        return speakers
+
+    def wholes(self, kind: Kind) -> tuple[Array, Array]:
+        """What rows belong to: wholes, and for each row the number of its whole among them.
+
+        A whole is a segment's number times 2 ** 32 and a part's number in it; -1 is one that is not there.
+        """
+        found = np.zeros(len(self.positions), dtype=np.int64)
+        for number, at, rows in self.groups:
+            segment = self.rows.segments[number]
+            names = segment.rows["whole"][rows]
+            own = names == NONE
+            found[at[own]] = number << 32 | segment.parts_of(rows[own])
+            for name in np.unique(names[~own]):
+                found[at[names == name]] = self.rows.whole(kind, segment.names[name])
+        return np.unique(found, return_inverse=True)
+
+    def _groups(self) -> Iterator[tuple[Segment, Array, Array]]:
+        return ((self.rows.segments[number], at, rows) for number, at, rows in self.groups)
 
 
 def _field(segment: Segment, name: str) -> Field:

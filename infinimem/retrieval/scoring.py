@@ -11,7 +11,7 @@ development conversations, where recall is flat around them, and checked on Long
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,17 @@ def compared(occurrences: ArrayLike, lengths: ArrayLike) -> list[float]:
     return scores
 
 
+class Scored(NamedTuple):
+    """Rows and what orders them."""
+
+    positions: Array
+    scores: Array
+    """Rounded, so that an order does not hang on the last bits of a float."""
+    days: Array
+    """As yyyymmdd; 0 for none."""
+    seqs: Array
+
+
 def score(
     rows: Rows,
     kind: Kind,
@@ -73,10 +84,8 @@ def score(
     terms: Sequence[str],
     known: Statistics,
     settings: SearchSettings,
-) -> tuple[Array, Array]:
-    """The positions of the rows that hold a term, or stand beside one that does, and their scores.
-
-    Scores are rounded, so that an order does not hang on the last bits of a float.
+) -> Scored:
+    """The rows that hold a term, or stand beside one that does.
 
     Args:
         rows: of the snapshot.
@@ -87,20 +96,16 @@ def score(
         known: of all rows together.
         settings: which priors count.
     """
-    said, near = rows.occurrences("own", positions, terms), rows.occurrences("around", positions, terms)
-    held = np.flatnonzero(said.any(axis=1) | near.any(axis=1))
-    positions, said, near = positions[held], said[held], near[held]
+    chosen = rows.select(positions)
+    said, near = chosen.occurrences("own", terms), chosen.occurrences("around", terms)
     weights = rarity(known.count, known.frequency)
-    own = bm25(said, rows.lengths("own", positions), known.own_length, weights, OWN_B)
-    around = bm25(near, rows.lengths("around", positions), known.around_length, weights, CONTEXT_B)
-    wholes, of = rows.wholes(kind, positions)
+    own = bm25(said, chosen.lengths("own"), known.own_length, weights, OWN_B)
+    around = bm25(near, chosen.lengths("around"), known.around_length, weights, CONTEXT_B)
+    wholes, of = chosen.wholes(kind)
     occurrences, lengths = rows.texts(wholes, terms)
     whole = bm25(occurrences, lengths, known.whole_length, weights, CONTEXT_B)
-    attributes = Attributes(
-        rows.speakers(positions),
-        rows.attribute("personal", positions).astype(bool),
-        rows.attribute("day", positions),
-        rows.attribute("asking", positions) / 255,
-    )
-    together = own + AROUND_WEIGHT * around + WHOLE_WEIGHT * whole[of]
-    return positions, np.round(together * factors(query, attributes, settings), 4)
+    about = chosen.attributes()
+    attributes = Attributes(chosen.speakers(), about["personal"], about["day"], about["asking"] / 255)
+    scores = (own + AROUND_WEIGHT * around + WHOLE_WEIGHT * whole[of]) * factors(query, attributes, settings)
+    held = said.any(axis=1) | near.any(axis=1)
+    return Scored(positions[held], np.round(scores[held], 4), about["day"][held], about["seq"][held])
