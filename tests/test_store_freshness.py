@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from fault_disk import Crash, die, fail, hooked, nothing
-from fault_work import copy, prepare, work
+from fault_work import copy, work
+from fault_work import prepared as prepared
 from freshness_library import Reader
 
 from infinimem.errors import LibraryError
@@ -26,15 +27,13 @@ from infinimem.store.lock import exclusive
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    prepare(tmp_path / "m")
-    return tmp_path / "m"
+def root(prepared: Path, tmp_path: Path) -> Path:
+    return copy(prepared, tmp_path / "m")
 
 
 def settled(root: Path) -> Reader:
     """A reader that has seen the list of touched documents; from here on it looks at what that names."""
-    with exclusive(files := Library(root).files):
-        files.append("CURRENT.md", b"x\n")
+    write(root)
     reader = Reader(root)
     assert reader.scans == 1
     return reader

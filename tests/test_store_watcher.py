@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fault_work import prepare
+from fault_work import copy
+from fault_work import prepared as prepared
 from freshness_library import Reader
 
 from infinimem.store.freshness import BOUND
 from infinimem.store.library import Library
-from infinimem.store.lock import exclusive
 from infinimem.store.watcher import GRACE, MANY, Told, Watcher
 from infinimem.store.watching import REST
 
@@ -33,11 +33,8 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    prepare(tmp_path / "m")
-    with exclusive(files := Library(tmp_path / "m").files):
-        files.append("CURRENT.md", b"x\n")
-    return tmp_path / "m"
+def root(prepared: Path, tmp_path: Path) -> Path:
+    return copy(prepared, tmp_path / "m")
 
 
 # ── how a library uses it ───────────────────────────────────────────────────────────────────────
