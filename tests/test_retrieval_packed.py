@@ -15,7 +15,7 @@ from infinimem.retrieval import cache, packed, packed_grep
 from infinimem.retrieval.grep import compile_pattern, counted, find
 from infinimem.store.caches import cache_root
 from infinimem.store.library import Library
-from infinimem.store.view import View
+from infinimem.store.view import SCOPES, View
 
 
 @pytest.fixture(autouse=True)
@@ -235,7 +235,7 @@ def test_another_process_finds_it_and_other_formats_are_built_anew(
 
 
 @pytest.mark.parametrize("part", ["manifest.json", "rows.*", "ids.*", "text.*", "case.*"])
-@pytest.mark.parametrize("how", ["gone", "empty", "garbled", "short"])
+@pytest.mark.parametrize("how", ["gone", "empty", "garbled", "long", "short"])
 def test_damage_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, how: str) -> None:
     root = tmp_path / "notes"
     view = notes(root, a="x\n", b="xx\n" * 20, c="x\n")
@@ -244,10 +244,13 @@ def test_damage_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part:
     data = path.read_bytes()
     path.unlink()
     if how != "gone":
-        path.write_bytes({"empty": b"", "garbled": b"\xff" * (len(data) + 3), "short": data[:-9]}[how])
+        left = {"empty": b"", "garbled": b"\xff" * len(data), "long": data + b"1\n1", "short": data[:-9]}
+        path.write_bytes(left[how])
     monkeypatch.setattr(packed, "_opened", {})
-    if how == "garbled" and part == "text.*":
-        hits(view, "x")  # what nobody can tell from text is believed, and breaks nothing
+    if how == "garbled" and part in ("text.*", "case.*"):
+        for pattern in ("x", "\xff", "\\Ax", ".", "xx|yy", "(?-m)."):  # it cannot be told, and breaks nothing
+            for ignore_case in (True, False):
+                hits(view, pattern, ignore_case)
     else:
         assert len(hits(view, "x")) == 22
 
@@ -257,8 +260,10 @@ def test_scopes_are_kept_apart(tmp_path: Path) -> None:
     for name in ("topics/a", "archive/a", "evidence/b", "journal/0001-x", "note"):
         write(root, name, b"x\n")
     (root / "infinimem.toml").write_text("format = 1\n")
-    view = Library(root).view()
-    for scope in ("default", "archive", "evidence", "all"):
+    for step in range(8):
+        if step == 4:
+            write(root, "evidence/c", b"x\n")  # this one is read from its file
+        view, scope = Library(root).view(), SCOPES[step % 4]
         found = packed_grep.search(view, scope, compile_pattern("x"), 10)
         assert [match.document.id for match in found.first] == list(view.ids(scope))
         assert found.total == len(view.ids(scope))

@@ -89,7 +89,7 @@ class Pattern:
         at, last = 0, len(text) - 1
         while at <= last:
             found = self.text.search(text, at, last)
-            end = last if found is None else text.find(b"\n", found.end())
+            end = last if found is None else text.find(b"\n", found.end()) % len(text)
             self._spend(end - at)
             if found is None:
                 return
@@ -99,7 +99,7 @@ class Pattern:
     def _one_by_one(self, text: bytes) -> Iterator[int]:
         at = 0
         while at < len(text) and not self.is_spent:
-            end = text.find(b"\n", at)
+            end = text.find(b"\n", at) % len(text)
             if self.matches(text[at:end]):
                 yield at
             at = end + 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 from typing import TYPE_CHECKING
 
 from infinimem.retrieval.cache import is_large
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 SAMPLE = 1 << 17
 """Bytes at the beginning and in the middle, by which the way of searching is chosen."""
-WORTH_A_THREAD = 8 << 20
-"""Bytes; below, a second thread costs more than it saves."""
+MOST_THREADS = 4
+WORTH_A_THREAD = 4 << 20
+"""Bytes; for less, another thread costs more than it saves. RE2 runs without Python's lock."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class _Search:
         for first, last in zip(firsts, lasts, strict=True) if len(starts) else ():
             at, end = int(starts[first]), int(ends[last])
             while at < end:
-                cut = end if end - at <= size else text.find(b"\n", at + size - 1, end) + 1
+                cut = end if end - at <= size else text.find(b"\n", at + size - 1, end) + 1 or end
                 yield _Chunk(segment, at, cut, bool(other[first]))
                 at = cut
 
@@ -98,9 +100,9 @@ class _Search:
         size = sum(chunk.end - chunk.start for chunk in chunks)
         trial = max(chunks[len(chunks) // 2 :][:8], key=lambda chunk: chunk.end - chunk.start)
         scanner.settle(self.snapshot.segments[trial.segment], trial.start, trial.end)
-        parts = [chunks]
-        if size >= WORTH_A_THREAD and len(chunks) > 1:
-            parts = [chunks[: len(chunks) // 2], chunks[len(chunks) // 2 :]]
+        many = max(1, min(MOST_THREADS, os.cpu_count() or 1, size // WORTH_A_THREAD))
+        cuts = [len(chunks) * part // many for part in range(many + 1)]
+        parts = [chunks[start:end] for start, end in pairwise(cuts)]
         done: list[tuple[int, list[tuple[int, int]]] | BaseException] = [(0, [])] * len(parts)
 
         def work(number: int) -> None:
@@ -167,7 +169,7 @@ class _Search:
         """Which line of a document a place is in, and its text."""
         part, start = self.snapshot.segments[segment], int(self.snapshot.rows[1, number])
         before = part.text[start:place]
-        first, end = start + before.rfind(b"\n") + 1, part.text.find(b"\n", place)
+        first, end = start + before.rfind(b"\n") + 1, part.text.find(b"\n", place) % len(part.text)
         return before.count(b"\n") + 1, part.original(first, end)
 
     # ── documents that changed since ────────────────────────────────────────────────────────────

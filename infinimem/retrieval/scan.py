@@ -90,7 +90,7 @@ class Scanner:
                     if place < done or text[place : place + len(whole)] != whole:
                         continue
                     first = text.rfind(b"\n", start, place) + 1 or start
-                    at = done = text.find(b"\n", place, end)
+                    at = done = text.find(b"\n", place, end) % (end + 1)  # the end, where a file is garbled
                     if is_plain or first in found or says(segment, first, done):
                         found[first] = None
             places = sorted(found) if len(probes) > 1 else list(found)
