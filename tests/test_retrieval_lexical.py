@@ -73,7 +73,7 @@ class TestMemoryIndex(LexicalIndexContract):
 
 class TestTantivyIndex(LexicalIndexContract):
     def build(self, rows: Sequence[tuple[str, int, Sequence[str]]]) -> LexicalIndex:
-        index = TantivyIndex(None, SHELVES)
+        index = TantivyIndex(None)
         writer = index.write()
         for row in rows:
             writer.add(*row)
@@ -100,32 +100,32 @@ def test_a_key_says_the_part_and_the_row() -> None:
 
 
 def test_parts_are_deleted_whole_and_readers_keep_what_they_opened(tmp_path: Path) -> None:
-    writer = TantivyIndex(tmp_path, SHELVES).write()
+    writer = TantivyIndex(tmp_path).write()
     for uid in (1, 2, 3):
         for ordinal in (0, 1):
             writer.add("both/live", key(uid, ordinal), ["a"])
     writer.commit()
-    reader = TantivyIndex(tmp_path, SHELVES)
-    writer = TantivyIndex(tmp_path, SHELVES).write()
+    reader = TantivyIndex(tmp_path)
+    writer = TantivyIndex(tmp_path).write()
     writer.delete([2])
     writer.commit()
     assert len(reader.candidates(["a"], 10, SHELVES)) == 6
     reader.reload()
     assert reader.candidates(["a"], 10, SHELVES) == [key(1, 0), key(1, 1), key(3, 0), key(3, 1)]
-    writer = TantivyIndex(tmp_path, SHELVES).write()
+    writer = TantivyIndex(tmp_path).write()
     writer.delete_from(3)
     writer.commit()
-    assert TantivyIndex(tmp_path, SHELVES).candidates(["a"], 10, SHELVES) == [key(1, 0), key(1, 1)]
+    assert TantivyIndex(tmp_path).candidates(["a"], 10, SHELVES) == [key(1, 0), key(1, 1)]
 
 
 def test_what_a_writer_did_not_commit_is_gone(tmp_path: Path) -> None:
-    TantivyIndex(tmp_path, SHELVES).write().add("both/live", key(1, 0), ["a"])
-    assert TantivyIndex(tmp_path, SHELVES).candidates(["a"], 10, SHELVES) == []
+    TantivyIndex(tmp_path).write().add("both/live", key(1, 0), ["a"])
+    assert TantivyIndex(tmp_path).candidates(["a"], 10, SHELVES) == []
 
 
 @pytest.mark.parametrize("terms", [["a"] * 3, ["a", "b", "a"]])
 def test_a_term_asked_twice_counts_once(terms: list[str]) -> None:
-    index = TantivyIndex(None, SHELVES)
+    index = TantivyIndex(None)
     writer = index.write()
     writer.add("both/live", 0, ["a"])
     writer.commit()

@@ -63,6 +63,8 @@ def sound(text: str) -> str:
 def visible(text: str) -> str:
     """`text` as it stands, on a screen or before a model: what moves a cursor, changes colours, ends a line
     where none ends or hides becomes a visible escape."""
+    if text.isascii() and text.isprintable():
+        return text
     return _UNSEEN.sub(lambda match: "".join(map(_escape, match[0])), text)
 
 

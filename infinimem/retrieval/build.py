@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.retrieval import cache
-from infinimem.retrieval.building import SHELVES, Shelves
+from infinimem.retrieval.building import Shelves
 from infinimem.retrieval.columns import Segment
 from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
@@ -73,7 +73,7 @@ def build(
         OSError, ValueError: it cannot be written.
     """
     (folder / lexical).mkdir(mode=0o700, exist_ok=True)
-    writer = TantivyIndex(folder / lexical, SHELVES).write()
+    writer = TantivyIndex(folder / lexical).write()
     writer.delete_from(uid)
     writer.delete(gone)
     rows: list[dict[str, Any]] = []

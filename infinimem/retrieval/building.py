@@ -13,10 +13,6 @@ from infinimem.retrieval.priors import asking
 from infinimem.store.listing import Stamp
 from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, View
 
-GROUPS = ("live", "archive", "evidence", "journal")
-SHELVES = tuple(f"{kind}/{group}" for kind in ("entries", "blocks", "both") for group in GROUPS)
-"""Entries and heading blocks of each group of documents; a document without entries has blocks for both."""
-
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 
 Index = Callable[[str, int, Sequence[str]], object]

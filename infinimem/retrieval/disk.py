@@ -22,7 +22,7 @@ from typing import Any
 from infinimem.model import Located
 from infinimem.retrieval import cache
 from infinimem.retrieval.build import Other, build, shares
-from infinimem.retrieval.building import SHELVES, Shelves
+from infinimem.retrieval.building import Shelves
 from infinimem.retrieval.committed import Changes, Committed, base_rows
 from infinimem.retrieval.index import Indexed, RowLines
 from infinimem.retrieval.lexical import Several, nowhere
@@ -77,7 +77,7 @@ class DiskIndex:
             if self._newest is None or self._newest.manifest != manifest:
                 with suppress(OSError, ValueError):  # a newer commit may have swept a file: look again
                     segments = tuple(read_segment(self._folder, row) for row in manifest["segments"])
-                    engines = [TantivyIndex(self._folder / name, SHELVES) for name in manifest["lexical"]]
+                    engines = [TantivyIndex(self._folder / name) for name in manifest["lexical"]]
                     self._newest = Committed(manifest, segments, Several(engines))
             if self._newest is not None and self._newest.manifest == manifest:
                 return self._newest
@@ -112,7 +112,7 @@ class DiskIndex:
             lexical = list(old.manifest["lexical"])
             gone = old.manifest["gone"]
             for name in lexical[1:] if gone else ():
-                writer = TantivyIndex(folder / name, SHELVES).write()
+                writer = TantivyIndex(folder / name).write()
                 writer.delete(gone)
                 writer.commit()
             dead = old.dead_without(changes.changed | changes.gone)

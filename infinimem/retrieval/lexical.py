@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from rank_bm25 import BM25Plus
 
 
+SHELVES = tuple(
+    f"{kind}/{group}"
+    for kind in ("entries", "blocks", "both")
+    for group in ("live", "archive", "evidence", "journal")
+)
+"""Entries and heading blocks of each group of documents; a document without entries has blocks for both."""
 ORDINALS = 20
 """Bits of a key that number the rows of a part."""
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from infinimem.retrieval.pieces import Pieces
     from infinimem.retrieval.rows import Kind, Place
 
-CANDIDATES = 512
-"""Rows that are scored, where more hold a term of the query."""
+CANDIDATES = {"entries": 2048, "blocks": 512}
+"""Rows that are scored, where more hold a term of the query: so many that the best ten are among them. An
+entry is also found by what stands around it, so its own words say less."""
 COMPARED = 2000
 """Documents that are compared with a text one by one; of more, those that hold the best blocks."""
 
@@ -112,7 +113,7 @@ class Searcher:
     def _found(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Retrieved]:
         if limit <= 0:
             return []
-        terms, many = self._words.query_terms(query), max(CANDIDATES, 4 * limit)
+        terms, many = self._words.query_terms(query), max(CANDIDATES[kind], 4 * limit)
         best = self._index.best(kind, query, terms, scope, limit, many)
         best = best or self._index.best(kind, query, related(terms), scope, limit, many)
         shown = ((self._shown(kind, place), score) for place, score in best)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 from tantivy import (
     Document,
     FieldType,
@@ -21,8 +22,10 @@ from tantivy import (
     Tokenizer,
 )
 
-from infinimem.retrieval.lexical import ORDINALS
+from infinimem.retrieval.columns import Array
+from infinimem.retrieval.lexical import ORDINALS, SHELVES
 
+NUMBER = {shelf: number for number, shelf in enumerate(SHELVES)}
 HEAP = 32_000_000
 """Bytes that the writer gathers before it writes a segment of its own."""
 
@@ -32,14 +35,13 @@ class TantivyIndex:
 
     Args:
         folder: an existing folder of its own; None keeps it in memory.
-        shelves: the names of all shelves there may be.
     """
 
-    def __init__(self, folder: Path | None, shelves: Iterable[str]) -> None:
+    def __init__(self, folder: Path | None) -> None:
         builder = SchemaBuilder()
-        for shelf in shelves:
-            builder.add_text_field(_field(shelf), tokenizer_name="terms", index_option="basic")
-        builder.add_unsigned_field("key", fast=True)
+        builder.add_text_field("terms", tokenizer_name="terms", index_option="freq")
+        builder.add_unsigned_field("shelf", indexed=True)
+        builder.add_unsigned_field("row", fast=True)
         builder.add_unsigned_field("part", indexed=True, fast=True)
         self._schema = builder.build()
         self._index = Index(self._schema, path=None if folder is None else str(folder))
@@ -47,16 +49,27 @@ class TantivyIndex:
         self._searcher = self._index.searcher()
 
     def candidates(self, terms: Sequence[str], limit: int, shelves: Collection[str]) -> list[int]:
-        wanted = [
-            (Occur.Should, Query.term_query(self._schema, _field(shelf), term, "basic"))
-            for shelf in sorted(shelves)
+        held = [
+            (Occur.Should, Query.term_query(self._schema, "terms", term, "freq"))
             for term in dict.fromkeys(terms)
         ]
-        if not wanted or limit <= 0:
+        if not held or not shelves or limit <= 0:
             return []
-        hits = self._searcher.search(Query.boolean_query(wanted), limit, count=False).hits
-        found = self._searcher.fast_field_values("key", [address for _, address in hits])
-        return sorted(int(one) for one in found if one is not None)
+        anywhere = Query.boolean_query(held)
+        numbers = [NUMBER[shelf] for shelf in shelves]
+        # Without a condition tantivy passes over whole blocks of rows, and mostly enough are on the shelves.
+        best = self._best(anywhere, 2 * limit)
+        found = best[np.isin(best & 15, numbers)]
+        if len(found) < limit <= len(best):
+            there = Query.const_score_query(Query.term_set_query(self._schema, "shelf", numbers), 0.0)
+            found = self._best(Query.boolean_query([(Occur.Must, anywhere), (Occur.Must, there)]), limit)
+        keys: list[int] = np.sort(found[:limit] >> 4).tolist()
+        return keys
+
+    def _best(self, query: Query, limit: int) -> Array:
+        """Keys of the best rows, each with the number of its shelf in the last four bits, best first."""
+        addresses = [address for _, address in self._searcher.search(query, limit, count=False).hits]
+        return np.array(self._searcher.fast_field_values("row", addresses), dtype=np.int64)
 
     def write(self) -> Writer:
         """Begin to change it."""
@@ -76,10 +89,11 @@ class Writer:
         self._writer = index.writer(heap_size=HEAP, num_threads=1)
 
     def add(self, shelf: str, key: int, terms: Iterable[str]) -> None:
-        """Add a row. Each term counts once: how often it occurs is for the scorer, candidates do without."""
+        """Add a row."""
         document = Document()
-        document.add_text(_field(shelf), " ".join(set(terms)))
-        document.add_unsigned("key", key)
+        document.add_text("terms", " ".join(terms))
+        document.add_unsigned("shelf", NUMBER[shelf])
+        document.add_unsigned("row", key << 4 | NUMBER[shelf])
         document.add_unsigned("part", key >> ORDINALS)
         self._writer.add_document(document)
 
@@ -99,7 +113,3 @@ class Writer:
         """Make it durable and seen by whoever opens the index from now on."""
         self._writer.commit()
         self._writer.wait_merging_threads()
-
-
-def _field(shelf: str) -> str:
-    return shelf.replace("/", "_")
