@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from infinimem.retrieval import cache, packed, packed_grep
-from infinimem.retrieval.grep import compile_pattern, counted, find
+from infinimem.retrieval.grep import compile_pattern, first_matches
 from infinimem.store.caches import cache_root
 from infinimem.store.library import Library
 from infinimem.store.view import SCOPES, View
@@ -50,7 +50,7 @@ def hits(view: View, pattern: str, ignore_case: bool = True, most: int = 100) ->
 
 def same(view: View, pattern: str, ignore_case: bool, most: int = 1000) -> int:
     """Both ways agree; returns how many lines match."""
-    expected = counted(find(map(view.document, view.ids()), compile_pattern(pattern, ignore_case)), most)
+    expected = first_matches(map(view.document, view.ids()), compile_pattern(pattern, ignore_case), most)
     found = packed_grep.search(view, "default", compile_pattern(pattern, ignore_case), most)
     assert found.total == expected.total, pattern
     assert [(m.document.id, m.line) for m in found.first] == [(m.document.id, m.line) for m in expected.first]
@@ -133,7 +133,7 @@ TEXTS = st.lists(st.sampled_from((*PIECES, "\n", "\n")), max_size=25).map("".joi
 
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    first=st.lists(TEXTS, min_size=1, max_size=8),
+    texts=st.lists(TEXTS, min_size=1, max_size=8),
     later=st.lists(st.tuples(st.integers(0, 9), st.none() | TEXTS), max_size=8),
     chosen=st.lists(
         st.tuples(st.sampled_from(PATTERNS), st.booleans(), st.integers(1, 5)), min_size=8, max_size=8
@@ -141,12 +141,12 @@ TEXTS = st.lists(st.sampled_from((*PIECES, "\n", "\n")), max_size=25).map("".joi
 )
 def test_agrees_with_looking_at_each_document(
     tmp_path_factory: pytest.TempPathFactory,
-    first: list[str],
+    texts: list[str],
     later: list[tuple[int, str | None]],
     chosen: list[tuple[str, bool, int]],
 ) -> None:
     root = tmp_path_factory.mktemp("notes")
-    view = notes(root, **{f"n{number}": text for number, text in enumerate(first)})
+    view = notes(root, **{f"n{number}": text for number, text in enumerate(texts)})
     library = Library(root)
     for step in range(3):
         for number, text in later[step * 3 : step * 3 + 3]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from infinimem.retrieval.grep import compile_pattern, counted, find
+from infinimem.retrieval.grep import compile_pattern, first_matches
 from infinimem.store.view import View
 
 from .grep import CONTEXT, IGNORE_CASE, PATTERN, matches, rows
@@ -40,7 +40,7 @@ def grep_doc(
     compiled = compile_pattern(pattern, ignore_case)
     return {
         "doc_id": document.id,
-        **matches(counted(find([document], compiled), LIMIT), compiled, context_lines),
+        **matches(first_matches([document], compiled, LIMIT), compiled, context_lines),
     }
 
 

@@ -10,7 +10,7 @@ from itertools import groupby, islice, pairwise
 from typing import TYPE_CHECKING
 
 from infinimem.retrieval.cache import is_large
-from infinimem.retrieval.grep import Found, Match, Pattern, counted, find
+from infinimem.retrieval.grep import Found, Match, Pattern, find, first_matches
 from infinimem.retrieval.packed import FEW, Snapshot, packed_text
 from infinimem.retrieval.scan import Scanner
 from infinimem.store.view import Scope, View
@@ -51,7 +51,7 @@ def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
     if snapshot is not None:
         return _Search(view, snapshot, scope, pattern, most).run()
     ids = view.ids(scope)
-    return counted(find(view.each(ids) if is_large(view) else map(view.document, ids), pattern), most)
+    return first_matches(view.each(ids) if is_large(view) else map(view.document, ids), pattern, most)
 
 
 class _Search:
@@ -63,12 +63,12 @@ class _Search:
     def run(self) -> Found:
         chunks = [chunk for segment, rows in enumerate(self.rows) for chunk in self._chunks(segment, rows)]
         total, places = self._scan(chunks)
-        first = self._packed_matches(places)
+        found = self._packed_matches(places)
         for at, match in self._pending_matches():
             total += 1
-            first.append((at, match))
-        first.sort(key=lambda item: (item[0], item[1].line))
-        matches = [match for _, match in first[: self.most]]
+            found.append((at, match))
+        found.sort(key=lambda item: (item[0], item[1].line))
+        matches = [match for _, match in found[: self.most]]
         return Found(max(total, len(matches)), matches)
 
     # ── packed documents ────────────────────────────────────────────────────────────────────────

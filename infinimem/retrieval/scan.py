@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
-from infinimem.retrieval.grep import Pattern
+from infinimem.retrieval.grep import Pattern, spans
 
 if TYPE_CHECKING:
     from infinimem.retrieval.packed import Segment
@@ -20,6 +20,9 @@ Lines = tuple[int, list[int]]
 """How many lines match, and a place in each of the first ones."""
 Way = Callable[["Segment", int, int, int], Lines]
 """From a segment, the beginning and end of a chunk, and how many places are wanted."""
+
+_Probe = tuple[Callable[[Any, int, int], tuple[int, int]], int, bytes]
+"""A search (`spans`), where in the text it begins, and the text to be there; b"" where it finds all of it."""
 
 DENSE = 1 / 1000
 """So many places a byte of text: beyond it, looking at each takes longer than the pattern itself."""
@@ -67,7 +70,7 @@ class Scanner:
         way = self._by_pattern if other and self.pattern.ignore_case else self._ways[0]
         return way(segment, start, end, most)
 
-    def _by_texts(self, probes: Sequence[tuple[Any, int, bytes]]) -> Way:
+    def _by_texts(self, probes: Sequence[_Probe]) -> Way:
         """Look at each line where one of the texts stands."""
         pattern, is_plain = self.pattern, self.is_plain
 
@@ -80,13 +83,13 @@ class Scanner:
             found: dict[int, None] = {}
             for part, offset, whole in probes:
                 done = at = start  # `done` is the end of the last line that was looked at
-                while hit := part.search(text, at, end):
+                while (hit := part(text, at, end)[0]) >= 0:
                     looks -= 1
                     if looks < 0:
                         rest = self._all_at_once if is_plain else self._by_pattern
                         return rest(segment, start, end, most)
-                    place = hit.start() - offset
-                    at = hit.start() + 1
+                    place = hit - offset
+                    at = hit + 1
                     if place < done or text[place : place + len(whole)] != whole:
                         continue
                     first = text.rfind(b"\n", start, place) + 1 or start
@@ -128,8 +131,8 @@ class Scanner:
         return len(firsts), (firsts[:most] + start).tolist()
 
 
-def _probes(texts: Iterable[bytes], sample: bytes) -> list[tuple[Any, int, bytes]]:
-    """Expressions to look for, each with where in the text it begins, and the whole text to be there.
+def _probes(texts: Iterable[bytes], sample: bytes) -> list[_Probe]:
+    """What finds any of the texts.
 
     Texts that begin alike are looked for together: RE2 is fast where a pattern begins with plain text.
     """
@@ -144,17 +147,17 @@ def _probes(texts: Iterable[bytes], sample: bytes) -> list[tuple[Any, int, bytes
             groups[-1].append(text)
         else:
             groups.append([text])
-    probes: list[tuple[Any, int, bytes]] = []
+    probes: list[_Probe] = []
     for group in groups:
         if len(group) == 1:
             first, last = _fastest(group[0], sample)
             part = re2.escape(group[0][first:last])
-            probes.append((re2.compile(part, options), first, group[0]))
+            probes.append((spans(re2.compile(part, options)), first, group[0]))
         else:
             common = len(_shared(group[0], group[-1]))
             rest = b"|".join(re2.escape(text[common:]) for text in group)
             part = re2.escape(group[0][:common]) + b"(?:" + rest + b")"
-            probes.append((re2.compile(part, options), 0, b""))
+            probes.append((spans(re2.compile(part, options)), 0, b""))
     return probes
 
 
