@@ -86,3 +86,15 @@ def test_a_huge_pattern_looks_at_so_much_text_and_says_so() -> None:
     assert list(find(documents, pattern)) == []  # to the end it takes half a minute
     assert pattern.notes == ["the pattern is too large for so much text; a part was searched"]
     assert lines("(a|b){0,30}z", text) == [41]
+
+
+@pytest.mark.parametrize("ignore_case", [True, False])
+def test_a_text_is_taken_in_parts_where_a_pattern_reaches_no_further(
+    monkeypatch: pytest.MonkeyPatch, ignore_case: bool
+) -> None:
+    compiled = compile_pattern("a.*b$|^$", ignore_case)
+    text = "axb\nab x\n\n" + "a" + "x" * 30 + "b\nab\nb a b\n"
+    monkeypatch.setattr(compiled, "left", 20 * compiled.line.programsize)
+    found = [match.line for match in find([Document.parse("a", text.encode())], compiled)]
+    assert found == [1, 3, 5, 6]
+    assert compiled.notes == ["the pattern is too large for so much text; a part was searched"]

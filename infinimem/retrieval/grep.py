@@ -29,6 +29,10 @@ _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 _META = re.compile(r"[\\.^$|?*+()\[{]")
 
 
+Search = Callable[[Any, int, int], tuple[int, int]]
+"""From a text and two offsets in it, where a match begins and ends; -1 where there is none."""
+
+
 @dataclass(frozen=True)
 class Match:
     """A line in which the pattern occurs; lines count from 1."""
@@ -83,26 +87,35 @@ class Pattern:
 
     def lines(self, text: bytes) -> Iterator[int]:
         """The offset of each matching line, or of a place in it; every line of `text` ends with "\\n"."""
-        if self.text is None or self.reach < len(text):
-            yield from self._one_by_one(text)
+        if self.text is None or (self.is_rationed and self.reach < len(text)):
+            yield from self._one_by_one(text, 0, len(text))
             return
-        at, last, search = 0, len(text) - 1, spans(self.text)
-        while at <= last:
-            start, stop = search(text, at, last)
-            end = last if start < 0 else text.find(b"\n", stop) % len(text)
-            self._spend(end - at)
+        search, at = spans(self.text), 0
+        while at < len(text):
+            end = len(text) if len(text) - at <= self.reach else text.rfind(b"\n", at, at + self.reach) + 1
+            if end:
+                yield from self._in_lines(search, text, at, end)
+            else:
+                end = text.find(b"\n", at) + 1 or len(text)
+                yield from self._one_by_one(text, at, end)
+            at = end
+
+    def _in_lines(self, search: Search, text: bytes, at: int, end: int) -> Iterator[int]:
+        while at < end:
+            start, stop = search(text, at, end - 1)
+            done = end if start < 0 else text.find(b"\n", stop) + 1 or end
+            self._spend(done - at)
             if start < 0:
                 return
             yield start
-            at = end + 1
+            at = done
 
-    def _one_by_one(self, text: bytes) -> Iterator[int]:
-        at = 0
-        while at < len(text) and not self.is_spent:
-            end = text.find(b"\n", at) % len(text)
-            if self.matches(text[at:end]):
+    def _one_by_one(self, text: bytes, at: int, end: int) -> Iterator[int]:
+        while at < end and not self.is_spent:
+            done = text.find(b"\n", at) + 1 or end
+            if self.matches(text[at : done - 1]):
                 yield at
-            at = end + 1
+            at = done
 
     def matches(self, line: bytes) -> bool:
         """Whether the pattern occurs in a line; of an endless one only a part is looked at."""
@@ -125,8 +138,8 @@ class Pattern:
             self.left -= size * self.line.programsize
 
 
-def spans(expression: Any) -> Callable[[Any, int, int], tuple[int, int]]:
-    """A search of a text between two offsets that gives the beginning and the end, -1 where there is none.
+def spans(expression: Any) -> Search:
+    """A search with an expression.
 
     It asks what the package's `search` asks, which takes three times as long to tell of it.
     """

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from infinimem.retrieval.grep import Pattern, spans
+from infinimem.retrieval.grep import Pattern, Search, spans
 
 if TYPE_CHECKING:
     from infinimem.retrieval.packed import Segment
@@ -21,8 +21,8 @@ Lines = tuple[int, list[int]]
 Way = Callable[["Segment", int, int, int], Lines]
 """From a segment, the beginning and end of a chunk, and how many places are wanted."""
 
-_Probe = tuple[Callable[[Any, int, int], tuple[int, int]], int, bytes]
-"""A search (`spans`), where in the text it begins, and the text to be there; b"" where it finds all of it."""
+_Probe = tuple[Search, int, bytes]
+"""A search, where in the text it begins, and the text to be there; b"" where it finds all of it."""
 
 DENSE = 1 / 1000
 """So many places a byte of text: beyond it, looking at each takes longer than the pattern itself."""
