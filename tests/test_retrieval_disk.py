@@ -70,7 +70,7 @@ def answers(index: Indexed) -> list[object]:
         index.best(kind, question, query_terms(question), scope, 10, 512)
         for kind in ("entries", "blocks")
         for scope in SCOPES
-        for question in QUESTIONS
+        for question in (QUESTIONS if scope == "default" else QUESTIONS[::3])
     ]
 
 
@@ -106,7 +106,10 @@ def test_a_changed_note_is_laid_over_and_nothing_is_written(memory: Memory) -> N
     write_note(memory.library.root, 40, "a second zither\n")
     (memory.library.root / "notes" / "n4.md").unlink()
     assert_same(memory.view)
-    places = [place.doc_id for place, _ in indexed(memory.view).best("blocks", "zither", ["zither"], "default", 9, 9)]
+    places = [
+        place.doc_id
+        for place, _ in indexed(memory.view).best("blocks", "zither", ["zither"], "default", 9, 9)
+    ]
     assert sorted(places) == ["notes/n3", "notes/n40"]
     assert before == sorted(path.name for path in index_folder(memory).iterdir())
 
@@ -126,13 +129,13 @@ def test_much_that_changed_is_committed_and_nothing_dead_is_found(
     assert indexed(memory.view).overlaid == ()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_changes(memory: Memory, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 4)
     monkeypatch.setattr(committed, "MANY", 3)
     chance = random.Random(seed)
     words = "tea violin lake pottery adoption family zither replication lag Caroline Melanie".split()
-    for _ in range(12):
+    for _ in range(8):
         text = " ".join(chance.choices(words, k=8))
         kind = chance.choice(("note", "note", "gone", "said", "consolidate", "typed"))
         if kind == "note":
@@ -220,7 +223,9 @@ def test_an_index_that_another_process_builds_is_waited_for_and_shared(memory: M
     assert before == (index_folder(memory) / cache.MANIFEST).read_bytes()
 
 
-def test_a_first_build_is_shared_with_other_processes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_build_is_shared_with_other_processes(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(build, "WORTH_SHARING", 4)
     monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
     write_note(memory.library.root, 9, "- <seq=900,source=user,origin=1> a signed line in a note\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +14,7 @@ import numpy as np
 from infinimem.retrieval.columns import Segment
 from infinimem.retrieval.lexical import LexicalIndex
 from infinimem.retrieval.rows import SAID, Rows
+from infinimem.store.listing import Stamp
 from infinimem.store.view import EVIDENCE, View
 
 OVERLAY_DOCUMENTS, OVERLAY_BYTES = 64, 1 << 20
@@ -104,17 +107,37 @@ class Changes:
         """Whether they are worth a commit."""
         return len(self.changed) + len(self.gone) > OVERLAY_DOCUMENTS or self.size > OVERLAY_BYTES
 
-    @classmethod
-    def between(cls, committed: Committed | None, view: View) -> Changes:
-        """The changes since a commit; all of the snapshot where there is none."""
+
+class Comparison:
+    """Compares snapshots with a commit, one after another: what did not change in between is passed over."""
+
+    def __init__(self, committed: Committed | None) -> None:
+        self.committed = committed
+        self._known: Mapping[str, tuple[int, int, int]] = committed.stamps if committed else {}
+        self._last: Mapping[str, Stamp] = {}
+        self._changed: set[str] = set()
+        self._gone = set(self._known)
+
+    def changes(self, view: View) -> Changes:
+        """What the commit does not hold of a snapshot; all of it where there is none."""
         now = view.stored.stamps if view.stored else {}
-        known = committed.stamps if committed else {}
-        changed = {doc_id for doc_id, stamp in now.items() if known.get(doc_id) != stamp}
-        gone = {doc_id for doc_id in known if doc_id not in now}
-        if committed and view.initialised:
-            said = [doc_id for doc_id in (*changed, *gone) if doc_id.startswith(EVIDENCE)]
-            changed |= {doc_id for doc_id in committed.citing(said) if doc_id in now}
-        return cls(frozenset(changed), frozenset(gone), sum(now[doc_id].size for doc_id in changed))
+        if now is not self._last:
+            # a state that stays is one object
+            same = map(operator.is_, now.values(), map(self._last.get, now))
+            doubtful = {*self._changed, *itertools.compress(now, map(operator.not_, same))}
+            self._changed = {
+                doc_id for doc_id in doubtful if doc_id in now and now[doc_id] != self._known.get(doc_id)
+            }
+            if len(now) - sum(doc_id not in self._known for doc_id in self._changed) == len(self._known):
+                self._gone = set()
+            else:
+                self._gone = set(self._known.keys() - now.keys())
+            self._last = now
+        changed = set(self._changed)
+        if self.committed and view.initialised:
+            said = [doc_id for doc_id in (*changed, *self._gone) if doc_id.startswith(EVIDENCE)]
+            changed |= {doc_id for doc_id in self.committed.citing(said) if doc_id in now}
+        return Changes(frozenset(changed), frozenset(self._gone), sum(now[doc_id].size for doc_id in changed))
 
 
 def base_rows(committed: Committed | None, changes: Changes) -> Rows | None:

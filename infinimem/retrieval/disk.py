@@ -23,7 +23,7 @@ from infinimem.model import Located
 from infinimem.retrieval import cache
 from infinimem.retrieval.build import Other, build, shares
 from infinimem.retrieval.building import Shelves
-from infinimem.retrieval.committed import Changes, Committed, base_rows
+from infinimem.retrieval.committed import Changes, Committed, Comparison, base_rows
 from infinimem.retrieval.index import Indexed, RowLines
 from infinimem.retrieval.lexical import Several, nowhere
 from infinimem.retrieval.origins import KnownLines, Origins
@@ -51,6 +51,7 @@ class DiskIndex:
         self._folder = folder
         self._turns = threading.Lock()
         self._newest: Committed | None = None
+        self._comparison = Comparison(None)
 
     def of(self, view: View) -> Indexed:
         """The index of a snapshot.
@@ -61,12 +62,19 @@ class DiskIndex:
         with self._turns:
             kind = "library" if view.initialised else "notes"
             layout = f"{LAYOUT} {kind} {analyzer(view.settings.search.language).fingerprint}"
-            committed = self._open(layout)
-            changes = Changes.between(committed, view)
-            if committed is None or changes.many:
-                committed = self._committed(committed, view, layout)
-                changes = Changes.between(committed, view)
-            return overlaid(committed, changes, view)
+            comparison = self._compared(self._open(layout))
+            changes = comparison.changes(view)
+            if comparison.committed is None or changes.many:
+                comparison = self._compared(self._committed(comparison.committed, view, layout))
+                changes = comparison.changes(view)
+            assert comparison.committed
+            return overlaid(comparison.committed, changes, view)
+
+    def _compared(self, committed: Committed | None) -> Comparison:
+        """What compares snapshots with a commit."""
+        if committed is None or self._comparison.committed is not committed:
+            self._comparison = Comparison(committed)
+        return self._comparison
 
     def _open(self, layout: str) -> Committed | None:
         """The newest commit."""
@@ -89,7 +97,7 @@ class DiskIndex:
             if not mine and old is not None:
                 return old
             old = self._open(layout)  # what another process may have done meanwhile
-            changes = Changes.between(old, view)
+            changes = self._compared(old).changes(view)
             if old is None or changes.many:
                 try:
                     self._write(old, changes, view, layout)

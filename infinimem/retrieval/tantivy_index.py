@@ -58,7 +58,7 @@ class TantivyIndex:
         anywhere = Query.boolean_query(held)
         numbers = [NUMBER[shelf] for shelf in shelves]
         # Without a condition tantivy passes over whole blocks of rows, and mostly enough are on the shelves.
-        best = self._best(anywhere, 2 * limit)
+        best = self._best(anywhere, limit + limit // 4)
         found = best[np.isin(best & 15, numbers)]
         if len(found) < limit <= len(best):
             there = Query.const_score_query(Query.term_set_query(self._schema, "shelf", numbers), 0.0)
