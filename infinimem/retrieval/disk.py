@@ -37,6 +37,9 @@ from infinimem.store.view import View
 LAYOUT = 1
 """Of files and rows: raise it when either changes, and indexes are built anew."""
 
+SLOW = 1000
+"""Documents whose indexing people wait for, and are told so."""
+
 log = logging.getLogger("infinimem")
 
 
@@ -129,7 +132,8 @@ class DiskIndex:
             dead = old.dead_without(changes.changed | changes.gone)
             rows, dying = _kept(old, dead)
         else:
-            log.info("indexing %d documents", len(changes.changed))
+            if len(changes.changed) > SLOW:
+                log.warning("indexing %d documents; this is done once", len(changes.changed))
             lexical, gone, rows, dying = [cache.new_name("lexical")], [], [], []
         pieces = _pieces(view, old, changes)
         own, others = shares(view, changes.changed, uid)

@@ -46,6 +46,7 @@ class TantivyIndex:
         self._schema = builder.build()
         self._index = Index(self._schema, path=None if folder is None else str(folder))
         self._index.register_tokenizer("terms", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
+        self._index.config_reader("manual")  # else a thread of its own looks for commits all the time
         self._searcher = self._index.searcher()
 
     def candidates(self, terms: Sequence[str], limit: int, shelves: Collection[str]) -> list[int]:
