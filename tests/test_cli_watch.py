@@ -23,6 +23,11 @@ PATIENCE = 60.0
 """Seconds to wait for what takes a second on a machine with nothing else to do."""
 
 
+def _interruptible() -> None:
+    """What runs in the background is started with Ctrl-C ignored, and so would be what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Watching:
     """A process that watches; what it told, in order."""
 
@@ -34,6 +39,7 @@ class Watching:
             stderr=subprocess.PIPE,
             text=True,
             env={**environment, "HOME": str(root.parent)},
+            preexec_fn=_interruptible,
         )
         self.lines: queue.Queue[str] = queue.Queue()
         self.thread = threading.Thread(target=self._listen, daemon=True)
