@@ -24,7 +24,7 @@ from infinimem.llm.capped import Capped
 from infinimem.llm.connect import connect
 from infinimem.model import CURRENT, Finding, Located, Plan, Receipt, Turn, Usage
 from infinimem.reader import Reader
-from infinimem.retrieval.cache import is_large
+from infinimem.retrieval.cache import cache_folder, is_large
 from infinimem.retrieval.grep import compile_pattern
 from infinimem.store.blame import Blamed, blame
 from infinimem.store.create import init
@@ -188,7 +188,7 @@ class Memory(Reader):
         size = tokens.count(self.view.buffer.body)
         if not size:
             return 0
-        rows = [row for row in self.view.catalog() if row.id.startswith(self.strategy.roots)]
+        rows = [row for root in self.strategy.roots for row in self.view.catalog(folder=root)]
         offered = rows[: self.library.settings.infini.planner_docs]
         return (
             3 * size + sum(tokens.count(row.summary) for row in offered) + sum(row.tokens for row in offered)
@@ -339,6 +339,7 @@ class Memory(Reader):
         infini = self.library.settings.infini
         receipts = self.receipts()
         last = receipts[-1] if receipts else None
+        on_disk = is_large(view) and cache_folder(str(self.library.files.root), "index")
         return {
             "library": str(self.library.root),
             "initialised": view.initialised,
@@ -358,7 +359,7 @@ class Memory(Reader):
             "git": git_waiting(self.library),
             "plans": len(kept.plans(self.library.files)),
             "leaning": len(leaning(view, receipts)),
-            "index": "on disk" if is_large(view) else "in memory",
+            "index": "on disk" if on_disk else "in memory",
             "strategy": self.strategy.name,
             "model": self.llm.name,
         }

@@ -7,78 +7,20 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from disk_library import QUESTIONS, answers, assert_same, index_folder, large_library, write_note
 
-from infinimem.memory import Memory, open_memory
+from infinimem.memory import Memory
 from infinimem.model import Turn
 from infinimem.retrieval import build, cache, committed, disk
 from infinimem.retrieval.disk import DiskIndex, disk_index
-from infinimem.retrieval.index import Indexed, in_memory, indexed
+from infinimem.retrieval.index import in_memory, indexed
 from infinimem.retrieval.searcher import searcher
-from infinimem.retrieval.tokenizer import query_terms
-from infinimem.store.view import SCOPES, View
 
-SAMPLE = Path(__file__).parents[1] / "sample_library"
-QUESTIONS = (
-    "Where did I move to in March 2025?",
-    "oat milk coffee in the morning",
-    "What did I say about running in July 2025?",
-    "Which router is in the cupboard?",
-    "tea",
-    "Which notes speak of replication lag?",
-    "the name of my dog",
-    "I",
-)
-
-
-@pytest.fixture(autouse=True)
-def everything_is_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setattr(cache, "SMALL_DOCUMENTS", 0)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    disk_index.cache_clear()
-    searcher.cache_clear()
-    yield
-    disk_index.cache_clear()
-    searcher.cache_clear()
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    """The sample library, with some notes."""
-    shutil.copytree(SAMPLE, tmp_path / "library")
-    for number in range(12):
-        write_note(tmp_path / "library", number, f"replication lag {number}\n\n# Tea\n\nviolin and tea\n")
-    return open_memory(tmp_path / "library", model="offline")
-
-
-def write_note(root: Path, number: int, text: str) -> None:
-    (root / "notes").mkdir(exist_ok=True)
-    (root / "notes" / f"n{number}.md").write_text(text)
-
-
-def index_folder(memory: Memory) -> Path:
-    folder = cache.cache_folder(str(memory.library.files.root), "index")
-    assert folder
-    return folder
-
-
-def answers(index: Indexed) -> list[object]:
-    return [
-        index.best(kind, question, query_terms(question), scope, 10, 512)
-        for kind in ("entries", "blocks")
-        for scope in SCOPES
-        for question in (QUESTIONS if scope == "default" else QUESTIONS[::3])
-    ]
-
-
-def assert_same(view: View) -> None:
-    """What is on disk, with what is laid over it, ranks as memory does."""
-    on_disk = indexed(view)
-    assert not isinstance(on_disk.engine, type(in_memory(view).engine))
-    assert answers(on_disk) == answers(in_memory(view))
+memory = pytest.fixture(large_library, name="memory")
 
 
 def test_both_engines_rank_alike(memory: Memory) -> None:
@@ -126,7 +68,7 @@ def test_much_that_changed_is_committed_and_nothing_dead_is_found(
         manifest = (index_folder(memory) / cache.MANIFEST).read_bytes()
         assert_same(memory.view)
         assert manifest != (index_folder(memory) / cache.MANIFEST).read_bytes()
-    assert indexed(memory.view).overlaid == ()
+    assert not indexed(memory.view).rows.overlaid
 
 
 @pytest.mark.parametrize("seed", range(2))

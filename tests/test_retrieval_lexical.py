@@ -96,7 +96,7 @@ def test_candidates_hold_a_term_and_none_is_forgotten(
 
 
 def test_a_key_says_the_part_and_the_row() -> None:
-    assert key(3, 7) == (3 << 20) + 7
+    assert key(3, 7) == (3 << 24) + 7
 
 
 def test_parts_are_deleted_whole_and_readers_keep_what_they_opened(tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ def matches(found: Found, pattern: Pattern, context_lines: int) -> Result:
             row = _row(match, context_lines)
             size += sum(map(len, [row["text"], *row["before"], *row["after"]]))
             listed.append(row)
-    result: Result = {"matches": listed, "total_matches": found.total, "truncated": found.total > len(listed)}
+    truncated = found.total > len(listed) or pattern.is_partial
+    result: Result = {"matches": listed, "total_matches": found.total, "truncated": truncated}
     return {**result, "notes": [shown(note) for note in pattern.notes]} if pattern.notes else result
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document
 from infinimem.retrieval import cache
 from infinimem.retrieval.building import Shelves
 from infinimem.retrieval.columns import Segment
@@ -23,6 +25,7 @@ from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.segment_file import write_segment
 from infinimem.retrieval.tantivy_index import TantivyIndex
+from infinimem.store.files import Files
 from infinimem.store.view import View
 
 WORTH_SHARING = 5000
@@ -84,19 +87,37 @@ def build(
 
     shelves = Shelves(view, pieces, writer.add, uid, keep)
     stamps = view.stored.stamps if view.stored else {}
-    for document in view.each(doc_ids):
+    for doc_id in doc_ids:
+        document = as_stored(view, doc_id)
+        if document is None:
+            continue  # it counts as changed, and is looked at again
         if plain and document.entries:
-            left.append(document.id)
+            left.append(doc_id)
         else:
-            shelves.add(document, stamps[document.id])
+            shelves.add(document, stamps[doc_id])
     for segment in shelves.finish():
         keep(segment)
     writer.commit()
     return Built(rows, lexical, shelves.uid, left)
 
 
+def as_stored(view: View, doc_id: str) -> Document | None:
+    """A document read from its file, if that is as the snapshot says and can be read.
+
+    What is held in memory may be of before a `forget`, and must not come back into the cache.
+    """
+    if view.stored is None:
+        return None
+    stamp = view.stored.stamps[doc_id]
+    try:
+        data, found = Files(Path(view.stored.root)).read_stamped(f"{doc_id}.md", stamp.size)
+    except LibraryError:
+        return None
+    return Document.parse(doc_id, data) if found == stamp else None
+
+
 class Other:
-    """A process that builds some notes.
+    """A process that builds some notes. Making one may raise an OSError.
 
     Args:
         folder: of the index; the process writes into a new one in it.
@@ -112,7 +133,7 @@ class Other:
         self._own.mkdir(mode=0o700)
         self._job = json.dumps({"folder": str(self._own), "root": root, "ids": doc_ids, "uid": uid})
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "infinimem.retrieval.build"],
+            [sys.executable, "-P", "-m", "infinimem.retrieval.build"],  # nothing of the working directory
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

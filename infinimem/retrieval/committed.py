@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,11 +13,11 @@ import numpy as np
 
 from infinimem.retrieval.columns import Segment
 from infinimem.retrieval.lexical import LexicalIndex
-from infinimem.retrieval.rows import SAID, Rows
+from infinimem.retrieval.rows import Rows
 from infinimem.store.listing import Stamp
-from infinimem.store.view import EVIDENCE, View
+from infinimem.store.view import View
 
-OVERLAY_DOCUMENTS, OVERLAY_BYTES = 64, 1 << 20
+OVERLAY_DOCUMENTS, OVERLAY_BYTES = 64, 4 << 20
 """How much may have changed before it is committed."""
 SMALL, MANY = 1024, 8
 """Rows of a small segment, and how many such of one shelf are written anew as one."""
@@ -61,24 +61,30 @@ class Committed:
             for segment, dead in zip(self.segments, self.dead, strict=True)
         ]
 
-    def citing(self, evidence: Iterable[str]) -> set[str]:
-        """The documents with an entry that was drawn from a turn of these: what is around it may be new."""
-        seqs = [np.zeros(0, dtype=np.int64)]
+    def citing(self, doc_ids: Collection[str], seqs: Iterable[int]) -> set[str]:
+        """The documents with an entry drawn from a line of these documents, or from one with such a seq.
+
+        Or from an entry that was: what was said around it may be new.
+        """
+        wanted = {*seqs}
         for segment in self.segments:
-            if segment.shelf == SAID:
-                for part in (segment.of[doc_id] for doc_id in evidence if doc_id in segment.of):
+            if segment.shelf.startswith("entries/"):
+                for part in (segment.of[doc_id] for doc_id in doc_ids if doc_id in segment.of):
                     first, count = segment.parts[part]["first"], segment.parts[part]["count"]
-                    seqs.append(segment.rows["seq"][first : first + count])
-        wanted = np.concatenate(seqs)
+                    wanted.update(segment.rows["seq"][first : first + count].tolist())
         found: set[str] = set()
-        if len(wanted):
+        known: set[int] = set()
+        while wanted := wanted - known - {0}:
+            known |= wanted
+            asked, wanted = np.fromiter(wanted, np.int64, len(wanted)), set()
             for segment in self.segments:
-                items = np.flatnonzero(np.isin(segment.cites, wanted))
-                rows = np.searchsorted(segment.cite_ends, items, side="right") - 1
+                items = np.flatnonzero(np.isin(segment.cites, asked))
+                rows = np.unique(np.searchsorted(segment.cite_ends, items, side="right") - 1)
                 found.update(segment.ids[part] for part in np.unique(segment.parts_of(rows)))
+                wanted.update(segment.rows["seq"][rows].tolist())
         return found
 
-    def stale(self, dead: Collection[frozenset[int]]) -> set[str]:
+    def stale(self, dead: Sequence[frozenset[int]]) -> set[str]:
         """The documents of segments that are worth writing anew: many small ones, or much that is dead."""
         small: dict[str, list[int]] = {}
         chosen: list[int] = []
@@ -88,7 +94,12 @@ class Committed:
             if len(gone) * WASTE > len(segment.parts):
                 chosen.append(number)
         chosen += [number for numbers in small.values() if len(numbers) >= MANY for number in numbers]
-        return {doc_id for number in chosen for doc_id in self.segments[number].ids}
+        return {
+            doc_id
+            for number in chosen
+            for part, doc_id in enumerate(self.segments[number].ids)
+            if part not in dead[number]
+        }
 
 
 @dataclass(frozen=True)
@@ -135,8 +146,10 @@ class Comparison:
             self._last = now
         changed = set(self._changed)
         if self.committed and view.initialised:
-            said = [doc_id for doc_id in (*changed, *self._gone) if doc_id.startswith(EVIDENCE)]
-            changed |= {doc_id for doc_id in self.committed.citing(said) if doc_id in now}
+            owned = [doc_id for doc_id in (*changed, *self._gone) if not view.is_note(doc_id)]
+            here = view.each(doc_id for doc_id in owned if doc_id in now)
+            seqs = [place.entry.seq for document in here for place in document.entries]
+            changed |= {doc_id for doc_id in self.committed.citing(owned, seqs) if doc_id in now}
         return Changes(frozenset(changed), frozenset(self._gone), sum(now[doc_id].size for doc_id in changed))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -23,10 +23,11 @@ from infinimem.model import Located
 from infinimem.retrieval import cache
 from infinimem.retrieval.build import Other, build, shares
 from infinimem.retrieval.building import Shelves
+from infinimem.retrieval.columns import Segment
 from infinimem.retrieval.committed import Changes, Committed, Comparison, base_rows
 from infinimem.retrieval.index import Indexed, RowLines
 from infinimem.retrieval.lexical import Several, nowhere
-from infinimem.retrieval.origins import KnownLines, Origins
+from infinimem.retrieval.origins import KnownLines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.rows import Rows
 from infinimem.retrieval.segment_file import read_segment
@@ -34,7 +35,7 @@ from infinimem.retrieval.tantivy_index import TantivyIndex
 from infinimem.retrieval.tokenizer import analyzer
 from infinimem.store.view import View
 
-LAYOUT = 1
+LAYOUT = 2
 """Of files and rows: raise it when either changes, and indexes are built anew."""
 
 SLOW = 1000
@@ -67,10 +68,12 @@ class DiskIndex:
             layout = f"{LAYOUT} {kind} {analyzer(view.settings.search.language).fingerprint}"
             comparison = self._compared(self._open(layout))
             changes = comparison.changes(view)
-            if comparison.committed is None or changes.many:
+            newest = view.stored is not None and view.stored.newest()
+            if newest and (comparison.committed is None or changes.many):
                 comparison = self._compared(self._committed(comparison.committed, view, layout))
                 changes = comparison.changes(view)
-            assert comparison.committed
+            if comparison.committed is None:
+                raise OSError("nothing is indexed yet, and this snapshot is an old one")
             return overlaid(comparison.committed, changes, view)
 
     def _compared(self, committed: Committed | None) -> Comparison:
@@ -86,17 +89,28 @@ class DiskIndex:
             if manifest is None:
                 return None
             if self._newest is None or self._newest.manifest != manifest:
-                with suppress(OSError, ValueError):  # a newer commit may have swept a file: look again
+                # A newer commit may have swept a file: look again. What is garbled is built anew.
+                with suppress(OSError, ValueError, LookupError, TypeError):
                     segments = tuple(read_segment(self._folder, row) for row in manifest["segments"])
-                    engines = [TantivyIndex(self._folder / name) for name in manifest["lexical"]]
-                    self._newest = Committed(manifest, segments, Several(engines))
+                    engines = [TantivyIndex(self._folder / name, new=False) for name in manifest["lexical"]]
+                    rows = sum(map(len, segments))
+                    if sum(map(len, engines)) < rows - sum(map(dead_rows, segments, manifest["segments"])):
+                        raise ValueError("tantivy holds too little")
+                    if cache.read_manifest(self._folder, layout) == manifest:
+                        self._newest = Committed(manifest, segments, Several(engines))
             if self._newest is not None and self._newest.manifest == manifest:
                 return self._newest
         return None
 
     def _committed(self, old: Committed | None, view: View, layout: str) -> Committed:
         """A commit that holds the snapshot; the old one where another process is writing it."""
-        with cache.exclusive(self._folder, wait=old is None) as mine:
+        with ExitStack() as held:
+            mine = held.enter_context(cache.exclusive(self._folder, wait=False))
+            if not mine and old is None:
+                log.warning("another process is indexing; waiting for it")
+                mine = held.enter_context(cache.exclusive(self._folder, wait=True))
+                if not mine:
+                    raise OSError("it cannot be locked")
             if not mine and old is not None:
                 return old
             old = self._open(layout)  # what another process may have done meanwhile
@@ -139,14 +153,20 @@ class DiskIndex:
         own, others = shares(view, changes.changed, uid)
         root = view.stored.root if view.stored else ""
         with ExitStack() as running:
-            helpers = [Other(folder, root, *share) for share in others]
-            for helper in helpers:
-                running.callback(helper.stop)
+            helpers: list[Other] = []
+            unshared: list[str] = []
+            for share in others:
+                try:
+                    helpers.append(Other(folder, root, *share))
+                except OSError:  # one process more is too many
+                    unshared += share[0]
+                else:
+                    running.callback(helpers[-1].stop)
             built = [build(folder, lexical[0], view, pieces, own, uid, gone)]
             built += [helper.result() for helper in helpers]
-        left = sorted({doc_id for one in built for doc_id in one.left})
+        left = sorted({*unshared, *(doc_id for one in built for doc_id in one.left)})
         if left:
-            after = max(one.uid for one in built)
+            after = max(uid + 2 * len(own), *(one.uid for one in built))
             built.append(build(folder, lexical[0], view, pieces, left, after))
         rows += [row for one in built for row in one.rows]
         lexical += [one.lexical for one in built if one.lexical and one.lexical not in lexical]
@@ -173,21 +193,26 @@ def overlaid(committed: Committed, changes: Changes, view: View) -> Indexed:
         shelves.add(document)
     over = shelves.finish()
     dead = committed.dead_without(changes.changed | changes.gone)
-    rows = Rows([*committed.segments, *over], [*dead, *([()] * len(over))])
-    numbers = tuple(range(len(committed.segments), len(rows.segments)))
-    return Indexed(view, rows, committed.engine, numbers, RowLines(rows))
+    rows = Rows([*committed.segments, *over], [*dead, *([()] * len(over))], overlaid=len(over))
+    return Indexed(view, rows, committed.engine, RowLines(rows, view.is_note))
 
 
 def _pieces(view: View, committed: Committed | None, changes: Changes) -> Pieces:
     """Reads documents while their rows are made: evidence is looked up in them, then in what is committed."""
     rows = base_rows(committed, changes)
-    lines = KnownLines(_places(view, changes.changed), RowLines(rows) if rows else None)
+    lines = KnownLines(_places(view, changes.changed), RowLines(rows, view.is_note) if rows else None)
     return Pieces(view, Origins(view, lines))
 
 
 def _places(view: View, doc_ids: Collection[str]) -> Iterator[Located]:
-    for document in view.each(doc_id for doc_id in sorted(doc_ids) if not view.is_note(doc_id)):
+    owned = (doc_id for doc_id in doc_ids if not view.is_note(doc_id))
+    for document in view.each(sorted(owned, key=precedence)):
         yield from document.entries
+
+
+def dead_rows(segment: Segment, row: Mapping[str, Any]) -> int:
+    """How many rows of a segment count no more, as a manifest says."""
+    return int(segment.parts["count"][row["dead"]].sum()) if row["dead"] else 0
 
 
 def _kept(old: Committed, dead: list[frozenset[int]]) -> tuple[list[dict[str, Any]], list[int]]:

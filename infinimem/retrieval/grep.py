@@ -7,6 +7,7 @@ nothing of entries. packed_grep.py does the same over the packed text of a large
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,14 +18,19 @@ from infinimem.markdown.document import Document
 from infinimem.retrieval.needles import needles, plain
 
 MAX_PATTERN = 1000
-MAX_WORK = 200_000_000
-"""Instructions of a pattern times bytes of text: where RE2 runs out of states it takes that many steps."""
+MAX_STEPS = 200_000_000
+"""Instructions of a pattern times bytes of text that are searched at once: where RE2 runs out of states it
+takes that many steps."""
+MAX_WORK = 3_000_000_000
+"""Nanoseconds that a large pattern may take in one search."""
 LARGE = 500
-"""Instructions; beyond it a pattern is counted on to run out of states, and its steps are rationed."""
+"""Instructions; beyond it a pattern may run out of states, and its time is rationed."""
 
 _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 """What means something else in a whole text, or may: such a pattern is looked for line by line."""
 
+
+_PART = "the pattern is too large for so much text; a part was searched"
 
 _META = re.compile(r"[\\.^$|?*+()\[{]")
 
@@ -64,22 +70,22 @@ class Pattern:
     needles: list[frozenset[bytes]] = field(default_factory=list)
     """As `needles.needles` gives them."""
     left: int = MAX_WORK
-    """Steps that a large pattern may still take in this search."""
+    """Nanoseconds that a large pattern may still take in this search."""
 
     @property
     def is_rationed(self) -> bool:
-        """Whether its steps are counted; plain text never runs out of states."""
+        """Whether its time is counted; plain text never runs out of states."""
         return self.literal is None and bool(self.line.programsize > LARGE)
 
     @property
     def reach(self) -> int:
         """Bytes that may be searched at once."""
-        reach: int = self.left // max(self.line.programsize, 1)
+        reach: int = min(self.left, MAX_STEPS) // max(self.line.programsize, 1)
         return reach
 
     @property
     def is_spent(self) -> bool:
-        """Whether a rationed pattern has no more steps."""
+        """Whether a rationed pattern has no more time."""
         if self.is_rationed and self.reach < 1:
             self._say_part()
             return True
@@ -102,9 +108,10 @@ class Pattern:
 
     def _in_lines(self, search: Search, text: bytes, at: int, end: int) -> Iterator[int]:
         while at < end:
+            began = self._now()
             start, stop = search(text, at, end - 1)
             done = end if start < 0 else text.find(b"\n", stop) + 1 or end
-            self._spend(done - at)
+            self._spend(began)
             if start < 0:
                 return
             yield start
@@ -122,20 +129,30 @@ class Pattern:
         reach = self.reach
         if reach < len(line):
             self._say_part()
-        self._spend(min(len(line), reach))
-        return self.line.search(line[:reach]) is not None
+        began = self._now()
+        found = self.line.search(line[:reach]) is not None
+        self._spend(began)
+        return found
 
     def says(self, text: str) -> bool:
         """As `matches`, of text."""
         return self.matches(text.encode("utf-8", "surrogateescape"))
 
-    def _say_part(self) -> None:
-        if not self.notes:
-            self.notes.append("the pattern is too large for so much text; a part was searched")
+    @property
+    def is_partial(self) -> bool:
+        """Whether only a part of the text was searched."""
+        return _PART in self.notes
 
-    def _spend(self, size: int) -> None:
+    def _say_part(self) -> None:
+        if not self.is_partial:
+            self.notes.append(_PART)
+
+    def _now(self) -> int:
+        return time.thread_time_ns() if self.is_rationed else 0
+
+    def _spend(self, began: int) -> None:
         if self.is_rationed:
-            self.left -= size * self.line.programsize
+            self.left -= time.thread_time_ns() - began
 
 
 def spans(expression: Any) -> Search:

@@ -7,7 +7,7 @@ overlaid in memory.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -19,7 +19,7 @@ from infinimem.retrieval.building import Shelves
 from infinimem.retrieval.cache import cache_folder, is_large
 from infinimem.retrieval.columns import Array
 from infinimem.retrieval.lexical import LexicalIndex, MemoryIndex
-from infinimem.retrieval.origins import KnownLines, Lines, Origins
+from infinimem.retrieval.origins import KnownLines, Lines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.rows import Kind, Place, Rows
 from infinimem.retrieval.scoring import score
@@ -44,15 +44,13 @@ class Indexed:
     Args:
         view: the snapshot.
         rows: all of it.
-        engine: gathers candidates among the rows that it knows.
-        overlaid: numbers of the segments that it does not know: few rows, all of them looked at.
+        engine: gathers candidates among the rows that it knows; the others are few, and all looked at.
         lines: where each numbered line stands.
     """
 
     view: View
     rows: Rows
     engine: LexicalIndex
-    overlaid: tuple[int, ...]
     lines: Lines
 
     def best(
@@ -86,10 +84,16 @@ class Indexed:
     def _candidates(self, kind: Kind, terms: Sequence[str], groups: Collection[str], limit: int) -> Array:
         shelves = {f"{one}/{group}" for one in (kind, "both") for group in groups}
         shelves &= {segment.shelf for segment in self.rows.segments}
-        found = self.rows.positions(self.engine.candidates(terms, limit, shelves))
+        asked, found = limit, _NONE
+        while True:
+            keys = self.engine.candidates(terms, asked, shelves)
+            found = self.rows.positions(keys)
+            if len(found) >= limit or len(keys) < asked:
+                break
+            asked *= 4  # it still knows rows that count no more
         over = [
             self.rows.starts[number] + np.flatnonzero(self.rows.alive(number))
-            for number in self.overlaid
+            for number in self.rows.overlaid
             if self.rows.segments[number].shelf in shelves
         ]
         return np.concatenate([found, *over])
@@ -120,17 +124,23 @@ class Indexed:
 
 
 class RowLines:
-    """Where each numbered line of some rows stands."""
+    """Where each numbered line of some rows stands.
 
-    def __init__(self, rows: Rows) -> None:
+    Args:
+        rows: of a library.
+        is_note: tells the documents whose lines do not count: people's own.
+    """
+
+    def __init__(self, rows: Rows, is_note: Callable[[str], bool]) -> None:
         self._rows = rows
+        self._is_note = is_note
 
     def evidence(self, seq: int) -> str | None:
-        position = _at(self._turns, seq)
+        position = self._at(self._turns, seq)
         return None if position is None else self._rows.place(position).doc_id
 
     def cites(self, seq: int) -> tuple[int, ...]:
-        position = _at(self._entries, seq)
+        position = self._at(self._entries, seq)
         return () if position is None else self._rows.cites(position)
 
     @cached_property
@@ -139,13 +149,14 @@ class RowLines:
 
     @cached_property
     def _entries(self) -> tuple[Array, Array]:
-        return self._rows.entries()
+        return self._rows.entries(self._is_note)
 
-
-def _at(numbered: tuple[Array, Array], seq: int) -> int | None:
-    seqs, positions = numbered
-    place = int(np.searchsorted(seqs, seq))
-    return int(positions[place]) if place < len(seqs) and seqs[place] == seq else None
+    def _at(self, numbered: tuple[Array, Array], seq: int) -> int | None:
+        """The position of a seq; of a doubled one as the snapshot chooses."""
+        seqs, positions = numbered
+        first, last = (int(np.searchsorted(seqs, seq, side)) for side in ("left", "right"))
+        found = positions[first:last].tolist()
+        return max(found, key=lambda at: precedence(self._rows.place(at).doc_id), default=None)
 
 
 def indexed(view: View) -> Indexed:
@@ -157,17 +168,20 @@ def indexed(view: View) -> Indexed:
         try:
             if folder:
                 return disk_index(folder).of(view)
+            why = "the cache directory cannot be used"
         except (OSError, ValueError) as error:
-            log.warning("the index cannot be kept in %s (%s); it is built in memory", folder, error)
+            why = f"{folder}: {error}"
+        log.warning("the index is built in memory, each time anew (%s)", why)
     return in_memory(view)
 
 
 def in_memory(view: View) -> Indexed:
     """The index of a small library, or of a snapshot that no files show: nothing is written."""
     engine = MemoryIndex()
-    lines = KnownLines(view.entries("all"))
+    owned = sorted((doc_id for doc_id in view.ids("all") if not view.is_note(doc_id)), key=precedence)
+    lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
     shelves = Shelves(view, Pieces(view, Origins(view, lines)), engine.add)
     for doc_id in view.ids("all"):
         shelves.add(view.document(doc_id))
     segments = shelves.finish()
-    return Indexed(view, Rows(segments, [()] * len(segments)), engine, (), lines)
+    return Indexed(view, Rows(segments, [()] * len(segments)), engine, lines)

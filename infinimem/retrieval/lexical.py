@@ -20,7 +20,7 @@ SHELVES = tuple(
     for group in ("live", "archive", "evidence", "journal")
 )
 """Entries and heading blocks of each group of documents; a document without entries has blocks for both."""
-ORDINALS = 20
+ORDINALS = 24
 """Bits of a key that number the rows of a part."""
 
 

@@ -9,11 +9,17 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from infinimem.model import Located
-from infinimem.store.view import EVIDENCE, View, drawn_from
+from infinimem.model import CURRENT, Located
+from infinimem.store.view import ARCHIVE, EVIDENCE, View, drawn_from
 
 NEIGHBOURS = 2
 """How many turns before and after count as what was said around one."""
+
+
+def precedence(doc_id: str) -> tuple[int, str]:
+    """Of several lines with one number that counts whose document comes last, as in `View.entry`."""
+    rank = 0 if doc_id.startswith(ARCHIVE) else 1 if doc_id == CURRENT else 2
+    return rank, doc_id
 
 
 class Lines(Protocol):
@@ -32,7 +38,7 @@ class KnownLines:
     """The lines of some documents.
 
     Args:
-        places: their entries.
+        places: their entries; of those with one number the last counts.
         under: what knows all others.
     """
 
@@ -88,16 +94,17 @@ class Origins:
             self._found[first] = tuple(found)
         return self._found[first]
 
-    def turn(self, seq: int) -> Located:
-        """The evidence line with that seq."""
-        places, number = self._said(seq)
-        return places[number]
+    def turns(self, seqs: Iterable[int]) -> list[Located]:
+        """The evidence lines with these seqs; one that was taken out meanwhile is left out."""
+        return [places[number] for places, number in map(self._said, seqs) if number >= 0]
 
     def around(self, seqs: Iterable[int]) -> list[Located]:
         """The turns beside these, each once, in order; never one of them."""
         wanted = set(seqs)
         near: dict[tuple[str, int], Located] = {}
         for places, middle in map(self._said, wanted):
+            if middle < 0:
+                continue
             first = max(middle - NEIGHBOURS, 0)
             for number, place in enumerate(places[first : middle + NEIGHBOURS + 1], first):
                 if place.entry.seq not in wanted:
@@ -105,10 +112,11 @@ class Origins:
         return [near[key] for key in sorted(near)]
 
     def _said(self, seq: int) -> tuple[tuple[Located, ...], int]:
-        """All turns of a session, and which of them has that seq."""
+        """All turns of a session, and which of them has that seq; -1 for none."""
         doc_id = self._lines.evidence(seq)
-        assert doc_id is not None
+        if doc_id is None or doc_id not in self._view:
+            return (), -1
         places = self._view.document(doc_id).entries
         if doc_id not in self._places:
             self._places[doc_id] = {place.entry.seq: number for number, place in enumerate(places)}
-        return places, self._places[doc_id][seq]
+        return places, self._places[doc_id].get(seq, -1)

@@ -216,6 +216,8 @@ class Packed:
                 rows[:4, at] = len(files), writer.size, len(data), _has_other_forms(data)
                 writer.add(data)
             writer.flush()
+        if files and not writer.size:
+            rows[0, rows[0] == len(files)] = 0  # empty documents need no file of their own
         self._refused = refused
         if writer.size:
             files = (*files, names)

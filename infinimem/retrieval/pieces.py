@@ -137,16 +137,17 @@ class Pieces:
     def _entry(self, place: Located) -> Piece:
         entry, origin = place.entry, self._origins.of(place)
         around = [term for turn in self._origins.around(origin) for term in self._context(turn)]
-        for turn in map(self._origins.turn, origin):  # a model's wording is also found by what was said
+        turns = self._origins.turns(origin)
+        for turn in turns:  # a model's wording is also found by what was said
             if turn.entry.text != entry.text:
                 around += self._context(turn)
         around += self._words.terms(" ".join(place.headings))
-        whole = self._origins.turn(origin[0]).doc_id if origin else place.doc_id
+        whole = turns[0].doc_id if turns else place.doc_id
         return Piece(self.entry(place), self._entry_terms(place), around, whole, drawn_from(entry))
 
     def _entry_terms(self, place: Located) -> list[str]:
         entry = place.entry
-        said = (self._origins.turn(seq).entry.time for seq in self._origins.of(place))
+        said = (turn.entry.time for turn in self._origins.turns(self._origins.of(place)))
         dates = dict.fromkeys(map(date_words, dict.fromkeys([entry.time, *said])))
         extra = " ".join([self._speaker(place) or "", entry.fields.get("refers", ""), *dates])
         return [*self._words.terms(entry.text), *self._words.terms(extra)]
@@ -178,7 +179,7 @@ class Pieces:
         """Who said it: the entry's own field, or the one speaker of all its origins."""
         if "speaker" in place.entry.fields:
             return place.entry.fields["speaker"]
-        said = map(self._origins.turn, self._origins.of(place))
+        said = self._origins.turns(self._origins.of(place))
         names = {turn.entry.fields.get("speaker") for turn in said}
         return names.pop() if len(names) == 1 else None
 

@@ -55,9 +55,13 @@ class Rows:
     Args:
         segments: in a fixed order.
         dead: for each segment the numbers of its parts that count no more.
+        overlaid: how many of the last segments no engine knows; all their rows are looked at.
     """
 
-    def __init__(self, segments: Sequence[Segment], dead: Sequence[Collection[int]]) -> None:
+    def __init__(
+        self, segments: Sequence[Segment], dead: Sequence[Collection[int]], overlaid: int = 0
+    ) -> None:
+        self.overlaid = range(len(segments) - overlaid, len(segments))
         self.segments = tuple(segments)
         self.dead = tuple(frozenset(gone) for gone in dead)
         self.starts = np.cumsum([0, *map(len, segments)])
@@ -94,25 +98,29 @@ class Rows:
         )
 
     def positions(self, keys: Sequence[int]) -> Array:
-        """The positions of rows that count, of those with these keys."""
+        """The positions of rows that count, of those with these keys; an engine may know others too."""
         wanted = np.array(keys, dtype=np.int64)
-        uids, first = self._uids
-        at = np.minimum(np.searchsorted(uids, wanted >> ORDINALS), max(len(uids) - 1, 0))
-        known = uids[at] == wanted >> ORDINALS if len(uids) else np.zeros(len(wanted), dtype=bool)
-        return np.sort(first[at[known]] + (wanted[known] & (1 << ORDINALS) - 1))
+        uids, first, counts = self._uids
+        if not len(uids):
+            return np.zeros(0, dtype=np.int64)
+        uid, ordinal = wanted >> ORDINALS, wanted & (1 << ORDINALS) - 1
+        at = np.minimum(np.searchsorted(uids, uid), len(uids) - 1)
+        known = (uids[at] == uid) & (ordinal < counts[at])
+        return np.sort(first[at[known]] + ordinal[known])
 
     @cached_property
-    def _uids(self) -> tuple[Array, Array]:
-        """The parts that count: their uids, ascending, and the position of their first rows."""
-        uids, first = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-        for segment, start, dead in zip(self.segments, self.starts, self.dead, strict=False):
-            kept = np.ones(len(segment.parts), dtype=bool)
-            kept[list(dead)] = False
-            uids.append(segment.parts["uid"][kept])
-            first.append(segment.parts["first"][kept] + start)
-        every = np.concatenate(uids)
-        order = np.argsort(every)
-        return every[order], np.concatenate(first)[order]
+    def _uids(self) -> tuple[Array, Array, Array]:
+        """The parts that count and an engine knows: uids, ascending, first positions, numbers of rows."""
+        found = [np.zeros((3, 0), dtype=np.int64)]
+        for number in range(self.overlaid.start):
+            parts = self.segments[number].parts
+            kept = np.ones(len(parts), dtype=bool)
+            kept[list(self.dead[number])] = False
+            columns = (parts["uid"], parts["first"] + self.starts[number], parts["count"])
+            found.append(np.array([column[kept] for column in columns]))
+        every = np.concatenate(found, axis=1)
+        uids, first, counts = every[:, np.argsort(every[0])]
+        return uids, first, counts
 
     def _segments_of(self, kind: Kind) -> list[int]:
         if kind not in self._kinds:
@@ -190,15 +198,18 @@ class Rows:
         """The seqs of the turns that were said, ascending, and the position of each."""
         return self._numbered(lambda shelf: shelf == SAID)
 
-    def entries(self) -> tuple[Array, Array]:
-        """The same of all other entries."""
-        return self._numbered(lambda shelf: shelf.startswith("entries/") and shelf != SAID)
+    def entries(self, passed_over: Callable[[str], bool]) -> tuple[Array, Array]:
+        """The same of all other entries, but for those of some documents."""
+        return self._numbered(lambda shelf: shelf.startswith("entries/") and shelf != SAID, passed_over)
 
-    def _numbered(self, wanted: Callable[[str], bool]) -> tuple[Array, Array]:
+    def _numbered(
+        self, wanted: Callable[[str], bool], passed_over: Callable[[str], bool] = lambda _: False
+    ) -> tuple[Array, Array]:
         seqs, positions = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for number, segment in enumerate(self.segments):
             if wanted(segment.shelf):
-                rows = np.flatnonzero(self.alive(number) & (segment.rows["seq"] > 0))
+                rows = self._kept(number, passed_over)
+                rows = rows[segment.rows["seq"][rows] > 0]
                 seqs.append(segment.rows["seq"][rows])
                 positions.append(rows + self.starts[number])
         every = np.concatenate(seqs)
@@ -217,12 +228,16 @@ class Rows:
         found = [np.zeros(0, dtype=np.int64)]
         for number, segment in enumerate(self.segments):
             if segment.shelf.startswith("entries/") and segment.shelf != SAID:
-                rows = np.flatnonzero(self.alive(number))
-                kept = np.array([not passed_over(doc_id) for doc_id in segment.ids], dtype=bool)
-                rows = rows[kept[segment.parts_of(rows)]]
+                rows = self._kept(number, passed_over)
                 items, _ = spread(segment.cite_ends[rows], segment.cite_ends[rows + 1])
                 found.append(segment.cites[items])
         return np.concatenate(found)
+
+    def _kept(self, number: int, passed_over: Callable[[str], bool]) -> Array:
+        """The rows of a segment that count, but for those of some documents."""
+        segment, rows = self.segments[number], np.flatnonzero(self.alive(number))
+        kept = np.array([not passed_over(doc_id) for doc_id in segment.ids], dtype=bool)
+        return rows[kept[segment.parts_of(rows)]] if len(rows) else rows
 
     # ── what is known of segments ───────────────────────────────────────────────────────────────
 

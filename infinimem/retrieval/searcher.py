@@ -115,7 +115,8 @@ class Searcher:
             return []
         terms, many = self._words.query_terms(query), max(CANDIDATES[kind], 4 * limit)
         best = self._index.best(kind, query, terms, scope, limit, many)
-        best = best or self._index.best(kind, query, related(terms), scope, limit, many)
+        if not best and self._view.settings.search.language == "english":
+            best = self._index.best(kind, query, related(terms), scope, limit, many)
         shown = ((self._shown(kind, place), score) for place, score in best)
         return [replace(item, score=score) for item, score in shown if item]
 
@@ -131,7 +132,7 @@ class Searcher:
         if not place.seq:
             return passage(document, place.start, place.end)
         located = document.entries_in(place.start, place.start)
-        return self._pieces.entry(located[0]) if located else None
+        return self._pieces.entry(located[0]) if located and located[0].entry.seq == place.seq else None
 
 
 @lru_cache(maxsize=2)

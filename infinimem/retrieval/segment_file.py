@@ -55,7 +55,31 @@ def read_segment(folder: Path, row: dict[str, Any]) -> Segment:
         found[name] = np.frombuffer(data, dtype, length, offset) if length else empty
     own, around = (Field(*(found.pop(f"{side}.{part}") for part in _FIELD)) for side in ("own", "around"))
     names = Names(found.pop("names"), found.pop("name_ends"))
-    return Segment(shelf=row["shelf"], own=own, around=around, names=names, **found)
+    segment = Segment(shelf=row["shelf"], own=own, around=around, names=names, **found)
+    if not _is_sound(segment):
+        raise ValueError(f"{row['file']} is garbled")
+    return segment
+
+
+def _is_sound(segment: Segment) -> bool:
+    """Whether its columns fit each other: what a cache holds may have been harmed."""
+    parts, rows = segment.parts, len(segment.rows)
+    ends = [
+        *((field.ends, len(field.rows), len(segment.vocabulary)) for field in (segment.own, segment.around)),
+        (segment.names.ends, len(segment.names.data), len(segment.names.ends) - 1),
+        (segment.cite_ends, len(segment.cites), rows),
+    ]
+    fields = (segment.own, segment.around)
+    return (
+        len(segment.ids) == len(parts)
+        and bool(np.all(parts["first"] == np.cumsum(parts["count"]) - parts["count"]))
+        and int(parts["count"].sum()) == rows
+        and all(len(field.lengths) == rows and len(field.rows) == len(field.counts) for field in fields)
+        and all(
+            len(end) == count + 1 and end[0] == 0 and end[-1] == last and bool(np.all(np.diff(end) >= 0))
+            for end, last, count in ends
+        )
+    )
 
 
 _FIELD = ("ends", "rows", "counts", "lengths")

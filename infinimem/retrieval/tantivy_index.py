@@ -35,19 +35,28 @@ class TantivyIndex:
 
     Args:
         folder: an existing folder of its own; None keeps it in memory.
+        new: whether to begin one where there is none.
+
+    Raises:
+        ValueError: there is none, or it is garbled.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, new: bool = True) -> None:
         builder = SchemaBuilder()
         builder.add_text_field("terms", tokenizer_name="terms", index_option="freq")
         builder.add_unsigned_field("shelf", indexed=True)
         builder.add_unsigned_field("row", fast=True)
         builder.add_unsigned_field("part", indexed=True, fast=True)
         self._schema = builder.build()
+        if folder is not None and not new and not Index.exists(str(folder)):
+            raise ValueError(f"{folder} holds no index")
         self._index = Index(self._schema, path=None if folder is None else str(folder))
         self._index.register_tokenizer("terms", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
         self._index.config_reader("manual")  # else a thread of its own looks for commits all the time
         self._searcher = self._index.searcher()
+
+    def __len__(self) -> int:
+        return int(self._searcher.num_docs)
 
     def candidates(self, terms: Sequence[str], limit: int, shelves: Collection[str]) -> list[int]:
         held = [

@@ -126,10 +126,13 @@ class Library:
             initialised=self.initialised,
             drawn=known,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read),
+            stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
         )
         self._view = (state, view)
         return view
+
+    def _is_newest(self, view: View) -> bool:
+        return self._view is not None and self._view[1] is view
 
     def too_large(self) -> tuple[str, ...]:
         """Notes over the size that tools read; they are skipped."""

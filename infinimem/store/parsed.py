@@ -6,6 +6,7 @@ and states, nothing of views.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 
 from infinimem.errors import LibraryError
@@ -33,6 +34,7 @@ class Parsed:
         self._own: dict[str, tuple[Stamp, Document]] = {}
         self._notes: OrderedDict[str, tuple[Stamp, Document]] = OrderedDict()
         self._size = 0
+        self._lock = threading.Lock()
 
     def owned(self, doc_id: str) -> bool:
         """Whether the program writes it."""
@@ -53,20 +55,22 @@ class Parsed:
         Raises:
             LibraryError: one of the program's own cannot be read.
         """
-        known = self._own.get(doc_id) or self._notes.get(doc_id)
-        if known is not None and known[0] == found:
-            if doc_id in self._notes:
-                self._notes.move_to_end(doc_id)
-            return known[1], True
+        with self._lock:
+            known = self._own.get(doc_id) or self._notes.get(doc_id)
+            if known is not None and known[0] == found:
+                if doc_id in self._notes:
+                    self._notes.move_to_end(doc_id)
+                return known[1], True
         try:
             data, stamp = self._files.read_stamped(f"{doc_id}.md", self.limit(doc_id))
         except LibraryError:
             if self.owned(doc_id):
                 raise
-            data, stamp = b"", found  # a note that may not be read stops nothing; doctor names it
+            return Document.empty(doc_id), True  # a note that may not be read stops nothing; doctor names it
         document = Document.parse(doc_id, data)
         if stamp is not None and keep:
-            self._keep(doc_id, stamp, document)
+            with self._lock:
+                self._keep(doc_id, stamp, document)
         return document, stamp == found
 
     def grown(self, doc_id: str, before: Stamp, after: Stamp, data: bytes) -> None:

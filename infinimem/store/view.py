@@ -90,6 +90,8 @@ class Stored:
     stamps: Mapping[str, Stamp]
     read: Callable[[str], Document]
     """Gives a document without keeping it."""
+    newest: Callable[[], bool] = lambda: True
+    """Whether nothing is known of the library that is newer than this snapshot."""
 
 
 class View:
@@ -216,9 +218,9 @@ class View:
         at = bisect_left(self._ids, doc_id)
         return at < len(self._ids) and self._ids[at] == doc_id
 
-    def catalog(self, scope: Scope = "default") -> tuple[CatalogRow, ...]:
-        """A row a document, sorted by id."""
-        return tuple(self.row(doc_id) for doc_id in self.ids(scope))
+    def catalog(self, scope: Scope = "default", folder: str = "") -> tuple[CatalogRow, ...]:
+        """A row a document, sorted by id; of those below a folder ("topics/") alone."""
+        return tuple(self.row(doc_id) for doc_id in self.ids(scope) if doc_id.startswith(folder))
 
     def row(self, doc_id: str) -> CatalogRow:
         """One row of the catalog; counting the tokens of a large note takes its time."""

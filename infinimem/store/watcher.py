@@ -196,7 +196,7 @@ class Watcher:
     def tell(self, path: str, is_folder: bool = False) -> None:
         """A file, or all in a folder, may have changed."""
         if is_folder:
-            if "/." in f"/{path}":
+            if "/." in f"/{path}" or not path.isprintable():
                 return
         elif not shows(path):
             return

@@ -225,11 +225,8 @@ def open_documents(view: View) -> tuple[CatalogRow, ...]:
     limit = view.settings.infini.markdown_length
     return tuple(
         row
-        for row in view.catalog()
-        if row.id.startswith(TOPICS)
-        and row.id != INBOX
-        and row.tokens <= limit
-        and view.document(row.id).header.problem is None
+        for row in view.catalog(folder=TOPICS)
+        if row.id != INBOX and row.tokens <= limit and view.document(row.id).header.problem is None
     )
 
 

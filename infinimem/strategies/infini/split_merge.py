@@ -47,7 +47,7 @@ def split(view: View, asker: Asker) -> Maintenance:
         ModelUnavailable: what was applied before stands.
     """
     limit = view.settings.infini.markdown_length
-    for row in view.catalog():
+    for row in view.catalog(folder=TOPICS):
         if row.tokens > limit and row.id in view and may_change(row.id, view):
             plan = split_plan(row.id, view, asker)
             if plan is not None:
@@ -126,7 +126,9 @@ def small_documents(view: View) -> list[CatalogRow]:
     """Topic documents that are short enough to be merged, by id."""
     limit = view.settings.infini.merge_max_tokens
     return [
-        row for row in view.catalog() if row.tokens < limit and row.id != INBOX and may_change(row.id, view)
+        row
+        for row in view.catalog(folder=TOPICS)
+        if row.tokens < limit and row.id != INBOX and may_change(row.id, view)
     ]
 
 

@@ -150,6 +150,6 @@ class Infini:
         limit = self.settings.infini.markdown_length
         return [
             Finding("note", f"{row.tokens} tokens are too many and it is not the program's to split", row.id)
-            for row in view.catalog()
-            if row.id.startswith(TOPICS) and row.tokens > limit and not split_merge.may_change(row.id, view)
+            for row in view.catalog(folder=TOPICS)
+            if row.tokens > limit and not split_merge.may_change(row.id, view)
         ]
