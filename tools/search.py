@@ -49,12 +49,13 @@ def search(view: View, query: str, limit: int = 10, scope: Scope = "default") ->
 
 def _hit(document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer) -> dict[str, Any]:
     start, end = snippet(document, block.start_line, block.end_line, terms, words)
+    located = document.entries_in(start, end) if block.seqs else ()
     return {
         "doc_id": block.doc_id,
         "heading": shown(" > ".join(block.headings)),
         "start_line": start,
         "end_line": end,
-        "seqs": [place.entry.seq for place in document.entries if start <= place.start_line <= end],
+        "seqs": [place.entry.seq for place in located if start <= place.start_line <= end],
         "score": block.score,
         "snippet": "\n".join(shown(document.text_line(line)) for line in range(start, end + 1)),
     }
@@ -65,6 +66,8 @@ def snippet(
 ) -> tuple[int, int]:
     """The lines of a block to show: the one with most of the terms, then its neighbours while they fit."""
     lines = {line: document.text_line(line) for line in range(start, end + 1)}
+    if tokens.estimate("\n".join(lines.values())) <= SNIPPET:
+        return start, end
     best = max(lines, key=lambda line: (len(terms.intersection(words.tokens(lines[line]))), -line))
     first = last = best
     left = SNIPPET - tokens.estimate(lines[best])

@@ -15,7 +15,7 @@ from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
 from infinimem.retrieval.origins import Origins
 from infinimem.retrieval.tokenizer import analyzer
-from infinimem.store.view import View, drawn_from
+from infinimem.store.view import EVIDENCE, View, drawn_from
 
 CONTEXT_LENGTH = 2000
 """Characters of a turn that are context of another entry; every entry carries its own copy."""
@@ -86,14 +86,17 @@ class Pieces:
 
     def lines(self, document: Document, start: int, end: int, headings: tuple[str, ...]) -> Retrieved:
         """Some lines as one piece."""
-        places = document.entries_in(start, end)
+        text = document.text(start, end)
+        # Reading all of a note only to see that it holds no entry would cost more than finding it.
+        signed = "- <" in text or document.id.startswith(EVIDENCE)
+        places = document.entries_in(start, end) if signed else ()
         origin = tuple(dict.fromkeys(seq for place in places for seq in self._origins.of(place)))
         sources = {place.entry.source for place in places} or {"human"}
         return Retrieved(
             doc_id=document.id,
             start_line=start,
             end_line=end,
-            text=document.text(start, end),
+            text=text,
             score=0.0,
             seqs=tuple(place.entry.seq for place in places),
             origin=origin,
