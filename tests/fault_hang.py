@@ -7,8 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+import infinimem.retrieval.disk
+import infinimem.retrieval.packed_grep  # noqa: F401
+from infinimem import tokens
+from infinimem.retrieval.tokenizer import tokens as terms
+
 HANG = 2
 """Seconds of this process that one call may take whatever it meets; on the wall ten times as many."""
+
+
+# What is loaded when first used is no part of a call.
+tokens.count("warm")
+terms("warm")
 
 
 @contextmanager

@@ -145,6 +145,7 @@ def consolidate(root: Path) -> tuple[int, int]:
     size, rounds = shared.size, shared.size.consolidations // shared.size.consolidators
     model = Slow()
     memory = open_memory(root, model=model)
+    memory.tools.search(query="what is imported when first used")
     receipts = 0
     with together():
         for number in range(rounds):
