@@ -158,7 +158,8 @@ def renumbered_copy(entry: Entry, kept: Entry, seq: int) -> Entry:
     Where that says something else, it is told apart as what nothing was drawn from.
     """
     same = entry.text == kept.text
-    own = [one for one in entry.origin if one != entry.seq and not (same and one in kept.origin)]
+    theirs = frozenset(kept.origin) if same else frozenset[int]()
+    own = [one for one in entry.origin if one != entry.seq and one not in theirs]
     return replace(replace(entry, seq=seq) if same else renumbered(entry, seq), origin=(*own, entry.seq))
 
 
