@@ -26,6 +26,7 @@ from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.segment_file import write_segment
 from infinimem.retrieval.tantivy_index import TantivyIndex
 from infinimem.store.files import Files
+from infinimem.store.listing import Stamp
 from infinimem.store.view import View
 
 WORTH_SHARING = 5000
@@ -74,7 +75,11 @@ def build(
 
     Raises:
         OSError, ValueError: it cannot be written.
+        LibraryError: the library's folder is gone.
     """
+    stored = view.stored
+    assert stored, "only what files show is written"
+    files = Files(Path(stored.root))
     (folder / lexical).mkdir(mode=0o700, exist_ok=True)
     writer = TantivyIndex(folder / lexical).write()
     writer.delete_from(uid)
@@ -86,31 +91,27 @@ def build(
         rows.append(write_segment(folder, segment))
 
     shelves = Shelves(view, pieces, writer.add, uid, keep)
-    stamps = view.stored.stamps if view.stored else {}
     for doc_id in doc_ids:
-        document = as_stored(view, doc_id)
+        document = as_stored(files, doc_id, stored.stamps[doc_id])
         if document is None:
             continue  # it counts as changed, and is looked at again
         if plain and document.entries:
             left.append(doc_id)
         else:
-            shelves.add(document, stamps[doc_id])
+            shelves.add(document, stored.stamps[doc_id])
     for segment in shelves.finish():
         keep(segment)
     writer.commit()
     return Built(rows, lexical, shelves.uid, left)
 
 
-def as_stored(view: View, doc_id: str) -> Document | None:
-    """A document read from its file, if that is as the snapshot says and can be read.
+def as_stored(files: Files, doc_id: str, stamp: Stamp) -> Document | None:
+    """A document read from its file, if that can be read and is in the state that the snapshot says.
 
     What is held in memory may be of before a `forget`, and must not come back into the cache.
     """
-    if view.stored is None:
-        return None
-    stamp = view.stored.stamps[doc_id]
     try:
-        data, found = Files(Path(view.stored.root)).read_stamped(f"{doc_id}.md", stamp.size)
+        data, found = files.read_stamped(f"{doc_id}.md", stamp.size)
     except LibraryError:
         return None
     return Document.parse(doc_id, data) if found == stamp else None
