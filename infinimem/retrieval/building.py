@@ -74,10 +74,12 @@ class Shelves:
         return [builder.build() for _, builder in sorted(builders.items())]
 
     def _part(self, shelf: str, doc_id: str, stamp: Stamp | None, pieces: Sequence[Piece]) -> None:
-        builder = self._builders.setdefault(shelf, Builder(shelf))
-        if self._full and builder.full:
-            self._full(builder.build())
-            builder = self._builders[shelf] = Builder(shelf)
+        if shelf not in self._builders:
+            self._builders[shelf] = Builder(shelf)
+        elif self._full and self._builders[shelf].full:
+            self._full(self._builders[shelf].build())
+            self._builders[shelf] = Builder(shelf)
+        builder = self._builders[shelf]
         seen = (stamp.mtime_ns, stamp.size, stamp.inode) if stamp else (0, 0, 0)
         builder.part(self.uid, doc_id, seen)
         for ordinal, piece in enumerate(pieces):
