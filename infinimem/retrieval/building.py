@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from infinimem.markdown.document import Document
 from infinimem.retrieval.columns import Builder, Segment
 from infinimem.retrieval.lexical import key
-from infinimem.retrieval.pieces import Piece, Pieces
+from infinimem.retrieval.pieces import Piece, Pieces, date_parts
 from infinimem.retrieval.priors import asking
 from infinimem.store.listing import Stamp
 from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, View
-
-_DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 
 Index = Callable[[str, int, Sequence[str]], object]
 """Told the shelf, the key and the terms of each row."""
@@ -29,8 +26,8 @@ def group_of(view: View, doc_id: str) -> str:
 
 def day_of(time: str | None) -> int:
     """The day of a time as yyyymmdd, months and days that it does not name as 00; 0 for none."""
-    found = _DAY.match(time or "")
-    return int(found[1]) * 10000 + int(found[2] or 0) * 100 + int(found[3] or 0) if found else 0
+    year, month, day = date_parts(time)
+    return year * 10000 + month * 100 + day
 
 
 class Shelves:

@@ -43,13 +43,18 @@ class Piece:
     """What an entry was drawn from, as its signature says."""
 
 
+def date_parts(time: str | None) -> tuple[int, int, int]:
+    """Year, month and day of a time, 0 for each that it does not name."""
+    found = _DATE.match(time or "")
+    return (int(found[1]), int(found[2] or 0), int(found[3] or 0)) if found else (0, 0, 0)
+
+
 def date_words(time: str | None) -> str:
     """A date as people ask for it: "2023-05-08T13:56:00" gives "8 May 2023"."""
-    found = _DATE.match(time or "")
-    if not found:
+    year, month, day = date_parts(time)
+    if not year:
         return ""
-    year, month, day = found[1], int(found[2] or 0), int(found[3] or 0)
-    return f"{day or ''} {_MONTHS[month] if month < len(_MONTHS) else ''} {year}"
+    return f"{day or ''} {_MONTHS[month] if month < len(_MONTHS) else ''} {year:04}"
 
 
 class Pieces:
