@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from infinimem import Turn, open_memory
+from infinimem.cli.app import app
+from infinimem.memory import Memory
 from infinimem.watch import Change, watch
 
 PATIENCE = 60.0
@@ -76,9 +79,11 @@ class Watching:
                 return
         raise AssertionError(f"{wanted!r} is not among {seen}")
 
-    def end(self, by: int = signal.SIGINT) -> int:
+    def end(self, by: int = signal.SIGINT) -> tuple[int, str]:
+        """Exit code and what it said of it."""
+        assert self.process.stderr is not None
         self.process.send_signal(by)
-        return self.process.wait(PATIENCE)
+        return self.process.wait(PATIENCE), self.process.stderr.read()
 
 
 @pytest.fixture
@@ -108,9 +113,7 @@ def test_it_tells_and_signs_until_it_is_interrupted(root: Path, watching: Watchi
     text = (root / "topics/tea.md").read_text()
     assert text.endswith("source=human> Green, never black\n")
     watching.until("saved\ttopics/tea\n")
-    assert watching.end() == 0
-    assert watching.process.stderr is not None
-    assert watching.process.stderr.read() == ""
+    assert watching.end() == (0, "")
 
 
 @pytest.mark.parametrize("watching", [("--json", "-q")], indirect=True)
@@ -125,7 +128,30 @@ def test_as_json_it_tells_an_object_a_line(root: Path, watching: Watching) -> No
         except queue.Empty:
             assert watching.process.poll() is None
     assert told in ({"event": "created", "doc_id": "note"}, {"event": "saved", "doc_id": "note"})
-    assert watching.end(signal.SIGTERM) == 0
+    assert watching.end(signal.SIGTERM) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_import_that_is_interrupted_is_no_failure(
+    root: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """numpy's turns what interrupts it into an ImportError."""
+
+    def changes(_: Memory) -> Iterator[Change]:
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(PATIENCE)
+        except KeyboardInterrupt as error:
+            raise ImportError("numpy") from error
+        yield Change("saved", "note")
+
+    monkeypatch.setattr("infinimem.watch.watch", changes)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert CliRunner().invoke(app, ["--library", str(root), "watch"]).exit_code == 0
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def test_what_other_processes_write_is_told(root: Path, watching: Watching) -> None:
@@ -143,7 +169,7 @@ def test_in_a_folder_of_notes_it_only_tells(tmp_path: Path) -> None:
         (notes / "topics/tea.md").write_text("- Green\n")
         watching.until("created\ttopics/tea\n")
         time.sleep(1.5)  # long enough to sign, were it to
-        assert watching.end() == 0
+        assert watching.end() == (0, "")
     assert (notes / "topics/tea.md").read_text() == "- Green\n"
     assert sorted(path.name for path in notes.iterdir()) == ["CURRENT.md", "topics"]
 

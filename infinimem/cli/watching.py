@@ -28,7 +28,9 @@ def watch(options: Options) -> None:
     out, memory = options.out, options.reading()
     from infinimem.watch import watch as changes
 
-    signal.signal(signal.SIGTERM, _end)
+    ended = _Ended()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ended)
     try:
         found = changes(memory)
         out.say(f"watching {memory.library.root}; Ctrl-C ends it")
@@ -36,10 +38,19 @@ def watch(options: Options) -> None:
             _show(out, change)
     except KeyboardInterrupt:
         return
+    except Exception:
+        if not ended.asked:  # an import that is interrupted says that it failed
+            raise
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class _Ended:
+    """Ends what runs, and remembers that it was asked to."""
+
+    asked = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        raise KeyboardInterrupt
 
 
 def _show(out: Output, change: Change) -> None:
