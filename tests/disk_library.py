@@ -12,6 +12,7 @@ from infinimem.memory import Memory, open_memory
 from infinimem.retrieval import cache
 from infinimem.retrieval.disk import disk_index
 from infinimem.retrieval.index import Indexed, in_memory, indexed
+from infinimem.retrieval.lexical import KINDS
 from infinimem.retrieval.searcher import searcher
 from infinimem.retrieval.tokenizer import query_terms
 from infinimem.store.view import SCOPES, View
@@ -57,7 +58,7 @@ def index_folder(memory: Memory) -> Path:
 def answers(index: Indexed) -> list[object]:
     return [
         index.best(kind, question, query_terms(question), scope, 10, 512)
-        for kind in ("entries", "blocks")
+        for kind in KINDS
         for scope in SCOPES
         for question in (QUESTIONS if scope == "default" else QUESTIONS[::3])
     ]

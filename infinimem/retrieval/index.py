@@ -18,10 +18,10 @@ import numpy as np
 from infinimem.retrieval.building import Shelves
 from infinimem.retrieval.cache import cache_folder, is_large
 from infinimem.retrieval.columns import Array
-from infinimem.retrieval.lexical import LexicalIndex, MemoryIndex
+from infinimem.retrieval.lexical import GROUPS, Kind, LexicalIndex, MemoryIndex, shelves_of
 from infinimem.retrieval.origins import KnownLines, Lines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.rows import Kind, Place, Rows
+from infinimem.retrieval.rows import Place, Rows
 from infinimem.retrieval.scoring import score
 from infinimem.store.view import Scope, View
 
@@ -29,7 +29,7 @@ GROUPS_OF: Mapping[Scope, tuple[str, ...]] = {
     "default": ("live",),
     "archive": ("archive",),
     "evidence": ("evidence",),
-    "all": ("live", "archive", "evidence", "journal"),
+    "all": GROUPS,
 }
 
 log = logging.getLogger("infinimem")
@@ -82,8 +82,7 @@ class Indexed:
         return best[:limit]
 
     def _candidates(self, kind: Kind, terms: Sequence[str], groups: Collection[str], limit: int) -> Array:
-        shelves = {f"{one}/{group}" for one in (kind, "both") for group in groups}
-        shelves &= {segment.shelf for segment in self.rows.segments}
+        shelves = shelves_of(kind, groups) & {segment.shelf for segment in self.rows.segments}
         asked, found = limit, _NONE
         while True:
             keys = self.engine.candidates(terms, asked, shelves)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from rank_bm25 import BM25Plus
 
-
-SHELVES = tuple(
-    f"{kind}/{group}"
-    for kind in ("entries", "blocks", "both")
-    for group in ("live", "archive", "evidence", "journal")
-)
+Kind = Literal["entries", "blocks"]
+"""What is ranked."""
+KINDS: tuple[Kind, ...] = ("entries", "blocks")
+GROUPS = ("live", "archive", "evidence", "journal")
+"""Of documents, as `building.group_of` tells them apart."""
+SHELVES = tuple(f"{kind}/{group}" for kind in (*KINDS, "both") for group in GROUPS)
 """Entries and heading blocks of each group of documents; a document without entries has blocks for both."""
 ORDINALS = 24
 """Bits of a key that number the rows of a part."""
@@ -27,6 +27,11 @@ ORDINALS = 24
 def key(uid: int, ordinal: int) -> int:
     """The key of a row: of its part, and of its place in it."""
     return uid << ORDINALS | ordinal
+
+
+def shelves_of(kind: Kind, groups: Collection[str] = GROUPS) -> set[str]:
+    """The shelves on which rows of a kind stand."""
+    return {f"{one}/{group}" for one in (kind, "both") for group in groups}
 
 
 class LexicalIndex(Protocol):

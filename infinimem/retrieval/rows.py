@@ -14,10 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from infinimem.retrieval.columns import NONE, ROW, Array, Field, Segment, spread
-from infinimem.retrieval.lexical import ORDINALS
-
-Kind = str
-"""What is ranked: "entries" or "blocks"; rows of shelf "both/…" are either."""
+from infinimem.retrieval.lexical import GROUPS, KINDS, ORDINALS, Kind, shelves_of
 
 
 @dataclass(frozen=True)
@@ -65,14 +62,14 @@ class Rows:
         self.segments = tuple(segments)
         self.dead = tuple(frozenset(gone) for gone in dead)
         self.starts = np.cumsum([0, *map(len, segments)])
-        self._kinds: dict[Kind, list[int]] = {}
+        self._of_kind = {kind: self.segments_of(kind) for kind in KINDS}
 
     # ── which rows ──────────────────────────────────────────────────────────────────────────────
 
-    def shelves(self, kind: Kind, groups: Collection[str]) -> list[int]:
-        """Numbers of the segments whose rows are ranked."""
-        names = {f"{one}/{group}" for one in (kind, "both") for group in groups}
-        return [number for number, segment in enumerate(self.segments) if segment.shelf in names]
+    def segments_of(self, kind: Kind, groups: Collection[str] = GROUPS) -> list[int]:
+        """Numbers of the segments that hold rows of a kind."""
+        shelves = shelves_of(kind, groups)
+        return [number for number, segment in enumerate(self.segments) if segment.shelf in shelves]
 
     def alive(self, number: int) -> Array:
         """A mask of the rows of a segment that count."""
@@ -122,12 +119,6 @@ class Rows:
         uids, first, counts = every[:, np.argsort(every[0])]
         return uids, first, counts
 
-    def _segments_of(self, kind: Kind) -> list[int]:
-        if kind not in self._kinds:
-            ends = (f"{kind}/", "both/")
-            self._kinds[kind] = [n for n, one in enumerate(self.segments) if one.shelf.startswith(ends)]
-        return self._kinds[kind]
-
     def select(self, positions: Array) -> Selection:
         """Some rows, to be asked what they hold."""
         numbers = np.searchsorted(self.starts, positions, side="right") - 1
@@ -147,7 +138,7 @@ class Rows:
         self, kind: Kind, groups: Collection[str], extra: Array, terms: Sequence[str]
     ) -> Statistics:
         """Of the rows of a kind in some groups, and of `extra` positions."""
-        chosen = self.shelves(kind, groups)
+        chosen = self.segments_of(kind, groups)
         frequency = np.zeros(len(terms))
         for number in chosen:
             segment = self.segments[number]
@@ -159,7 +150,7 @@ class Rows:
         count = sum(size[0] for size in sizes) + len(extra)
         own = sum(size[1] for size in sizes) + int(more.lengths("own").sum())
         around = sum(size[2] for size in sizes) + int(more.lengths("around").sum())
-        wholes = [self._sizes(number) for number in self._segments_of(kind)]
+        wholes = [self._sizes(number) for number in self._of_kind[kind]]
         documents = sum(size[3] for size in wholes)
         return Statistics(
             count,
@@ -188,7 +179,7 @@ class Rows:
 
     def whole(self, kind: Kind, doc_id: str) -> int:
         """A document as `Selection.wholes` names it; -1 for one that has no such rows."""
-        for number in self._segments_of(kind):
+        for number in self._of_kind[kind]:
             part = self.segments[number].of.get(doc_id)
             if part is not None and part not in self.dead[number]:
                 return number << 32 | part

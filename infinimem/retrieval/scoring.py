@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from infinimem.retrieval.columns import Array
+from infinimem.retrieval.lexical import Kind
 from infinimem.retrieval.priors import Attributes, factors
-from infinimem.retrieval.rows import Kind, Rows, Statistics
+from infinimem.retrieval.rows import Rows, Statistics
 from infinimem.settings import SearchSettings
 
 if TYPE_CHECKING:

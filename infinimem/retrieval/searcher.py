@@ -16,8 +16,9 @@ from infinimem.store.view import Scope, View
 
 if TYPE_CHECKING:
     from infinimem.retrieval.index import Indexed
+    from infinimem.retrieval.lexical import Kind
     from infinimem.retrieval.pieces import Pieces
-    from infinimem.retrieval.rows import Kind, Place
+    from infinimem.retrieval.rows import Place
 
 CANDIDATES = {"entries": 2048, "blocks": 512}
 """Rows that are scored, where more hold a term of the query: so many that the best ten are among them. An
