@@ -13,7 +13,6 @@ import numpy as np
 
 from infinimem.retrieval.columns import Segment
 from infinimem.retrieval.lexical import LexicalIndex
-from infinimem.retrieval.rows import Rows
 from infinimem.store.listing import Stamp
 from infinimem.store.view import View
 
@@ -43,6 +42,13 @@ class Committed:
     def dead(self) -> tuple[frozenset[int], ...]:
         """The parts of each segment that count no more."""
         return tuple(frozenset(row["dead"]) for row in self.manifest["segments"])
+
+    @property
+    def alive(self) -> int:
+        """How many rows count."""
+        pairs = zip(self.segments, self.dead, strict=True)
+        gone = sum(int(segment.parts["count"][sorted(dead)].sum()) for segment, dead in pairs if dead)
+        return sum(map(len, self.segments)) - gone
 
     @cached_property
     def stamps(self) -> Mapping[str, tuple[int, int, int]]:
@@ -151,10 +157,3 @@ class Comparison:
             seqs = [place.entry.seq for document in here for place in document.entries]
             changed |= {doc_id for doc_id in self.committed.citing(owned, seqs) if doc_id in now}
         return Changes(frozenset(changed), frozenset(self._gone), sum(now[doc_id].size for doc_id in changed))
-
-
-def base_rows(committed: Committed | None, changes: Changes) -> Rows | None:
-    """The rows of a commit that still count."""
-    if committed is None:
-        return None
-    return Rows(committed.segments, committed.dead_without(changes.changed | changes.gone))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -23,8 +23,7 @@ from infinimem.model import Located
 from infinimem.retrieval import cache
 from infinimem.retrieval.build import Other, build, shares
 from infinimem.retrieval.building import Shelves
-from infinimem.retrieval.columns import Segment
-from infinimem.retrieval.committed import Changes, Committed, Comparison, base_rows
+from infinimem.retrieval.committed import Changes, Committed, Comparison
 from infinimem.retrieval.index import Indexed, RowLines
 from infinimem.retrieval.lexical import Several, nowhere
 from infinimem.retrieval.origins import KnownLines, Origins, precedence
@@ -93,11 +92,11 @@ class DiskIndex:
                 with suppress(OSError, ValueError, LookupError, TypeError):
                     segments = tuple(read_segment(self._folder, row) for row in manifest["segments"])
                     engines = [TantivyIndex(self._folder / name, new=False) for name in manifest["lexical"]]
-                    rows = sum(map(len, segments))
-                    if sum(map(len, engines)) < rows - sum(map(dead_rows, segments, manifest["segments"])):
+                    found = Committed(manifest, segments, Several(engines))
+                    if sum(map(len, engines)) < found.alive:
                         raise ValueError("tantivy holds too little")
                     if cache.read_manifest(self._folder, layout) == manifest:
-                        self._newest = Committed(manifest, segments, Several(engines))
+                        self._newest = found
             if self._newest is not None and self._newest.manifest == manifest:
                 return self._newest
         return None
@@ -133,6 +132,7 @@ class DiskIndex:
     def _write(self, old: Committed | None, changes: Changes, view: View, layout: str) -> None:
         """Commit what changed. The caller holds the lock."""
         folder, uid = self._folder, int(old.manifest["uid"]) if old else 1
+        base: Rows | None = None
         if old:
             lexical = list(old.manifest["lexical"])
             gone = old.manifest["gone"]
@@ -145,11 +145,12 @@ class DiskIndex:
             changes = Changes(changes.changed | again, changes.gone, changes.size)
             dead = old.dead_without(changes.changed | changes.gone)
             rows, dying = _kept(old, dead)
+            base = Rows(old.segments, dead)
         else:
             if len(changes.changed) > SLOW:
                 log.warning("indexing %d documents; this is done once", len(changes.changed))
             lexical, gone, rows, dying = [cache.new_name("lexical")], [], [], []
-        pieces = _pieces(view, old, changes)
+        pieces = _pieces(view, changes.changed, base)
         own, others = shares(view, changes.changed, uid)
         root = view.stored.root if view.stored else ""
         with ExitStack() as running:
@@ -187,20 +188,19 @@ def disk_index(folder: Path) -> DiskIndex:
 
 def overlaid(committed: Committed, changes: Changes, view: View) -> Indexed:
     """The index of a snapshot: a commit, and over it in memory what changed since."""
-    pieces = _pieces(view, committed, changes)
+    dead = committed.dead_without(changes.changed | changes.gone)
+    pieces = _pieces(view, changes.changed, Rows(committed.segments, dead))
     shelves = Shelves(view, pieces, nowhere, int(committed.manifest["uid"]))
     for document in view.each(sorted(changes.changed)):
         shelves.add(document)
     over = shelves.finish()
-    dead = committed.dead_without(changes.changed | changes.gone)
     rows = Rows([*committed.segments, *over], [*dead, *([()] * len(over))], overlaid=len(over))
     return Indexed(view, rows, committed.engine, RowLines(rows, view.is_note))
 
 
-def _pieces(view: View, committed: Committed | None, changes: Changes) -> Pieces:
-    """Reads documents while their rows are made: evidence is looked up in them, then in what is committed."""
-    rows = base_rows(committed, changes)
-    lines = KnownLines(_places(view, changes.changed), RowLines(rows, view.is_note) if rows else None)
+def _pieces(view: View, changed: Collection[str], base: Rows | None) -> Pieces:
+    """Reads documents while their rows are made: evidence is looked up in what changed, then in `base`."""
+    lines = KnownLines(_places(view, changed), RowLines(base, view.is_note) if base else None)
     return Pieces(view, Origins(view, lines))
 
 
@@ -208,11 +208,6 @@ def _places(view: View, doc_ids: Collection[str]) -> Iterator[Located]:
     owned = (doc_id for doc_id in doc_ids if not view.is_note(doc_id))
     for document in view.each(sorted(owned, key=precedence)):
         yield from document.entries
-
-
-def dead_rows(segment: Segment, row: Mapping[str, Any]) -> int:
-    """How many rows of a segment count no more, as a manifest says."""
-    return int(segment.parts["count"][row["dead"]].sum()) if row["dead"] else 0
 
 
 def _kept(old: Committed, dead: list[frozenset[int]]) -> tuple[list[dict[str, Any]], list[int]]:
