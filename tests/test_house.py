@@ -17,6 +17,7 @@ ROOMS = (
     ("markdown",),
     ("negation",),
     ("law",),
+    ("embedders",),
     ("store",),
     ("retrieval",),
     ("prompts",),
@@ -29,6 +30,7 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
+    ("bench",),
     ("cli",),
     ("__main__",),
 )

@@ -1,0 +1,157 @@
+"""The nouns of a benchmark run, and its two seams: data sets and methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from infinimem.model import Turn, Usage
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with what is known to answer it.
+
+    Args:
+        id: unique in its data set.
+        text: as it is asked.
+        category: by which results are grouped.
+        expected: answers, any of which counts.
+        turns: ids of the turns that hold the evidence; none where the data set names none.
+        sessions: ids of the sessions that do.
+        asked: ISO date of the question, where it has one.
+        counted: whether it is in the means over all categories.
+        answerable: whether the memory holds an answer.
+        scored: whether the data set's own scorer looks at its retrieval.
+    """
+
+    id: str
+    text: str
+    category: str
+    expected: tuple[str, ...]
+    turns: frozenset[str] = frozenset()
+    sessions: frozenset[str] = frozenset()
+    asked: str | None = None
+    counted: bool = True
+    answerable: bool = True
+    scored: bool = True
+
+
+@dataclass(frozen=True)
+class Case:
+    """A history and the questions to it.
+
+    Args:
+        name: unique in its data set, fit for a file's name.
+        turns: in the order in which they were said; each has a `turn` id.
+        questions: asked when all was said.
+    """
+
+    name: str
+    turns: tuple[Turn, ...]
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A piece that a method found.
+
+    Args:
+        text: as an answerer is shown it.
+        turns: ids of the turns that it holds or cites.
+        tokens: of the text.
+    """
+
+    text: str
+    turns: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What writing one case cost and left.
+
+    Args:
+        usage: tokens and calls by phase (a language task's name).
+        seconds: of wall clock.
+        sizes: tokens of each document that was made.
+    """
+
+    method: str
+    case: str
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    seconds: float = 0.0
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one method made of one question.
+
+    Args:
+        found: best first.
+        answer: None where only retrieval is measured.
+        scores: by measure, 0 to 1.
+        verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
+        usage: tokens and calls by phase.
+        seconds: of finding and answering, without the judge.
+        steps: what the reader did, as its trace tells.
+    """
+
+    method: str
+    case: str
+    question: str
+    category: str
+    counted: bool
+    found: tuple[Found, ...]
+    answer: str | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    verdicts: Mapping[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+    seconds: float = 0.0
+    steps: tuple[Mapping[str, Any], ...] = ()
+
+
+class Benchmark(Protocol):
+    """A data set with its own rules of scoring."""
+
+    name: str
+
+    def cases(self, path: Path, limit: int | None = None) -> Iterator[Case]:
+        """The cases of the official file, read as they are asked for.
+
+        Args:
+            path: the file.
+            limit: at most so many questions of each category.
+        """
+        ...
+
+    def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
+        """Measures of a ranking, by name ("R@5"); none for a question without known evidence."""
+        ...
+
+    def answered(self, question: Question, answer: str) -> Mapping[str, float]:
+        """Measures of an answer that need no judge."""
+        ...
+
+
+class Method(Protocol):
+    """A memory, or what stands in for one, holding one case."""
+
+    def ingest(self, case: Case) -> Ingested:
+        """Take in a history."""
+        ...
+
+    def retrieve(self, question: Question, budget: int | None) -> tuple[Found, ...]:
+        """What is found for a question, best first.
+
+        Args:
+            budget: tokens; None for all that is ranked.
+        """
+        ...
+
+    def answer(self, question: Question, budget: int) -> tuple[str, tuple[Found, ...]]:
+        """An answer, and what it was drawn from."""
+        ...
