@@ -34,23 +34,23 @@ class TantivyIndex:
     """An index of rows on disk.
 
     Args:
-        folder: an existing folder of its own; None keeps it in memory.
+        folder: an existing folder of its own.
         new: whether to begin one where there is none.
 
     Raises:
         ValueError: there is none, or it is garbled.
     """
 
-    def __init__(self, folder: Path | None, new: bool = True) -> None:
+    def __init__(self, folder: Path, new: bool = True) -> None:
         builder = SchemaBuilder()
         builder.add_text_field("terms", tokenizer_name="terms", index_option="freq")
         builder.add_unsigned_field("shelf", indexed=True)
         builder.add_unsigned_field("row", fast=True)
         builder.add_unsigned_field("part", indexed=True, fast=True)
         self._schema = builder.build()
-        if folder is not None and not new and not Index.exists(str(folder)):
+        if not new and not Index.exists(str(folder)):
             raise ValueError(f"{folder} holds no index")
-        self._index = Index(self._schema, path=None if folder is None else str(folder))
+        self._index = Index(self._schema, path=str(folder))
         self._index.register_tokenizer("terms", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
         self._index.config_reader("manual")  # else a thread of its own looks for commits all the time
         self._searcher = self._index.searcher()
@@ -84,11 +84,6 @@ class TantivyIndex:
     def write(self) -> Writer:
         """Begin to change it."""
         return Writer(self._index, self._schema)
-
-    def reload(self) -> None:
-        """See what was committed since."""
-        self._index.reload()
-        self._searcher = self._index.searcher()
 
 
 class Writer:
