@@ -83,7 +83,7 @@ class Indexed:
 
     def _candidates(self, kind: Kind, terms: Sequence[str], groups: Collection[str], limit: int) -> Array:
         shelves = shelves_of(kind, groups) & {segment.shelf for segment in self.rows.segments}
-        asked, found = limit, _NONE
+        asked = limit
         while True:
             keys = self.engine.candidates(terms, asked, shelves)
             found = self.rows.positions(keys)
@@ -98,14 +98,9 @@ class Indexed:
         return np.concatenate([found, *over])
 
     @cached_property
-    def origins(self) -> Origins:
-        """The evidence behind entries."""
-        return Origins(self.view, self.lines)
-
-    @cached_property
     def pieces(self) -> Pieces:
         """Reads documents."""
-        return Pieces(self.view, self.origins)
+        return Pieces(self.view, Origins(self.view, self.lines))
 
     @cached_property
     def _pending(self) -> Array:

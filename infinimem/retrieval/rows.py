@@ -62,6 +62,7 @@ class Rows:
         self.segments = tuple(segments)
         self.dead = tuple(frozenset(gone) for gone in dead)
         self.starts = np.cumsum([0, *map(len, segments)])
+        self._totals: dict[int, tuple[int, int, int, int]] = {}
         self._of_kind = {kind: self.segments_of(kind) for kind in KINDS}
 
     # ── which rows ──────────────────────────────────────────────────────────────────────────────
@@ -97,27 +98,27 @@ class Rows:
     def positions(self, keys: Sequence[int]) -> Array:
         """The positions of rows that count, of those with these keys; an engine may know others too."""
         wanted = np.array(keys, dtype=np.int64)
-        uids, first, counts = self._uids
+        uids, first = self._uids
         if not len(uids):
             return np.zeros(0, dtype=np.int64)
         uid, ordinal = wanted >> ORDINALS, wanted & (1 << ORDINALS) - 1
         at = np.minimum(np.searchsorted(uids, uid), len(uids) - 1)
-        known = (uids[at] == uid) & (ordinal < counts[at])
+        known = uids[at] == uid
         return np.sort(first[at[known]] + ordinal[known])
 
     @cached_property
-    def _uids(self) -> tuple[Array, Array, Array]:
-        """The parts that count and an engine knows: uids, ascending, first positions, numbers of rows."""
-        found = [np.zeros((3, 0), dtype=np.int64)]
+    def _uids(self) -> tuple[Array, Array]:
+        """The parts that count and an engine knows: uids, ascending, and first positions."""
+        found = [np.zeros((2, 0), dtype=np.int64)]
         for number in range(self.overlaid.start):
             parts = self.segments[number].parts
             kept = np.ones(len(parts), dtype=bool)
             kept[list(self.dead[number])] = False
-            columns = (parts["uid"], parts["first"] + self.starts[number], parts["count"])
+            columns = (parts["uid"], parts["first"] + self.starts[number])
             found.append(np.array([column[kept] for column in columns]))
         every = np.concatenate(found, axis=1)
-        uids, first, counts = every[:, np.argsort(every[0])]
-        return uids, first, counts
+        uids, first = every[:, np.argsort(every[0])]
+        return uids, first
 
     def select(self, positions: Array) -> Selection:
         """Some rows, to be asked what they hold."""
@@ -234,10 +235,6 @@ class Rows:
 
     def _dead_rows(self, number: int) -> Array:
         return np.flatnonzero(~self.alive(number)) if self.dead[number] else np.zeros(0, dtype=np.int64)
-
-    @cached_property
-    def _totals(self) -> dict[int, tuple[int, int, int, int]]:
-        return {}
 
     def _sizes(self, number: int) -> tuple[int, int, int, int]:
         """Rows, terms of their own, terms around them, and documents of a segment."""
