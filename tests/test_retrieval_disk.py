@@ -7,7 +7,10 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,8 +20,9 @@ from infinimem.memory import Memory
 from infinimem.model import Turn
 from infinimem.retrieval import build, cache, committed, disk
 from infinimem.retrieval.disk import DiskIndex, disk_index
-from infinimem.retrieval.index import in_memory, indexed
+from infinimem.retrieval.index import Indexed, in_memory, indexed
 from infinimem.retrieval.searcher import searcher
+from infinimem.store.view import View
 
 memory = pytest.fixture(large_library, name="memory")
 
@@ -193,7 +197,28 @@ def test_processes_that_fail_leave_their_notes_to_the_first(
     assert_same(memory.view)
 
 
-def test_threads_share_one_index(memory: Memory) -> None:
-    index = DiskIndex(index_folder(memory))
-    view = memory.view
-    assert answers(index.of(view)) == answers(index.of(view))
+def test_threads_take_turns_at_one_index(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, view, start = DiskIndex(index_folder(memory)), memory.view, threading.Barrier(3)
+    inside: list[int] = []
+    most: list[int] = []
+    changes, write = committed.Comparison.changes, DiskIndex._write
+    written: list[object] = []
+
+    def slow(self: committed.Comparison, view: View) -> committed.Changes:
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.02)  # long enough for the others to come in, were they let
+        inside.pop()
+        return changes(self, view)
+
+    def ask(_: int) -> Indexed:
+        start.wait(timeout=60)
+        return index.of(view)
+
+    monkeypatch.setattr(committed.Comparison, "changes", slow)
+    monkeypatch.setattr(DiskIndex, "_write", lambda *given: (written.append(1), write(*given)))
+    with ThreadPoolExecutor(3) as threads:
+        found = [answers(one) for one in threads.map(ask, range(3))]
+    assert found == [answers(in_memory(view))] * 3
+    assert max(most) == 1
+    assert len(written) == 1
