@@ -43,6 +43,31 @@ class Reader:
         limit = self.view.settings.reader.retrieve_budget if budget is None else budget
         return self.strategy.retrieve(self._seen(sources), query, limit)
 
+    def read(
+        self,
+        question: str,
+        reader: str | None = None,
+        budget: int | None = None,
+        sources: Collection[str] | None = None,
+    ) -> Evidence:
+        """Evidence for an answer as `ask` collects it, without the answer; may call the model.
+
+        Args:
+            question: in plain words.
+            reader: "agent", "hybrid", "bm25" or "summary"; None takes `[reader] name`.
+            budget: tokens of evidence; None takes `[reader] evidence_budget`.
+            sources: only entries of these sources.
+
+        Raises:
+            UsageError: an empty question, or no such reader.
+            ModelUnavailable: the model does not answer.
+        """
+        if not question.strip():
+            raise UsageError("the question is empty; ask something")
+        settings = self.view.settings.reader
+        limit = settings.evidence_budget if budget is None else budget
+        return self.strategy.read(self._seen(sources), question, reader or settings.name, limit)
+
     def ask(self, question: str, reader: str | None = None, sources: Collection[str] | None = None) -> Answer:
         """Collect evidence and answer from it, with citations.
 
@@ -55,15 +80,11 @@ class Reader:
             UsageError: an empty question, or no such reader.
             ModelUnavailable: the model does not answer.
         """
-        if not question.strip():
-            raise UsageError("the question is empty; ask something")
-        settings = self.view.settings.reader
+        budget = self.view.settings.reader.evidence_budget
         before = total(self.llm.usage)
-        evidence = self.strategy.read(
-            self._seen(sources), question, reader or settings.name, settings.evidence_budget
-        )
+        evidence = self.read(question, reader, budget, sources)
         now = self._clock().date().isoformat()
-        text, citations = answer(self.llm, question, evidence.items, now, settings.evidence_budget)
+        text, citations = answer(self.llm, question, evidence.items, now, budget)
         return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
 
     def _seen(self, sources: Collection[str] | None) -> View:

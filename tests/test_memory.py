@@ -230,6 +230,21 @@ def test_sources_can_be_left_out(tmp_path: Path) -> None:
     assert "1007" not in memory.ask("How long is the Tagus?", sources=["user"]).text
 
 
+def test_evidence_is_collected_without_an_answer(tmp_path: Path) -> None:
+    """Bug guarded: a benchmark that counts the tokens of the answer as those of the reader."""
+    model = ScriptedLLM({"extract": lambda _: ModelUnavailable("gone"), "select": lambda _: {"ids": []}})
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe(turns(TALK))
+    memory = open_memory(tmp_path / "m", model=model)
+    found = memory.read("What is she allergic to?", "hybrid")
+    assert "peanuts" in found.items[0].text and found.trace
+    assert [call.task for call in model.calls] == ["select"]
+    few = memory.read("What is she allergic to?", "bm25", budget=20)
+    assert 0 < sum(map(len, (item.text for item in few.items))) < sum(len(i.text) for i in found.items)
+    with pytest.raises(UsageError, match="question is empty"):
+        memory.read(" ")
+
+
 def test_bad_calls_are_told_in_one_line(tmp_path: Path) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     with pytest.raises(UsageError):
