@@ -114,6 +114,21 @@ class Result:
     steps: tuple[Mapping[str, Any], ...] = ()
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """What a method made of a question.
+
+    Args:
+        found: best first.
+        answer: None where none was asked for.
+        steps: of the reader, as its trace tells them; the last one of an answer names the lines cited.
+    """
+
+    found: tuple[Found, ...]
+    answer: str | None = None
+    steps: tuple[Mapping[str, Any], ...] = ()
+
+
 class Benchmark(Protocol):
     """A data set with its own rules of scoring."""
 
@@ -144,14 +159,14 @@ class Method(Protocol):
         """Take in a history."""
         ...
 
-    def retrieve(self, question: Question, budget: int | None) -> tuple[Found, ...]:
-        """What is found for a question, best first.
+    def retrieve(self, question: Question, budget: int | None) -> Drawn:
+        """What is found for a question; threads may ask at once.
 
         Args:
             budget: tokens; None for all that is ranked.
         """
         ...
 
-    def answer(self, question: Question, budget: int) -> tuple[str, tuple[Found, ...]]:
-        """An answer, and what it was drawn from."""
+    def answer(self, question: Question, budget: int) -> Drawn:
+        """An answer, and what it was drawn from; threads may ask at once."""
         ...
