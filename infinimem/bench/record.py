@@ -1,0 +1,72 @@
+"""The files of a run: a JSON line for each Result and each Ingested, and back.
+
+raw/<method>.jsonl       one Result a line
+cases/<method>.jsonl     one Ingested a line
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from infinimem.bench.model import Found, Ingested, Result
+from infinimem.errors import UsageError
+from infinimem.model import Usage
+
+
+def to_json(record: Result | Ingested) -> str:
+    """One line, without a line end; the same record gives the same bytes."""
+    return json.dumps(asdict(record), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def result_of(line: str) -> Result:
+    """The Result of a line that `to_json` made.
+
+    Raises:
+        UsageError: the line is no whole Result.
+    """
+    values = _object(line)
+    try:
+        found = tuple(Found(**{**item, "turns": tuple(item["turns"])}) for item in values["found"])
+        steps = tuple(values["steps"])
+        return Result(**{**values, "found": found, "steps": steps, "usage": _usage(values["usage"])})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError("a line of results is damaged: remove it and resume the run") from error
+
+
+def ingested_of(line: str) -> Ingested:
+    """The Ingested of a line that `to_json` made.
+
+    Raises:
+        UsageError: the line is no whole Ingested.
+    """
+    values = _object(line)
+    try:
+        return Ingested(**{**values, "usage": _usage(values["usage"]), "sizes": tuple(values["sizes"])})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError("a line of cases is damaged: remove it and resume the run") from error
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The whole lines of a file; a last one without a line end was cut off while it was written."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", newline="\n") as file:
+        yield from (line for line in file if line.endswith("\n"))
+
+
+def _usage(values: Mapping[str, Mapping[str, int]]) -> dict[str, Usage]:
+    return {phase: Usage(**counts) for phase, counts in values.items()}
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except ValueError as error:
+        raise UsageError("a line of the run is no JSON: remove it and resume the run") from error
+    if not isinstance(values, dict):
+        raise UsageError("a line of the run is no JSON object: remove it and resume the run")
+    return values
