@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem import tokens
+from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.capped import Capped
@@ -60,6 +61,7 @@ def open_memory(
     strategy: str = "infini",
     create: bool = False,
     clock: Clock = system_clock,
+    embedder: Choice = None,
 ) -> Memory:
     """Open a memory folder, or any folder of notes.
 
@@ -70,14 +72,17 @@ def open_memory(
         strategy: which system keeps the topics; "infini".
         create: make the folder a library if it is not one.
         clock: gives the time; injected by tests and reproducible runs.
+        embedder: what gives texts vectors, by name ("lexical", "static", "minilm", "openai") or itself; None
+            takes the environment or infinimem.toml, and "lexical" where they name none.
 
     Raises:
         LibraryError: no such folder (and `create` is false).
-        UsageError: no such strategy, or a setting is wrong.
+        UsageError: no such strategy or embedder, or a setting is wrong.
     """
     if strategy != "infini":
         raise UsageError(f"no strategy is called {strategy!r}; there is: infini")
-    library = init(Path(path), clock) if create else Library(Path(path), clock)
+    make = init if create else Library
+    library = make(Path(path), clock, embedder)
     llm = connect(model, library.settings.llm) if model is None or isinstance(model, str) else model
     return Memory(library, llm)
 

@@ -76,6 +76,23 @@ class SearchSettings:
     """Newer before older where scores are equal."""
 
 
+EmbedderName = Literal["lexical", "static", "minilm", "openai"]
+
+
+@dataclass(frozen=True)
+class EmbedderSettings:
+    """[embedder]: what gives texts vectors. Keys come from the environment only."""
+
+    name: EmbedderName = "lexical"
+    """lexical: words alone, no model; static, minilm: local models; openai: any server of that protocol."""
+    model: str | None = None
+    """minilm: a repository of the hub; openai: a name that the server knows."""
+    path: str | None = None
+    """static, minilm: the folder of a model on this machine."""
+    base_url: str | None = None
+    """openai: of the API; None takes OPENAI_BASE_URL, then OpenAI itself."""
+
+
 @dataclass(frozen=True)
 class ReaderSettings:
     """[reader]: how evidence is collected. Budgets are tokens."""
@@ -100,6 +117,7 @@ class Settings:
     llm: ModelSettings = field(default_factory=ModelSettings)
     infini: InfiniSettings = field(default_factory=InfiniSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
 
 
@@ -177,7 +195,7 @@ def template() -> str:
         f"# git = {_toml(Settings.git)}",
     ]
     defaults = Settings()
-    for group in ("llm", "infini", "search", "reader"):
+    for group in ("llm", "infini", "search", "embedder", "reader"):
         lines += ["", f"[{group}]"]
         for item in dataclasses.fields(getattr(defaults, group)):
             lines.append(f"# {item.name} = {_toml(item.default)}")

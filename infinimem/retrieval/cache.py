@@ -42,12 +42,13 @@ def is_large(view: View) -> bool:
     return len(ids) > SMALL_DOCUMENTS or sum(stamps[doc_id].size for doc_id in ids) > SMALL_BYTES
 
 
-def cache_folder(root: str, part: str) -> Path | None:
+def cache_folder(root: str, part: str, *below: str) -> Path | None:
     """The folder for one kind of derived data of a library, made if missing, for its owner alone.
 
     Args:
         root: the library's absolute path.
         part: which kind.
+        below: names of folders inside, from the top down.
 
     Returns:
         None where it cannot be made, or belongs to someone else.
@@ -56,7 +57,9 @@ def cache_folder(root: str, part: str) -> Path | None:
     if top is None:
         return None
     name = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    folders = (top, top / name, top / name / part)
+    folders = [top]
+    for inner in (name, part, *below):
+        folders.append(folders[-1] / inner)
     try:
         top.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in folders:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT
 from infinimem.settings import template
@@ -14,12 +15,12 @@ from infinimem.store.lock import exclusive
 from infinimem.store.view import OWNED
 
 
-def init(root: Path, clock: Clock = system_clock) -> Library:
+def init(root: Path, clock: Clock = system_clock, embedder: Choice = None) -> Library:
     """Make a folder a library: settings, folders, .gitignore. What is there already is left alone.
 
     Args:
         root: the folder; made if missing.
-        clock: the library's.
+        clock, embedder: the library's.
 
     Raises:
         LibraryError: the folder cannot be made or written.
@@ -42,7 +43,7 @@ def init(root: Path, clock: Clock = system_clock) -> Library:
         for path, data in made.items():
             if not files.exists(path):
                 files.create(path, data)
-    library = Library(root, clock)
+    library = Library(root, clock, embedder)
     if not library.initialised:
         raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")
     return library

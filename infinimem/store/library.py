@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from infinimem import law
+from infinimem.embedders.connect import Choice, lazily
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
-from infinimem.settings import Settings, parse_settings
+from infinimem.settings import parse_settings
 from infinimem.store import evidence
 from infinimem.store.commit import displaced
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
@@ -56,19 +57,21 @@ class Library:
     Args:
         root: the folder.
         clock: gives the time for headers and receipts; injected so that runs can be repeated.
+        embedder: for its views; None takes the environment or infinimem.toml.
 
     Raises:
         LibraryError: no such folder.
         SettingsError, FormatTooNew: infinimem.toml cannot be used.
     """
 
-    def __init__(self, root: Path, clock: Clock = system_clock) -> None:
+    def __init__(self, root: Path, clock: Clock = system_clock, embedder: Choice = None) -> None:
         self.root = root
         self.clock = clock
         self.files = Files(root)
         found = self.files.read(SETTINGS)
         self.initialised = found is not None
-        self.settings: Settings = parse_settings(found or b"", str(root / SETTINGS))
+        self.settings = parse_settings(found or b"", str(root / SETTINGS))
+        self._embedder = lazily(embedder, self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
         self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
         self._view: tuple[object, View] | None = None
@@ -127,6 +130,7 @@ class Library:
             drawn=known,
             buffer_age=age,
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
+            embedder=self._embedder,
         )
         self._view = (state, view)
         return view
@@ -197,8 +201,7 @@ class Library:
         Args:
             plan: what a strategy wants.
             base: what it was made from; lines that someone moved or deleted since are left out.
-            roots: the strategy's folders.
-            strategy, model, usage, began: for the receipt; approved: for law.verify.
+            roots, approved: for law.verify; strategy, model, usage, began: for the receipt.
 
         Raises:
             NotALibrary: the folder has no infinimem.toml.
@@ -339,8 +342,7 @@ class Library:
         Args:
             done: the documents and what the law was told of them.
             view: the library as it is.
-            head: op, and who did it.
-            notes: of the receipt.
+            head, notes: of the receipt; the head says op and who did it.
             notice: what the list of last seen lines says afterwards.
         """
         keep.before(self, head.op)

@@ -120,6 +120,7 @@ def as_of(view: View, at: Moment) -> View:
         view.settings,
         initialised=view.initialised,
         drawn=view.seen,
+        embedder=view.connect_embedder,
     )
 
 

@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import Literal
 
 from infinimem import tokens
+from infinimem.embedders.base import Embedder
+from infinimem.embedders.connect import lazily
 from infinimem.errors import DocumentNotFound
 from infinimem.markdown.characters import normalize
 from infinimem.markdown.document import Document
@@ -105,6 +107,7 @@ class View:
         drawn: evidence seqs that were drawn from; None where that list is lost.
         buffer_age: seconds since CURRENT last changed.
         stored: the files that it shows; None where it shows them otherwise than they are.
+        embedder: connects to what gives texts vectors; None takes the settings and the environment.
     """
 
     def __init__(
@@ -117,14 +120,26 @@ class View:
         drawn: frozenset[int] | None = None,
         buffer_age: float = 0.0,
         stored: Stored | None = None,
+        embedder: Callable[[], Embedder] | None = None,
     ) -> None:
         self.stored = stored
+        self.connect_embedder = embedder or lazily(None, settings.embedder)
+        """Gives `embedder`; views that are made from this one pass it on."""
         self.settings = settings
         self.initialised = initialised
         self.buffer_age = buffer_age
         self.drawn = drawn
         self._ids = ids
         self._load = load
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """What gives texts vectors; it is connected to on first use.
+
+        Raises:
+            ModelNotConfigured: a package, a model's files or a key is missing.
+        """
+        return self.connect_embedder()
 
     # ── documents ───────────────────────────────────────────────────────────────────────────────
 
@@ -256,6 +271,7 @@ class View:
             initialised=self.initialised,
             drawn=self.seen,
             buffer_age=self.buffer_age,
+            embedder=self.connect_embedder,
         )
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,58 @@
+"""The seam: what an embedder is, and what all of them owe a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Gives texts vectors whose dot product says how near they are."""
+
+    @property
+    def name(self) -> str:
+        """Names the model and its weights: vectors of two names are never mixed."""
+
+    @property
+    def size(self) -> int:
+        """Dimensions of a vector."""
+
+    @property
+    def semantic(self) -> bool:
+        """Whether its vectors know more than which words a text holds."""
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """The vectors of texts.
+
+        Args:
+            texts: any text, of any length; a model may read only the beginning of a long one.
+
+        Returns:
+            One row of length 1 a text, float32; zeros for a text without any token. The row of a text is the
+            same whatever stands beside it.
+
+        Raises:
+            ModelUnavailable: a server does not answer.
+            ModelNotConfigured: key, model or address are wrong.
+        """
+
+
+def readable(text: str) -> str:
+    """The text as tokenizers take it: a byte that was no UTF-8 becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def unit(rows: Matrix) -> Matrix:
+    """Rows of length 1; what has no length, or is no number, becomes zeros."""
+    import numpy as np
+
+    found = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0)
+    lengths = np.sqrt((found.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+    result: Matrix = np.divide(found, lengths, out=np.zeros(rows.shape), where=lengths > 0).astype(np.float32)
+    return result

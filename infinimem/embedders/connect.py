@@ -1,0 +1,76 @@
+"""From settings to an embedder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import get_args
+
+from infinimem.embedders.base import Embedder
+from infinimem.errors import UsageError
+from infinimem.settings import EmbedderName, EmbedderSettings
+
+Choice = str | Embedder | None
+"""An embedder, the name of one, or what the environment and the settings say."""
+
+NAMES: tuple[str, ...] = get_args(EmbedderName)
+
+
+def chosen(name: str | None, settings: EmbedderSettings, env: Mapping[str, str] | None = None) -> str:
+    """The name of the embedder that is meant: the one given, else INFINIMEM_EMBEDDER, else the settings'.
+
+    Raises:
+        UsageError: no embedder is called so.
+    """
+    env = os.environ if env is None else env
+    found = name or env.get("INFINIMEM_EMBEDDER") or settings.name
+    if found not in NAMES:
+        raise UsageError(f"no embedder is called {found!r}; choose one of {', '.join(NAMES)}")
+    return found
+
+
+def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]:
+    """Connects to what was chosen when it is first called, and gives the same from then on.
+
+    Raises:
+        UsageError: no embedder is called so. What `connect` raises, the call does.
+    """
+    if choice is not None and not isinstance(choice, str):
+        return lambda: choice
+    chosen(choice, settings)
+    return cache(partial(connect, choice, settings))
+
+
+def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str] | None = None) -> Embedder:
+    """The embedder of a name.
+
+    Args:
+        name: None takes INFINIMEM_EMBEDDER, then the settings.
+        settings: [embedder] of infinimem.toml.
+        env: the environment; default is the process's own.
+
+    Raises:
+        UsageError: no embedder is called so.
+        ModelNotConfigured: a package, a model's files or a key is missing.
+    """
+    env = os.environ if env is None else env
+    kind = chosen(name, settings, env)
+    path = Path(settings.path).expanduser() if settings.path else None
+    if kind == "static":
+        from infinimem.embedders import static
+
+        return static.connect(path)
+    if kind == "minilm":
+        from infinimem.embedders import minilm
+
+        return minilm.connect(path, settings.model)
+    if kind == "openai":
+        from infinimem.embedders.openai import OpenAIEmbedder
+
+        address = settings.base_url or env.get("OPENAI_BASE_URL")
+        return OpenAIEmbedder(settings.model, address, env.get("OPENAI_API_KEY"))
+    from infinimem.embedders.lexical import Lexical
+
+    return Lexical()

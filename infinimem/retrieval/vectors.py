@@ -1,0 +1,333 @@
+"""Vectors of texts, each computed once: kept in a library's cache under the hash of its text.
+
+    <cache root>/<16 hex>/vectors/<16 hex of the embedder's name>/
+        manifest.json    names the two files, how many rows count, and their checksum: the commit point
+        keys.<hex>       16 bytes a row: the hash of the text
+        rows.<hex>       float32, one row a text
+
+Both files only grow. A writer appends after the rows that count, then commits; what a killed one left is
+written over. Readers map the files and take no lock. What is garbled is dropped and computed anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import mmap
+import os
+import threading
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infinimem.embedders.base import Embedder
+from infinimem.retrieval import cache
+
+log = logging.getLogger("infinimem")
+
+Matrix = NDArray[np.float32]
+Keys = NDArray[np.uint64]
+"""Two numbers a row: the 16 bytes of a text's hash."""
+Positions = NDArray[np.int64]
+
+FORMAT = "vectors-1"
+KEY = 16
+"""Bytes of a key."""
+_COMMIT = 1024
+"""Texts that are computed before they are kept: what a killed process loses at most."""
+_TRIES = 3
+_DIGITS = 6
+"""Of a score; beyond them processors differ."""
+
+
+def text_key(text: str) -> bytes:
+    """The 16 bytes that name a text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY).digest()
+
+
+def as_keys(keys: Sequence[bytes] | NDArray[Any]) -> Keys:
+    """Keys as an array of two numbers each.
+
+    Args:
+        keys: 16 bytes each; or an array whose rows are 16 bytes.
+    """
+    data = keys if isinstance(keys, np.ndarray) else np.frombuffer(b"".join(keys), np.uint8)
+    return np.ascontiguousarray(data).view(np.uint8).reshape(-1).view(np.uint64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What is known at one moment; it never changes, so positions in it hold as long as it is held."""
+
+    keys: Keys
+    matrix: Matrix
+    """One row of length 1 (or of zeros) a key."""
+    checksums: tuple[int, int] = (0, 0)
+    """Of keys and rows, from the first on."""
+    mark: bytes | None = None
+    """The manifest that it was read from; None in memory."""
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def _order(self) -> Positions:
+        return np.argsort(self.keys[:, 0], kind="stable")
+
+    def rows(self, keys: Sequence[bytes] | NDArray[Any]) -> Positions:
+        """Where the vectors of these keys stand in `matrix`; -1 for those without."""
+        wanted = as_keys(keys)
+        if not len(self.keys) or not len(wanted):
+            return np.full(len(wanted), -1, dtype=np.int64)
+        at = np.searchsorted(self.keys[:, 0], wanted[:, 0], sorter=self._order)
+        found = self._order[np.minimum(at, len(self.keys) - 1)]
+        return np.where((self.keys[found] == wanted).all(axis=1), found, -1)
+
+
+class Vectors:
+    """The vectors of one library by one embedder; more are computed as they are asked for.
+
+    Args:
+        root: the library's absolute path; None keeps them in memory.
+        embedder: computes what is missing.
+    """
+
+    def __init__(self, root: str | None, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._root = root
+        self._writing = threading.Lock()
+        self._held: Held | None = None
+        self._refused = root is None
+        """Whether there is no folder, or the disk refused: this process keeps what it knows."""
+
+    @property
+    def held(self) -> Held:
+        """What is known now, of this process and of others."""
+        folder = None if self._refused else self._folder()
+        if folder is None:
+            self._held = self._held if self._held and self._held.mark is None else self._nothing()
+            return self._held
+        mark = _mark(folder)
+        if self._held is None or self._held.mark != mark or mark is None:
+            self._held = self._read(folder, mark)
+        return self._held
+
+    @property
+    def matrix(self) -> Matrix:
+        """All vectors, one row each; see `held` for rows and positions of one moment."""
+        return self.held.matrix
+
+    def rows(self, keys: Sequence[bytes] | NDArray[Any]) -> Positions:
+        """Where the vectors of these keys stand in `matrix`; -1 for those without."""
+        return self.held.rows(keys)
+
+    def add(self, texts: Sequence[str]) -> Held:
+        """Compute and keep the vectors of those texts that have none.
+
+        Args:
+            texts: in any order; doubled ones are computed once.
+
+        Returns:
+            What is known then; every text has a row in it.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder; what was computed before is kept.
+        """
+        wanted = {text_key(text): text for text in texts}
+        with self._writing:
+            held = self.held
+            missing = [key for key, at in zip(wanted, held.rows(list(wanted)), strict=True) if at < 0]
+            for start in range(0, len(missing), _COMMIT):
+                keys = missing[start : start + _COMMIT]
+                rows = self.embedder.embed([wanted[key] for key in keys])
+                held = self._keep(as_keys(keys), np.ascontiguousarray(rows, np.float32))
+            return held
+
+    # ── keeping ─────────────────────────────────────────────────────────────────────────────────
+
+    def _keep(self, keys: Keys, rows: Matrix) -> Held:
+        for _ in range(0 if self._refused else _TRIES):
+            folder = self._folder()
+            if folder is None:
+                break
+            try:
+                with cache.exclusive(folder, wait=True) as alone:
+                    if alone:
+                        held = self._read(folder, _mark(folder))
+                        new = held.rows(keys) < 0  # another process may have come first
+                        self._append(folder, held, keys[new], rows[new])
+                        self._held = self._read(folder, _mark(folder), held)
+                        return self._held
+            except FileNotFoundError:  # a `forget` came between
+                continue
+            except OSError as error:
+                log.info("vectors are kept in memory: %s", error.strerror or error)
+                break
+        before = self._held or self._nothing()
+        self._refused = True
+        new = before.rows(keys) < 0
+        self._held = Held(
+            np.concatenate([before.keys, keys[new]]), np.concatenate([before.matrix, rows[new]])
+        )
+        return self._held
+
+    def _append(self, folder: Path, held: Held, keys: Keys, rows: Matrix) -> None:
+        """Write after the rows that count, and commit."""
+        named, count = dict(held.manifest), len(held.keys)
+        if not named:
+            named = {"keys": cache.new_name("keys"), "rows": cache.new_name("rows")}
+            for name in named.values():
+                cache.write_file(folder, name)
+        before = dict(zip(("keys", "rows"), held.checksums, strict=True))
+        sums: dict[str, int] = {}
+        for part, data in (("keys", keys), ("rows", rows)):
+            with (folder / named[part]).open("r+b") as file:
+                file.truncate(count * (KEY if part == "keys" else 4 * self.embedder.size))
+                file.seek(0, os.SEEK_END)
+                file.write(data.data.cast("B") if len(data) else b"")
+                file.flush()
+                os.fsync(file.fileno())
+            sums[part] = zlib.crc32(data.data, before[part])
+        manifest = {
+            "format": FORMAT,
+            "embedder": self.embedder.name,
+            "size": self.embedder.size,
+            "count": count + len(keys),
+            "keys": named["keys"],
+            "rows": named["rows"],
+            "checksums": [sums["keys"], sums["rows"]],
+        }
+        cache.write_manifest(folder, manifest)
+        cache.sweep(folder, (named["keys"], named["rows"]))
+
+    def _read(self, folder: Path, mark: bytes | None, known: Held | None = None) -> Held:
+        """What the manifest names; nothing where it is garbled or does not fit its files.
+
+        Args:
+            folder: the embedder's.
+            mark: of the manifest, seen before it is read: a later one is then read at the next look.
+            known: rows that were checked already.
+        """
+        manifest = cache.read_manifest(folder, FORMAT)
+        known = known or self._held
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if manifest and (manifest["embedder"], manifest["size"]) == (
+                self.embedder.name,
+                self.embedder.size,
+            ):
+                keys = _mapped(folder / manifest["keys"], np.dtype(np.uint64), 2, manifest["count"])
+                rows = _mapped(
+                    folder / manifest["rows"], np.dtype(np.float32), self.embedder.size, manifest["count"]
+                )
+                sums = _checked(manifest, keys, rows, known)
+                return Held(keys, rows, sums, mark, {part: manifest[part] for part in ("keys", "rows")})
+        return self._nothing(mark)
+
+    def _nothing(self, mark: bytes | None = None) -> Held:
+        return Held(np.zeros((0, 2), np.uint64), np.zeros((0, self.embedder.size), np.float32), mark=mark)
+
+    def _folder(self) -> Path | None:
+        """Made anew where a `forget` deleted it."""
+        name = hashlib.sha256(self.embedder.name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return cache.cache_folder(self._root, "vectors", name) if self._root is not None else None
+
+
+def _mark(folder: Path) -> bytes | None:
+    """What changes with every commit; None where there is none."""
+    try:
+        return (folder / cache.MANIFEST).read_bytes()
+    except OSError:
+        return None
+
+
+def _mapped(path: Path, kind: np.dtype[Any], width: int, count: int) -> NDArray[Any]:
+    """The first rows of a file.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is shorter than that.
+    """
+    if not count:
+        return np.zeros((0, width), kind)
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), count * width * kind.itemsize, access=mmap.ACCESS_READ)
+    return np.frombuffer(data, kind).reshape(count, width)
+
+
+def _checked(manifest: dict[str, Any], keys: Keys, rows: Matrix, known: Held | None) -> tuple[int, int]:
+    """The checksums, once they agree; of files that grew since they were read only the new rows are read.
+
+    Raises:
+        ValueError: they do not.
+    """
+    same = known and all(known.manifest.get(part) == manifest[part] for part in ("keys", "rows"))
+    start, sums = 0, (0, 0)
+    if known and same and len(known.keys) <= len(keys):
+        start, sums = len(known.keys), known.checksums
+    found = zlib.crc32(keys[start:].data, sums[0]), zlib.crc32(rows[start:].data, sums[1])
+    if list(found) != manifest["checksums"]:
+        raise ValueError("the vectors are garbled")
+    return found
+
+
+_shared: dict[tuple[str, str], Vectors] = {}
+_sharing = threading.Lock()
+_SHARED = 4
+"""Libraries whose vectors stay mapped; the one that was asked for longest ago is let go."""
+
+
+def vectors_of(root: str | None, embedder: Embedder) -> Vectors:
+    """The vectors of a library, shared by all that ask in this process.
+
+    Args:
+        root: the library's absolute path (`view.stored.root`); None for a view without files, in memory.
+        embedder: computes what is missing.
+    """
+    if root is None:
+        return Vectors(None, embedder)
+    key = root, embedder.name
+    with _sharing:
+        found = _shared.pop(key, None) or Vectors(root, embedder)
+        _shared[key] = found
+        while len(_shared) > _SHARED:
+            del _shared[next(iter(_shared))]
+    return found
+
+
+def top(
+    matrix: Matrix, query: NDArray[Any], k: int, among: NDArray[Any] | None = None
+) -> tuple[Positions, Matrix]:
+    """The rows nearest to a query, best first; ties by position.
+
+    Args:
+        matrix: one row a text.
+        query: of the same size; one of zeros is near to nothing.
+        k: at most so many.
+        among: a mask of the rows, or positions in rising order, that alone are looked at; None for all.
+
+    Returns:
+        Positions and scores, the latter rounded to 6 digits. Every row is compared: exact, in one product.
+    """
+    chosen = np.flatnonzero(among) if among is not None and among.dtype == np.bool_ else among
+    count = len(matrix) if chosen is None else len(chosen)
+    if k <= 0 or not count or not np.any(query):
+        return np.zeros(0, np.int64), np.zeros(0, np.float32)
+    if chosen is None:
+        scores = matrix @ query
+    elif 4 * count < len(matrix):
+        scores = matrix[chosen] @ query
+    else:
+        scores = (matrix @ query)[chosen]
+    scores = np.round(scores, _DIGITS)
+    near = np.arange(count)
+    if k < count:
+        least = np.partition(scores, count - k)[count - k]
+        near = np.flatnonzero(scores >= least)
+    near = near[np.argsort(-scores[near], kind="stable")][:k]
+    places = near if chosen is None else chosen[near]
+    return places.astype(np.int64), scores[near].astype(np.float32)
