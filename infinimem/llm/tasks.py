@@ -130,4 +130,20 @@ ANSWER = _task(
 """Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [{"id", "time", "source", "text"}]}], best
 first; ids are seqs, or "doc:line" for lines that no one signed. `cites` names the lines relied upon."""
 
-ALL: tuple[Task, ...] = (EXTRACT, REWRITE, PLAN, LAYOUT, LAYOUT_FREE, MERGE, SELECT, STEP, ANSWER)
+# ── measuring ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _judge(name: str) -> Task:
+    return _task(name, "question kind expected answer", 256, reason=TEXT, correct={"type": "boolean"})
+
+
+JUDGE = _judge("judge_strict")
+"""Whether an answer says all that is expected. `expected`: wordings of which any counts; `kind`:
+"preference", "time", "update", "unanswerable", or "plain"."""
+
+JUDGE_LENIENT = _judge("judge_lenient")
+"""The same under the rule of published tables, which lets vague answers pass."""
+
+_READING = (SELECT, STEP, ANSWER)
+_JUDGING = (JUDGE, JUDGE_LENIENT)
+ALL: tuple[Task, ...] = (EXTRACT, REWRITE, PLAN, LAYOUT, LAYOUT_FREE, MERGE, *_READING, *_JUDGING)

@@ -10,6 +10,7 @@ from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline.answer import answer
 from infinimem.llm.offline.extract import extract
 from infinimem.llm.offline.filing import merge, plan, select
+from infinimem.llm.offline.judge import lenient, strict
 from infinimem.llm.offline.layout import layout, layout_free
 from infinimem.llm.offline.step import step
 from infinimem.llm.offline.topics import rewrite
@@ -27,6 +28,8 @@ RULES: Mapping[str, Rule] = {
     "select": select,
     "step": step,
     "answer": answer,
+    "judge_strict": strict,
+    "judge_lenient": lenient,
 }
 
 
