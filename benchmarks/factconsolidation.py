@@ -10,31 +10,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import string
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from metrics import mean
-
+from infinimem.bench.metrics.answers import holds
+from infinimem.bench.metrics.statistics import mean
 from infinimem.importers import read_turns
 from infinimem.memory import Memory, open_memory
-
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
-def normal(text: str) -> str:
-    """Lower case, without punctuation and articles."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
-
-
-def holds(text: str, expected: Iterable[str]) -> bool:
-    """Whether one of the expected answers is a part of the text."""
-    return any(normal(answer) in normal(text) for answer in expected)
 
 
 def run(record: Mapping[str, Any], memory: Memory, data: Path, reader: str | None) -> tuple[float, float]:

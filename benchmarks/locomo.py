@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metrics import CUTS, distinct, mean, ndcg, recall
-
 from infinimem import tokens
+from infinimem.bench.metrics.retrieval import CUTS, distinct, ndcg, recall
+from infinimem.bench.metrics.statistics import mean
 from infinimem.importers import read_turns
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Retrieved
