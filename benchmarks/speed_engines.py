@@ -36,13 +36,6 @@ class Engine(Protocol):
         """The ten best."""
 
 
-class Changing(Engine, Protocol):
-    """One that takes in a changed document without building anew."""
-
-    def change(self, path: Path, text: str) -> None:
-        """Replace a document's text; the next search sees it."""
-
-
 def notes(library: Path) -> list[Path]:
     """All notes of a library, by path."""
     found = [Path(folder) / name for folder, _, names in os.walk(library / "notes") for name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from speed_engines import NAMES
@@ -10,6 +10,8 @@ from speed_libraries import short
 from speed_queries import KINDS
 
 Figures = Mapping[str, Any]
+Median = Callable[[Figures, str, str], float | None]
+"""In ms, of an engine and a kind of query or pattern."""
 
 GOALS: Sequence[tuple[str, str, tuple[float, ...]]] = (
     ("search, 8 terms, p50", "ms", (2, 2, 4, 15)),
@@ -114,25 +116,26 @@ def goals(sizes: Mapping[int, Figures]) -> Iterator[list[str]]:
 
 def ratios(sizes: Mapping[int, Figures]) -> Iterator[list[str]]:
     """Ours against each other, size by size."""
+
+    def beside(median: Median, peer: str, kind: str, told: Callable[[float, float], str]) -> list[str]:
+        """A cell a size, of our median and the peer's; blank where one was not measured."""
+        pairs = [(median(size, "infinimem", kind), median(size, peer, kind)) for size in sizes.values()]
+        return [told(ours, theirs) if ours and theirs else "" for ours, theirs in pairs]
+
+    def times(ours: float, theirs: float) -> str:
+        return number(theirs / ours)
+
+    def more(ours: float, theirs: float) -> str:
+        return f"{ours - theirs:+.2f}"
+
     for kind, name in KINDS.items():
-        cells = []
-        for size in sizes.values():
-            ours, peer = p50(size, "infinimem", kind), p50(size, "rank_bm25", kind)
-            cells.append(f"{number(peer / ours)}" if ours and peer else "")
-        yield [f"rank_bm25 Okapi takes so many times as long, {name}", *cells]
+        okapi = beside(p50, "rank_bm25", kind, times)
+        yield [f"rank_bm25 Okapi takes so many times as long, {name}", *okapi]
     for kind, name in KINDS.items():
-        cells = []
-        for size in sizes.values():
-            ours, peer = p50(size, "infinimem", kind), p50(size, "tantivy", kind)
-            cells.append(f"{ours - peer:+.2f}" if ours and peer else "")
-        yield [f"ours beside tantivy alone, ms, {name}", *cells]
+        yield [f"ours beside tantivy alone, ms, {name}", *beside(p50, "tantivy", kind, more)]
     kinds = next((get(size, "grep", "infinimem", "kinds") for size in sizes.values()), None) or {}
     for kind in kinds:
-        cells = []
-        for size in sizes.values():
-            ours, peer = grep_p50(size, "infinimem", kind), grep_p50(size, "ripgrep", kind)
-            cells.append(number(peer / ours) if ours and peer else "")
-        yield [f"ripgrep takes so many times as long, {kind}", *cells]
+        yield [f"ripgrep takes so many times as long, {kind}", *beside(grep_p50, "ripgrep", kind, times)]
     cells = []
     for size in sizes.values():
         slowest = {kind: get(size, "grep", "infinimem", "kinds", kind, "max_ms") or 0.0 for kind in kinds}

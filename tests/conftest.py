@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from cli_runner import Shell
+from hypothesis import HealthCheck, settings
 from server import model_url as model_url
+
+# How long an example takes is no matter of the tests: the machine may be busy with other tests.
+settings.register_profile("untimed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,6 +30,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """The command line, in a folder and a HOME of its own."""
     return Shell(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports a script of the benchmarks' folder by its name."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    return importlib.import_module
 
 
 @pytest.fixture(scope="session")

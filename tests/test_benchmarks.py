@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
-
 
 @pytest.mark.parametrize(
     ("evidence", "gold"),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from infinimem.settings import SearchSettings
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
 CONVERSATION = {
     "sample_id": "conv-1",
     "conversation": {
@@ -28,9 +28,8 @@ CONVERSATION = {
 
 
 @pytest.fixture
-def locomo(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(FOLDER)
-    return importlib.import_module("locomo")
+def locomo(load: Callable[[str], ModuleType]) -> Any:
+    return load("locomo")
 
 
 def test_each_prior_is_switched_off_by_itself(

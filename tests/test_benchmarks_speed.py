@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import random
 import sys
 import tarfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-
-FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 CONVERSATION = {
     "sample_id": "conv-26",
@@ -29,16 +25,6 @@ CONVERSATION = {
     },
     "qa": [{"question": "Where did Ana move?", "answer": "Lisbon", "evidence": ["D1:1"], "category": 4}],
 }
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(FOLDER)
-
-    def loader(name: str) -> ModuleType:
-        return importlib.import_module(name)
-
-    return loader
 
 
 @pytest.fixture
