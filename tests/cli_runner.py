@@ -13,7 +13,14 @@ from click.testing import CliRunner
 
 from infinimem.cli.app import app
 
-FOREIGN = ("INFINIMEM_LIBRARY", "INFINIMEM_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "XDG_DATA_HOME")
+FOREIGN = (
+    "INFINIMEM_LIBRARY",
+    "INFINIMEM_MODEL",
+    "INFINIMEM_EMBEDDER",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "XDG_DATA_HOME",
+)
 
 
 @dataclass(frozen=True)

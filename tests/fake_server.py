@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -51,14 +51,14 @@ class FakeServer:
     """Its address, the requests that came, and the answers still to give (the last one is repeated)."""
 
     url: str
-    answers: list[Say]
+    answers: list[Say | Callable[[dict[str, Any]], Say]]
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
 
 
 @contextmanager
-def serve(*answers: Say) -> Iterator[FakeServer]:
-    """Run a server for the time of the block."""
+def serve(*answers: Say | Callable[[dict[str, Any]], Say]) -> Iterator[FakeServer]:
+    """Run a server for the time of the block. An answer may be made from the request."""
     released = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,6 +67,8 @@ def serve(*answers: Say) -> Iterator[FakeServer]:
             server.requests.append(json.loads(self.rfile.read(size)))
             server.keys.append(self.headers.get("Authorization", ""))
             say = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
+            if not isinstance(say, Say):
+                say = say(server.requests[-1])
             if say.wait:
                 released.wait(say.wait)
             data = say.body.encode()

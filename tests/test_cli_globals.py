@@ -41,6 +41,15 @@ def test_a_missing_key_is_told_and_nothing_is_recorded(shell: Shell) -> None:
     assert shell("--model", "gpt-x", "ls").code == 0
 
 
+def test_an_embedder_is_named_like_a_model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell("add", "I moved to Lisbon.", "-q")
+    assert shell("retrieve", "Lisbon", "--embedder", "lexical").code == 0
+    shell("--embedder", "word2vec", "ls").failed(2, "lexical, static, minilm, openai")
+    monkeypatch.setenv("INFINIMEM_EMBEDDER", "word2vec")
+    shell("ls").failed(2, "word2vec")
+    assert shell("ls", "--embedder", "openai").code == 0, "connected to when it is needed"
+
+
 def test_settings_that_cannot_be_used(shell: Shell) -> None:
     (shell.library / "infinimem.toml").write_text("[infini]\nfed = 1\n")
     shell("ls").failed(2, "fed")

@@ -31,6 +31,7 @@ class Options:
 
     library: str | None = None
     model: str | None = None
+    embedder: str | None = None
     json: bool = False
     quiet: bool = False
     verbose: bool = False
@@ -77,7 +78,7 @@ class Options:
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
             )
-        return open_memory(place.path, model=model, create=create)
+        return open_memory(place.path, model=model, create=create, embedder=self.embedder)
 
 
 def as_of(memory: Memory, moment: str | None) -> Reader:
@@ -103,6 +104,7 @@ def _globals() -> list[click.Option]:
     return [
         click.Option(["--library"], metavar="DIR", help="The memory folder.", **keep),
         click.Option(["--model"], metavar="NAME", help="The model, or `offline`.", **keep),
+        click.Option(["--embedder"], metavar="NAME", help="What gives texts vectors.", **keep),
         click.Option(["--json"], is_flag=True, help="One JSON object on stdout.", **keep),
         click.Option(["-q", "--quiet"], is_flag=True, help="No talk on stderr.", **keep),
         click.Option(["-v", "--verbose"], is_flag=True, help="Tracebacks, and what it cost.", **keep),

@@ -99,8 +99,10 @@ class OpenAIEmbedder:
             longest = max(map(len, texts))
             if error.status_code not in _NOT_SO_MUCH or (len(texts) == 1 and longest <= _SHORTEST):
                 raise self._told(error) from None
-        except (openai.APIError, ValueError) as error:
+        except openai.APIError as error:
             raise self._told(error) from None
+        except ValueError:  # not JSON
+            raise self._no_vectors() from None
         if len(texts) == 1:
             return self._rows([texts[0][: longest // 2]])
         half = len(texts) // 2
@@ -113,9 +115,7 @@ class OpenAIEmbedder:
         data = getattr(answer, "data", None) or []
         rows = [item.embedding for item in sorted(data, key=lambda item: item.index)]
         if len(rows) != len(texts) or not all(isinstance(row, list) and row for row in rows):
-            raise ModelUnavailable(
-                f"{self.host} answers, but not with a vector a text; check base_url (it often ends in /v1)"
-            )
+            raise self._no_vectors()
         return rows
 
     @cached_property
@@ -127,6 +127,11 @@ class OpenAIEmbedder:
             base_url=self._url or _OPENAI,
             timeout=self._timeout,
             max_retries=self._retries,
+        )
+
+    def _no_vectors(self) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"{self.host} answers, but not with a vector a text; check base_url (it often ends in /v1)"
         )
 
     def _told(self, error: Exception) -> ModelNotConfigured | ModelUnavailable:

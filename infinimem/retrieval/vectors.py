@@ -17,8 +17,8 @@ import mmap
 import os
 import threading
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from infinimem.embedders.base import Embedder
+from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
+from infinimem.store.files import Files
+from infinimem.store.view import Stored
 
 log = logging.getLogger("infinimem")
 
@@ -42,7 +45,6 @@ KEY = 16
 """Bytes of a key."""
 _COMMIT = 1024
 """Texts that are computed before they are kept: what a killed process loses at most."""
-_TRIES = 3
 _DIGITS = 6
 """Of a score; beyond them processors differ."""
 
@@ -102,19 +104,19 @@ class Vectors:
         self._root = root
         self._writing = threading.Lock()
         self._held: Held | None = None
-        self._refused = root is None
-        """Whether there is no folder, or the disk refused: this process keeps what it knows."""
+        self._in_memory = root is None
+        """Also where the disk refused: this process then keeps what it knows."""
 
     @property
     def held(self) -> Held:
         """What is known now, of this process and of others."""
-        folder = None if self._refused else self._folder()
-        if folder is None:
-            self._held = self._held if self._held and self._held.mark is None else self._nothing()
+        if self._in_memory:
+            self._held = self._held or self._nothing()
             return self._held
-        mark = _mark(folder)
-        if self._held is None or self._held.mark != mark or mark is None:
-            self._held = self._read(folder, mark)
+        folder = self._folder()
+        mark = _mark(folder) if folder else None
+        if self._held is None or self._held.mark != mark:
+            self._held = self._read(folder, mark) if folder else self._nothing()
         return self._held
 
     @property
@@ -126,11 +128,13 @@ class Vectors:
         """Where the vectors of these keys stand in `matrix`; -1 for those without."""
         return self.held.rows(keys)
 
-    def add(self, texts: Sequence[str]) -> Held:
-        """Compute and keep the vectors of those texts that have none.
+    def add(self, texts: Sequence[str], still: Callable[[], bool] = lambda: True) -> Held:
+        """Compute the vectors of those texts that have none, and keep them.
 
         Args:
             texts: in any order; doubled ones are computed once.
+            still: whether the library's files hold these texts now (see `unchanged`). Where they do not, or a
+                `forget` comes meanwhile, what is computed is not kept.
 
         Returns:
             What is known then; every text has a row in it.
@@ -139,42 +143,54 @@ class Vectors:
             ModelUnavailable, ModelNotConfigured: of the embedder; what was computed before is kept.
         """
         wanted = {text_key(text): text for text in texts}
-        with self._writing:
+        with self._writing, ExitStack() as stack:
             held = self.held
             missing = [key for key, at in zip(wanted, held.rows(list(wanted)), strict=True) if at < 0]
+            folder = self._opened(stack) if missing else None
+            if folder and not still():  # asked after the folder was opened: a later `forget` deletes that
+                folder = None
             for start in range(0, len(missing), _COMMIT):
                 keys = missing[start : start + _COMMIT]
                 rows = self.embedder.embed([wanted[key] for key in keys])
-                held = self._keep(as_keys(keys), np.ascontiguousarray(rows, np.float32))
+                held = self._keep(held, as_keys(keys), np.ascontiguousarray(rows, np.float32), folder)
             return held
 
     # ── keeping ─────────────────────────────────────────────────────────────────────────────────
 
-    def _keep(self, keys: Keys, rows: Matrix) -> Held:
-        for _ in range(0 if self._refused else _TRIES):
-            folder = self._folder()
-            if folder is None:
-                break
+    def _opened(self, stack: ExitStack) -> tuple[Path, int] | None:
+        """The folder and a descriptor of it; as long as that is open no other folder is taken for it."""
+        folder = None if self._in_memory else self._folder()
+        if folder is None:
+            return None
+        try:
+            here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None
+        stack.callback(os.close, here)
+        return folder, here
+
+    def _keep(self, known: Held, keys: Keys, rows: Matrix, opened: tuple[Path, int] | None) -> Held:
+        """What is known with these rows, on disk if that is possible."""
+        if opened and not self._in_memory:
+            folder, here = opened
             try:
                 with cache.exclusive(folder, wait=True) as alone:
-                    if alone:
+                    if alone and os.path.samestat(folder.lstat(), os.fstat(here)):
                         held = self._read(folder, _mark(folder))
                         new = held.rows(keys) < 0  # another process may have come first
                         self._append(folder, held, keys[new], rows[new])
                         self._held = self._read(folder, _mark(folder), held)
                         return self._held
-            except FileNotFoundError:  # a `forget` came between
-                continue
+            except FileNotFoundError:
+                pass  # a `forget` came between
             except OSError as error:
-                log.info("vectors are kept in memory: %s", error.strerror or error)
-                break
-        before = self._held or self._nothing()
-        self._refused = True
-        new = before.rows(keys) < 0
-        self._held = Held(
-            np.concatenate([before.keys, keys[new]]), np.concatenate([before.matrix, rows[new]])
-        )
-        return self._held
+                log.warning("vectors are kept in memory (%s: %s)", folder, error.strerror or error)
+                self._in_memory = True
+        new = known.rows(keys) < 0
+        held = Held(np.concatenate([known.keys, keys[new]]), np.concatenate([known.matrix, rows[new]]))
+        if self._in_memory:
+            self._held = held
+        return held
 
     def _append(self, folder: Path, held: Held, keys: Keys, rows: Matrix) -> None:
         """Write after the rows that count, and commit."""
@@ -215,7 +231,7 @@ class Vectors:
         """
         manifest = cache.read_manifest(folder, FORMAT)
         known = known or self._held
-        with suppress(OSError, ValueError, KeyError, TypeError):
+        with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
             if manifest and (manifest["embedder"], manifest["size"]) == (
                 self.embedder.name,
                 self.embedder.size,
@@ -297,6 +313,15 @@ def vectors_of(root: str | None, embedder: Embedder) -> Vectors:
         while len(_shared) > _SHARED:
             del _shared[next(iter(_shared))]
     return found
+
+
+def unchanged(stored: Stored, ids: Iterable[str]) -> bool:
+    """Whether the files of these documents are in the state that a snapshot saw."""
+    files = Files(Path(stored.root))
+    try:
+        return all(files.state(f"{doc_id}.md") == stored.stamps.get(doc_id) for doc_id in ids)
+    except LibraryError:
+        return False
 
 
 def top(
