@@ -1,0 +1,90 @@
+"""The embedders of a run: each is connected to once, and embeds a text once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from infinimem.bench.methods.spec import READERS, Spec
+from infinimem.embedders.connect import connect
+from infinimem.errors import ModelNotConfigured
+from infinimem.settings import EmbedderSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from infinimem.embedders.base import Embedder
+
+_LOCAL = ("static", "minilm", "lexical")
+"""What stands in for an embedder that nobody named, the first that is installed."""
+
+
+class Embedders:
+    """Connects to embedders by name; threads may share them.
+
+    Args:
+        name: of the run's; None for what the project takes where nothing is said.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+        self._lock = threading.RLock()
+        self._known: dict[str, Embedding] = {}
+
+    def memory(self, name: str | None) -> Embedder | None:
+        """The embedder of a library; None where neither the method nor the run names one."""
+        wanted = name or self.name
+        return self._of(wanted).embedder if wanted else None
+
+    def dense(self, name: str | None) -> Embedding:
+        """The embedder of a baseline, which cannot do without."""
+        with self._lock:
+            return self._of(name or self.name or self._fallback)
+
+    def named(self, spec: Spec) -> str | None:
+        """The full name of what a method's vectors come from; None where it says nothing of that."""
+        if spec.name in READERS:
+            found = self.memory(spec.embedder)
+            return found.name if found else None
+        return self.dense(spec.embedder).embedder.name if spec.takes_embedder else None
+
+    def _of(self, name: str) -> Embedding:
+        with self._lock:
+            if name not in self._known:
+                self._known[name] = Embedding(connect(name, EmbedderSettings()))
+            return self._known[name]
+
+    @cached_property
+    def _fallback(self) -> str:
+        for name in _LOCAL[:-1]:
+            try:
+                self._of(name)
+            except ModelNotConfigured:
+                continue
+            return name
+        return _LOCAL[-1]
+
+
+class Embedding:
+    """An embedder that remembers: histories of one data set share sessions, and methods share texts."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._lock = threading.Lock()
+        self._rows: dict[bytes, NDArray[np.float32]] = {}
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """A row of length 1 for each text."""
+        import numpy as np
+
+        keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        with self._lock:
+            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
+            if new:
+                self._rows.update(zip(new, self.embedder.embed(list(new.values())), strict=True))
+            rows = [self._rows[key] for key in keys]
+        return np.stack(rows) if rows else np.zeros((0, self.embedder.size), np.float32)

@@ -1,0 +1,190 @@
+"""The project's own methods: a library made from a history, read in one way or another.
+
+Methods that differ only in how they read share a library: it is made once, and what that cost is told
+of each of them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from infinimem.bench.methods.answering import ALL, Means, drawn, found_of, now_of
+from infinimem.bench.methods.spec import READERS, Spec
+from infinimem.bench.model import Case, Drawn, Ingested, Question
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Evidence, Usage
+from infinimem.retrieval.cache import cache_folder
+from infinimem.store.view import TOPICS
+
+SETTINGS = "infinimem.toml"
+
+
+@dataclass
+class _Record:
+    """What making a library took so far, kept beside it; `done` once it may be read."""
+
+    usage: dict[str, Usage] = field(default_factory=dict)
+    seconds: float = 0.0
+    sizes: tuple[int, ...] = ()
+    done: bool = False
+
+
+class LibraryMethod:
+    """A reader over a library (bench/model.py: Method).
+
+    Args:
+        spec: which reader, and its settings.
+        means: what it works with.
+        making: where the libraries of the run are made.
+    """
+
+    def __init__(self, spec: Spec, means: Means, making: Making) -> None:
+        self._spec = spec
+        self._means = means
+        self._making = making
+
+    def ingest(self, case: Case) -> Ingested:
+        """Make the library, go on with one that was begun, or open one that is done.
+
+        Raises:
+            ModelUnavailable: what was made so far stays, and is gone on with.
+        """
+        record = self._making.make(self._spec, case)
+        self._case = case
+        self._memory = self._making.open(self._spec, case, building=False)
+        self._turn_of = {
+            place.entry.seq: place.entry.fields["turn"]
+            for place in self._memory.view.entries("evidence")
+            if "turn" in place.entry.fields
+        }
+        return Ingested(self._spec.text, case.name, record.usage, record.seconds, record.sizes)
+
+    def retrieve(self, question: Question, budget: int | None) -> Drawn:
+        """What the reader finds."""
+        evidence = self._read(question, ALL if budget is None else budget)
+        return Drawn(found_of(evidence.items, self._turn_of), steps=evidence.trace)
+
+    def answer(self, question: Question, budget: int) -> Drawn:
+        """An answer from what the reader finds."""
+        evidence = self._read(question, budget)
+        now = now_of(self._case, question)
+        return drawn(
+            self._means.answerer, question, now, evidence.items, self._turn_of, budget, evidence.trace
+        )
+
+    def _read(self, question: Question, budget: int) -> Evidence:
+        reader = READERS[self._spec.name]
+        if reader is None:
+            return self._memory.retrieve(question.text, budget)
+        return self._memory.read(question.text, reader, budget)
+
+
+class Making:
+    """Makes the libraries of a run, each by one thread.
+
+    Args:
+        means: whose folder, model and embedders are used.
+    """
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._lock = threading.Lock()
+        self._locks: dict[Path, threading.Lock] = defaultdict(threading.Lock)
+
+    def folder(self, spec: Spec, case: Case) -> Path:
+        """Of the library; methods with the same settings for making it share one."""
+        settings = (
+            f"{group}.{key}={value}"
+            for group, values in spec.building.items()
+            for key, value in values.items()
+        )
+        name = replace(spec, text=":".join(("infini", *settings))).file
+        return self._means.work / name / case.name
+
+    def make(self, spec: Spec, case: Case) -> _Record:
+        """Make the library, unless it is done.
+
+        Raises:
+            ModelUnavailable: what was made stays.
+        """
+        folder = self.folder(spec, case)
+        with self._exclusive(folder):
+            record = _load(_beside(folder))
+            if record is None:  # nothing there, or a run that was killed: what it cost is not known
+                shutil.rmtree(folder, ignore_errors=True)
+                record = _Record()
+            if not record.done:
+                self._go_on(spec, case, record, folder)
+        return record
+
+    def open(self, spec: Spec, case: Case, building: bool) -> Memory:
+        """Open a library with a method's settings, those for making it or all of them."""
+        folder = self.folder(spec, case)
+        with self._exclusive(folder):
+            return self._open(spec, folder, building)
+
+    def remove(self, spec: Spec, case: Case) -> None:
+        """Delete the library; its record goes first, so that what is left is never taken for whole."""
+        folder = self.folder(spec, case)
+        _beside(folder).unlink(missing_ok=True)
+        if (cache := cache_folder(str(folder.absolute()), "bench")) is not None:
+            shutil.rmtree(cache.parent, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _go_on(self, spec: Spec, case: Case, record: _Record, folder: Path) -> None:
+        began = time.perf_counter()
+        before = dict(record.usage)
+        _beside(folder).unlink(missing_ok=True)  # one that is killed from here on is made anew
+        with self._means.spending.account() as spent:
+            try:
+                memory = self._open(spec, folder, building=True)
+                memory.observe(case.turns)
+                memory.consolidate()
+                record.sizes = tuple(row.tokens for row in memory.view.catalog(folder=TOPICS))
+                record.done = True
+            finally:
+                record.usage = {
+                    phase: before.get(phase, Usage()) + spent.get(phase, Usage())
+                    for phase in sorted({*before, *spent})
+                }
+                record.seconds += time.perf_counter() - began
+                _save(_beside(folder), record)
+
+    def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
+        embedder = self._means.embedders.memory(None if building else spec.embedder)
+        options: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
+        return open_memory(folder, model=self._means.keeper, create=True, **options)
+
+    def _exclusive(self, folder: Path) -> threading.Lock:
+        with self._lock:
+            return self._locks[folder]
+
+
+def _beside(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.json")
+
+
+def _save(path: Path, record: _Record) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(asdict(record)), encoding="utf-8")
+    part.replace(path)
+
+
+def _load(path: Path) -> _Record | None:
+    try:
+        values: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        usage = {phase: Usage(**counts) for phase, counts in values["usage"].items()}
+        return _Record(usage, values["seconds"], tuple(values["sizes"]), values["done"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None

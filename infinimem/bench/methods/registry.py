@@ -1,0 +1,26 @@
+"""From a method's name to the method."""
+
+from __future__ import annotations
+
+from infinimem.bench.methods.answering import Means
+from infinimem.bench.methods.baselines import Baseline
+from infinimem.bench.methods.library import LibraryMethod, Making
+from infinimem.bench.methods.spec import READERS, Spec, parse
+from infinimem.bench.model import Method
+
+
+def method(spec: str | Spec, means: Means, making: Making) -> Method:
+    """A method, holding no case yet.
+
+    Args:
+        spec: its name and settings.
+        means: what it works with.
+        making: the libraries of the run.
+
+    Raises:
+        UsageError: there is no such method or setting.
+    """
+    found = parse(spec) if isinstance(spec, str) else spec
+    if found.name in READERS:
+        return LibraryMethod(found, means, making)
+    return Baseline(found, means)

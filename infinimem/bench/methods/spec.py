@@ -1,0 +1,183 @@
+"""Methods as people name them: `infini-h:markdown_length=1000:rewrite=free`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from infinimem.errors import SettingsError, UsageError
+from infinimem.settings import Settings, parse_settings
+
+READERS: Mapping[str, str | None] = {
+    "infini": "agent",
+    "infini-h": "hybrid",
+    "infini-summary": "summary",
+    "infini-bm25": "bm25",
+    "infini-retrieve": None,
+}
+"""The project's own methods, each with its reader; the last ranks and calls no model."""
+BASELINES: Mapping[str, Collection[str]] = {
+    "none": (),
+    "full": (),
+    "recent": (),
+    "grep": (),
+    "bm25": ("language",),
+    "dense": ("embedder",),
+    "hybrid": ("embedder", "language"),
+}
+"""What they are compared with, each with the settings that it takes."""
+NAMES = (*READERS, *BASELINES)
+
+_GROUPS = ("infini", "search", "reader")
+_TAKEN = frozenset({"reader.name", "reader.evidence_budget", "reader.retrieve_budget"})
+"""What the name of a method says already, and what is the same for all methods of a run."""
+_BUILDS = frozenset({"infini", "search.language"})
+"""What changes the library itself; all else changes how it is read."""
+_UNFIT = re.compile(r"[^\w.=,-]+")
+
+Groups = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A method with its settings.
+
+    Args:
+        text: as it was asked for.
+        name: one of `NAMES`.
+        settings: by group of infinimem.toml.
+        embedder: its name; None for the run's.
+    """
+
+    text: str
+    name: str
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    embedder: str | None = None
+
+    @property
+    def file(self) -> str:
+        """Fit for a file's name, and different for different methods."""
+        return _UNFIT.sub("_", self.text)
+
+    @property
+    def takes_embedder(self) -> bool:
+        """Whether its vectors come from an embedder that can be named."""
+        return _takes_embedder(self.name)
+
+    @property
+    def building(self) -> Groups:
+        """The settings under which the library is made."""
+        return _some(self.settings, builds=True)
+
+    def toml(self, building: bool = False) -> str:
+        """An infinimem.toml with the settings, or with those alone under which the library is made."""
+        groups = self.building if building else self.settings
+        lines = [
+            line
+            for group, values in groups.items()
+            for line in (f"[{group}]", *(f"{key} = {_toml(value)}" for key, value in values.items()))
+        ]
+        return "\n".join([*lines, ""])
+
+
+def parse(text: str) -> Spec:
+    """A method and its settings.
+
+    Args:
+        text: a name, and `:key=value` for each setting; a key is that of infinimem.toml, as `group.key` where
+            two groups have it.
+
+    Raises:
+        UsageError: an unknown name or key, or a value that does not fit; the line lists what there is.
+    """
+    name, *parts = (part.strip() for part in text.strip().split(":"))
+    if name not in NAMES:
+        raise UsageError(f"no method is called {name!r}; there are {', '.join(NAMES)}")
+    pairs = [part.partition("=") for part in parts]
+    given: dict[str, str] = {}
+    for key, equals, value in pairs:
+        if not (key and equals and value):
+            raise UsageError(f"method {text!r}: a setting is written key=value, for example {name}:key=1")
+        if key in given:
+            raise UsageError(f"method {text!r} has {key} twice; give it once")
+        given[key] = value
+    embedder = given.pop("embedder", None) if _takes_embedder(name) else None
+    groups: Groups = {}
+    for key, value in given.items():
+        group, setting = _place(name, key)
+        groups.setdefault(group, {})[setting] = _value(value)
+    spec = Spec(":".join((name, *parts)), name, groups, embedder)
+    try:
+        parse_settings(spec.toml().encode(), f"method {name}")
+    except SettingsError as error:
+        raise UsageError(str(error)) from error
+    return spec
+
+
+def parse_all(texts: Sequence[str]) -> tuple[Spec, ...]:
+    """Several methods.
+
+    Raises:
+        UsageError: as `parse`; none at all, or one of them twice.
+    """
+    specs = tuple(parse(text) for text in texts if text.strip())
+    if not specs:
+        raise UsageError(f"no method is named; there are {', '.join(NAMES)}")
+    files = [spec.file for spec in specs]
+    for spec in specs:
+        if files.count(spec.file) > 1:
+            raise UsageError(f"method {spec.text!r} is named twice; name it once")
+    return specs
+
+
+def _takes_embedder(name: str) -> bool:
+    return name in READERS or "embedder" in BASELINES[name]
+
+
+def _place(name: str, key: str) -> tuple[str, str]:
+    """Group and name of a setting."""
+    if name not in READERS:
+        if key in BASELINES[name]:
+            return "search", key
+        known = ", ".join(BASELINES[name]) or "it takes none"
+        raise UsageError(f"method {name!r} has no setting {key!r}; known here: {known}")
+    places = {f"{group}.{item.name}": (group, item.name) for group in _GROUPS for item in _fields(group)}
+    found = [place for long, place in places.items() if key in (long, place[1]) and long not in _TAKEN]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"setting {key!r} is in several groups; write {' or '.join(map('.'.join, found))}")
+    short = [setting for group, setting in places.values() if f"{group}.{setting}" not in _TAKEN]
+    known = ", ".join(["embedder", *dict.fromkeys(short)])
+    raise UsageError(f"method {name!r} has no setting {key!r}; known here: {known}")
+
+
+def _fields(group: str) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(getattr(Settings(), group))
+
+
+def _value(text: str) -> Any:
+    """A number or truth value as TOML writes it, else the text itself."""
+    try:
+        found = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return found if isinstance(found, bool | int | float) else text
+
+
+def _some(groups: Mapping[str, Mapping[str, Any]], builds: bool) -> Groups:
+    chosen: Groups = {}
+    for group, values in sorted(groups.items()):
+        for key, value in sorted(values.items()):
+            if bool(_BUILDS & {group, f"{group}.{key}"}) == builds:
+                chosen.setdefault(group, {})[key] = value
+    return chosen
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)  # of a number, a truth value and a text also TOML

@@ -1,0 +1,125 @@
+"""What a run's model calls take: counted for whoever asks, and held below a ceiling.
+
+Threads share clients, so that a client's own count tells nothing of one question; here each thread keeps
+the account of what it works on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from infinimem.errors import SpendingCapReached
+from infinimem.llm.base import LLM, Reply, Task
+from infinimem.model import Usage
+
+
+class Spending:
+    """The purse of a run.
+
+    Args:
+        ceiling: tokens, in and out; once they are spent, nothing is begun. None for no ceiling.
+    """
+
+    def __init__(self, ceiling: int | None = None) -> None:
+        self.ceiling = ceiling
+        self.total = Usage()
+        self._stopped = ""
+        self._lock = threading.Lock()
+        self._mine = threading.local()
+
+    @property
+    def tokens(self) -> int:
+        """Spent so far."""
+        return self.total.tokens_in + self.total.tokens_out
+
+    @contextmanager
+    def question(self) -> Iterator[dict[str, Usage]]:
+        """The account of one question, which is not begun above the ceiling, but ended above it: half of it
+        would be lost, and paid once more."""
+        self.demand()
+        self._mine.is_question = True
+        try:
+            with self.account() as usage:
+                yield usage
+        finally:
+            self._mine.is_question = False
+
+    @contextmanager
+    def account(self) -> Iterator[dict[str, Usage]]:
+        """What this thread's calls take in the block, by task; an inner account adds to the outer one."""
+        outer = self.current
+        inner: dict[str, Usage] = {}
+        self._mine.account = inner
+        try:
+            yield inner
+        finally:
+            self._mine.account = outer
+            for phase, usage in inner.items():
+                outer[phase] = outer.get(phase, Usage()) + usage
+
+    @property
+    def current(self) -> dict[str, Usage]:
+        """The account of this thread."""
+        if not hasattr(self._mine, "account"):
+            self._mine.account = {}
+        found: dict[str, Usage] = self._mine.account
+        return found
+
+    def stop(self, why: str) -> None:
+        """Refuse every further call."""
+        self._stopped = why
+
+    def demand(self) -> None:
+        """Raise where no further call may be made.
+
+        Raises:
+            SpendingCapReached: the ceiling is reached, or someone called `stop`.
+        """
+        if self._stopped:
+            raise SpendingCapReached(self._stopped)
+        is_held = not getattr(self._mine, "is_question", False)
+        if is_held and self.ceiling is not None and self.tokens >= self.ceiling:
+            raise SpendingCapReached(f"the cap of {self.ceiling} tokens is spent")
+
+    def add(self, phase: str, usage: Usage) -> None:
+        """Book a call."""
+        account = self.current
+        account[phase] = account.get(phase, Usage()) + usage
+        with self._lock:
+            self.total += usage
+
+
+class Metered:
+    """A client whose calls are booked; any number of threads may share it.
+
+    Args:
+        llm: answers.
+        spending: of the run.
+    """
+
+    def __init__(self, llm: LLM, spending: Spending) -> None:
+        self._llm = llm
+        self._spending = spending
+
+    @property
+    def name(self) -> str:
+        return self._llm.name
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        """Of this thread's account alone, so that receipts count nobody else's calls."""
+        return dict(self._spending.current)
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """Ask once; see `LLM.complete`.
+
+        Raises:
+            SpendingCapReached: nothing was sent.
+        """
+        self._spending.demand()
+        reply = self._llm.complete(task, variables)
+        self._spending.add(task.name, reply.usage)
+        return reply

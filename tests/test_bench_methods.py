@@ -1,0 +1,144 @@
+"""Methods: their names and settings, what each shows an answerer, and what they cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_data import case
+
+from infinimem.bench.methods.answering import Means
+from infinimem.bench.methods.embedding import Embedders
+from infinimem.bench.methods.library import Making
+from infinimem.bench.methods.registry import method
+from infinimem.bench.methods.spec import NAMES, parse, parse_all
+from infinimem.bench.model import Method
+from infinimem.bench.spending import Metered, Spending
+from infinimem.errors import ModelUnavailable, UsageError
+from infinimem.llm.base import LLM, total
+from infinimem.llm.offline import OfflineClient
+from infinimem.testing import ScriptedLLM
+
+SETTINGS = {
+    "infini-h:markdown_length=1000:rewrite=free": {"infini": {"markdown_length": 1000, "rewrite": "free"}},
+    "infini:maintenance=false": {"infini": {"maintenance": False}},
+    "infini-retrieve:people=false": {"search": {"people": False}},
+    "infini-retrieve:search.people=false": {"search": {"people": False}},
+    "bm25:language=german": {"search": {"language": "german"}},
+    "infini-bm25:stale_seconds=1.5": {"infini": {"stale_seconds": 1.5}},
+}
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_settings_are_named_as_in_the_file(text: str) -> None:
+    assert parse(text).settings == SETTINGS[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("infinity", "there are infini, infini-h"),
+        ("infini:colour=red", "known here: embedder, feed, chunk_tokens"),
+        ("infini:name=agent", "no setting 'name'"),
+        ("infini:evidence_budget=9", "no setting"),
+        ("bm25:people=false", "known here: language"),
+        ("none:language=german", "it takes none"),
+        ("infini:markdown_length=many", "a int is wanted"),
+        ("infini:rewrite=wild", "choose one of moves, free"),
+        ("infini:maintenance", "key=value"),
+        ("infini:people=false:people=true", "twice"),
+        ("", "no method is named"),
+        ("bm25,bm25", "is named twice"),
+    ],
+)
+def test_what_is_no_method_is_told_with_what_there_is(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as told:
+        parse_all(text.split(","))
+    assert "\n" not in str(told.value)
+
+
+@pytest.fixture
+def spending() -> Spending:
+    return Spending()
+
+
+@pytest.fixture
+def make(tmp_path: Path, spending: Spending) -> Any:
+    def maker(text: str, keeper: LLM | None = None, answerer: LLM | None = None) -> Method:
+        models = (Metered(llm or OfflineClient(), spending) for llm in (keeper, answerer))
+        means = Means(tmp_path / "work", *models, Embedders("lexical"), spending)
+        return method(text, means, Making(means))
+
+    return maker
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("none", "infini-summary")])
+def test_every_method_finds_the_turn(name: str, make: Any) -> None:
+    history = case("one")
+    asked = make(name)
+    ingested = asked.ingest(history)
+    assert (ingested.method, ingested.case) == (name, "one")
+    question = history.questions[2]
+    found = asked.retrieve(question, None).found
+    assert question.turns <= {turn for item in found for turn in item.turns}
+    few = asked.retrieve(question, 400).found
+    assert 0 < sum(item.tokens for item in few) <= 400
+    told = asked.answer(question, 200)
+    assert told.answer and told.found and told.steps[-1]["cited"]
+    assert "peanuts" in told.answer or name == "recent"
+
+
+SHOWN = {
+    "none": [],
+    "full": [1, 2, 3, 4, 5, 6],
+    "recent": [5, 6],
+    "grep": [3, 1, 5],
+    "bm25": [3, 1, 5],
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_a_baseline_shows_the_answerer(name: str, make: Any) -> None:
+    history = case("one")
+    answerer = ScriptedLLM({"answer": lambda _: {"answer": "  Peanuts. ", "cites": []}})
+    asked = make(name, answerer=answerer)
+    asked.ingest(history)
+    assert asked.answer(history.questions[2], 22 if name == "recent" else 40).answer == "Peanuts."
+    shown = answerer.calls[0].variables
+    lines = [line for doc in shown["evidence"] for line in doc["lines"]]
+    assert [int(line["id"]) for line in lines] == SHOWN[name]
+    assert shown["now"] == "2024-05-02", "the day of the last turn, where the question has none"
+    if lines:
+        assert {"2024-05-01", "2024-05-02"} >= {line["time"] for line in lines}
+        assert lines[0]["text"].startswith(("Ann: ", "Ben: "))
+
+
+def test_methods_that_read_alike_made_libraries_make_one(
+    make: Any, tmp_path: Path, spending: Spending
+) -> None:
+    """Bug guarded: a model paid once for each reader, or a reader that shows another's settings."""
+    history = case("one")
+    costs = [
+        make(text).ingest(history)
+        for text in ("infini-h", "infini-retrieve:people=false", "infini:maintenance=false")
+    ]
+    made = sorted(path.name for path in (tmp_path / "work").iterdir())
+    assert made == ["infini", "infini_infini.maintenance=False"]
+    assert costs[0].usage == costs[1].usage and costs[0].usage["extract"].calls == 1
+    assert costs[0].sizes == costs[1].sizes and sum(costs[0].sizes) > 50
+    assert spending.total == total(costs[0].usage) + total(costs[2].usage)
+
+
+def test_a_library_that_was_begun_is_gone_on_with(make: Any, tmp_path: Path) -> None:
+    """Its cost is that of both parts; one whose cost is not known is made anew."""
+    history = case("one")
+    with pytest.raises(ModelUnavailable):
+        make("infini-retrieve", keeper=ScriptedLLM({"extract": [ModelUnavailable("gone")]})).ingest(history)
+    ingested = make("infini-retrieve").ingest(history)
+    turns = list((tmp_path / "work/infini/one/evidence").glob("*.md"))
+    assert len(turns) == 2 and ingested.usage["extract"].calls == 1
+    (tmp_path / "work/infini/one.json").unlink()
+    (tmp_path / "work/infini/one/stray.md").write_text("left by a run that was killed")
+    make("infini-retrieve").ingest(history)
+    assert not (tmp_path / "work/infini/one/stray.md").exists()
