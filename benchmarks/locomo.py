@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from infinimem import tokens
+from infinimem.bench.datasets.locomo import gold_turns
 from infinimem.bench.metrics.retrieval import CUTS, distinct, ndcg, recall
 from infinimem.bench.metrics.statistics import mean
 from infinimem.importers import read_turns
@@ -49,13 +49,6 @@ class Score:
     ndcg: Mapping[int, float]
     within: Mapping[int, float]
     """Recall within so many tokens of context."""
-
-
-def gold_turns(evidence: Iterable[str], known: Collection[str]) -> list[str]:
-    """The turn ids of a question: glued ones taken apart ("D8:6; D9:17"), those that name no turn dropped."""
-    found = re.findall(r"D(\d+):(\d+)", " ".join(evidence))
-    ids = [f"D{int(session)}:{int(turn)}" for session, turn in found]
-    return [turn for turn in dict.fromkeys(ids) if turn in known]
 
 
 def score(

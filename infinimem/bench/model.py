@@ -93,7 +93,7 @@ class Result:
     Args:
         found: best first.
         answer: None where only retrieval is measured.
-        scores: by measure, 0 to 1.
+        scores: by measure, 0 to 1; "tokens to all" counts tokens and is missing where evidence was.
         verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
         usage: tokens and calls by phase.
         seconds: of finding and answering, without the judge.

@@ -91,7 +91,7 @@ def read_turns(path: Path, format: str | None = None, only: str | None = None) -
     first = next(parts)
     if first.format == "markdown" and only is not None:
         raise UsageError("only one of several conversations can be chosen, and a Markdown file is one")
-    turns = _keyed(_chosen(chain([first], parts), path, only, skipped), path, skipped)
+    turns = keyed(_chosen(chain([first], parts), path, only, skipped), path, skipped)
     return Import(first.format, turns, skipped)
 
 
@@ -154,7 +154,7 @@ def _chosen(parts: Iterator[_Part], path: Path, only: str | None, skipped: Skipp
         raise ImportFormatError(f"no conversation {only!r} in {path.name}; it holds {', '.join(others)}, …")
 
 
-def _keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:
+def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:
     """Make every turn recognisable when it comes again, and leave out empty ones.
 
     A turn with its source's own id is (the store goes by session and id); one without gets a key. Equal
