@@ -40,6 +40,7 @@ NOT_MENTIONED = "Not mentioned in the conversation"
 """What is expected of a question about something that was never said."""
 
 _WHAT = "LoCoMo"
+_CATEGORY = {str(number): name for number, name in CATEGORIES.items()}
 _ID = re.compile(r"D(\d+):(\d+)")
 
 Corrections = Mapping[tuple[str, str], Json]
@@ -107,7 +108,7 @@ def _questions(
     session_of = {turn.turn: turn.session for turn in said}
     known = frozenset(turn.turn for turn in said if turn.turn)
     for number, row in enumerate(rows):
-        text, category = row.get("question"), CATEGORIES.get(row.get("category", 0))
+        text, category = row.get("question"), _CATEGORY.get(str(row.get("category")))
         if not isinstance(text, str) or category is None:
             raise UsageError(f"question {number} of {name} in {path.name} has no text or no category 1 to 5")
         right = corrections.get((as_text(text), as_text(row.get("answer", ""))), {})
