@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,13 +30,15 @@ WEIGHTS, TOKENIZER = "onnx/model.onnx", "tokenizer.json"
 """What the hub's repository calls them."""
 _LONGEST = 256
 """Tokens that the model was made for; of a longer text it reads the beginning."""
+_FEW = 8
+"""Texts that are not worth threads."""
 
 
 class MiniLM:
     """The mean of what the last layer says of each token.
 
     Texts are run one by one: weights of 8 bits scale a whole batch alike, so a text's vector would depend on
-    what stands beside it, and on two cores a batch is no faster.
+    what stands beside it. A thread a core takes them; a text alone is too small to be shared out.
 
     Args:
         name: see `Embedder.name`.
@@ -56,15 +60,22 @@ class MiniLM:
         import numpy as np
 
         rows = np.zeros((len(texts), self.size), dtype=np.float32)
-        for at, text in enumerate(texts):
-            encoded = self._tokenizer.encode(readable(text))
-            if not all(encoded.special_tokens_mask):
-                rows[at] = self._run(encoded)
+        if len(texts) < _FEW:
+            found = list(map(self._row, texts))
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                found = list(pool.map(self._row, texts))
+        for at, row in enumerate(found):
+            rows[at] = row
         return unit(rows)
 
-    def _run(self, encoded: Any) -> Any:
+    def _row(self, text: str) -> Any:
+        """The mean of its tokens; 0 where it has none but those that every text is given."""
         import numpy as np
 
+        encoded = self._tokenizer.encode(readable(text))
+        if all(encoded.special_tokens_mask):
+            return 0.0
         given = {
             "input_ids": encoded.ids,
             "attention_mask": encoded.attention_mask,
@@ -135,7 +146,9 @@ def _load(title: str, weights: Path, tokens: Path) -> MiniLM:
         raise ModelNotConfigured(f"the embedder 'minilm' needs the package {error.name}; {ADVICE}") from None
     try:
         data, rules = weights.read_bytes(), tokens.read_bytes()
-        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         tokenizer = Tokenizer.from_buffer(rules)
         tokenizer.no_padding()
         tokenizer.enable_truncation(_LONGEST)
