@@ -69,6 +69,8 @@ class Run:
         self._specs = parse_all(request.methods)
         self._embedders = Embedders(request.embedder)
         self._spending = Spending(request.max_tokens)
+        named = {spec.text: self._embedders.named(spec) for spec in self._specs}
+        self._vectors = {text: name for text, name in named.items() if name is not None}
 
     def estimate(self) -> Estimate:
         """What is still to be done and what it will take; nothing is written."""
@@ -137,9 +139,7 @@ class Run:
                 "answerer": request.answerer.name if asks else None,
                 "judge": request.judge.name if asks else None,
             },
-            "embedders": {
-                spec.text: name for spec in self._specs if (name := self._embedders.named(spec)) is not None
-            },
+            "embedders": self._vectors,
             "versions": {
                 "python": platform.python_version(),
                 **{name: version(name) for name in _PACKAGES},

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from infinimem.cli import care, demo, forgetting, history, lookup, reading, review, watching, writing
+from infinimem.cli import bench, care, demo, forgetting, history, lookup, reading, review, watching, writing
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import printable
 from infinimem.errors import InfinimemError, UsageError
@@ -108,6 +108,7 @@ for command in (
     watching.watch,
     care.status,
     care.doctor,
+    bench.bench,
 ):
     app.add_command(command)
 

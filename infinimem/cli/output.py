@@ -140,8 +140,10 @@ class _Bar:
 
     def _show(self) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import TimeRemainingColumn as TimeLeft
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        times = (TimeElapsedColumn(), TextColumn("left"), TimeLeft())
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *times)
         with self._lock:
             if self._over:
                 return

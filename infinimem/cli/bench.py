@@ -1,0 +1,152 @@
+"""The command bench: methods side by side on a public data set."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import Output, counted
+from infinimem.errors import InfinimemError
+
+if TYPE_CHECKING:
+    from infinimem.bench.estimate import Estimate
+    from infinimem.llm.base import LLM
+
+DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation")
+RANKING = "infini-retrieve,bm25,dense"
+ANSWERING = "infini-h,bm25,dense,grep,full,none"
+"""Methods that are compared if nothing is said."""
+PATIENCE = 600.0
+"""Seconds for one call: nobody waits for it, and a local model may take its time."""
+
+
+@click.command(cls=Command)
+@click.argument("name", type=click.Choice(DATA_SETS), metavar="NAME")
+@click.option(
+    "--data",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    help="The official file.",
+)
+@click.option("--methods", metavar="A,B", help="What is compared; name:key=value changes a setting.")
+@click.option("--retrieval-only", is_flag=True, help="Score what is found; nothing is answered or judged.")
+@click.option("--answerer", metavar="MODEL", help="Answers for every method; default is --model.")
+@click.option("--judge", "grader", metavar="MODEL", help="Grades the answers; default is the answerer.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N questions a category.")
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    default=4096,
+    metavar="TOKENS",
+    help="Evidence of an answer, at most.",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run's folder.")
+@click.option(
+    "--corrections",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An audit of the labels.",
+)
+@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Model calls at once.")
+@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop after N tokens, resumably.")
+@click.option("--estimate", is_flag=True, help="Say how many tokens it would take, roughly; start nothing.")
+@click.option("--yes", is_flag=True, help="Start without asking.")
+@click.option("--keep", is_flag=True, help="Leave the libraries that were made.")
+@pass_options
+def bench(
+    options: Options,
+    /,
+    name: str,
+    data: Path,
+    methods: str | None,
+    out: Path | None,
+    corrections: Path | None,
+    jobs: int | None,
+    estimate: bool,
+    yes: bool,
+    **how: Any,
+) -> None:
+    """Compare methods on a public data set: the project's own, and baselines.
+
+    NAME is locomo, longmemeval, longmemeval-mix or factconsolidation; PATH is its official file. --model
+    keeps the memories. A run that ended early goes on when it is started again.
+    """
+    from infinimem.bench.datasets.registry import benchmark
+    from infinimem.bench.report import write_report
+    from infinimem.bench.request import Request
+    from infinimem.bench.runner import Run
+
+    chosen = methods or (RANKING if how["retrieval_only"] else ANSWERING)
+    keeper, answerer, judge = _models(options.model, how.pop("answerer"), how.pop("grader"))
+    asks_models = {keeper.name, answerer.name, judge.name} != {"offline"}
+    request = Request(
+        data=data,
+        methods=chosen.split(","),
+        out=out or Path(f"bench-{name}-{date.today().isoformat()}"),
+        keeper=keeper,
+        answerer=answerer,
+        judge=judge,
+        embedder=options.embedder,
+        corrections=corrections,
+        jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
+        **how,
+    )
+    run = Run(request, benchmark(name, corrections))
+    size = run.estimate()
+    if estimate:
+        _show_estimate(options.out, size)
+        return
+    left = f"{counted(size.questions, 'question')} to ask"
+    options.out.say(f"{left}, {size}")
+    if not yes and size.total.calls and options.out.talks and sys.stdin.isatty():
+        click.confirm("Start?", abort=True, err=True)
+    try:
+        with options.out.progress(f"{name}") as step:
+            ended = run.start(step, size.questions + size.cases)
+    except KeyboardInterrupt:
+        options.out.say(
+            f"interrupted; what is done is kept in {request.out}, the same command goes on from there"
+        )
+        raise
+    report = write_report(request.out)
+    options.out.result(report, lambda: _show(options.out, report, request.out))
+    if ended.failed:
+        raise InfinimemError(
+            f"{counted(ended.failed, 'case or question')} failed, see {request.out / 'errors.jsonl'}; "
+            "the same command tries them again"
+        )
+
+
+def _models(keeper: str | None, answerer: str | None, judge: str | None) -> tuple[LLM, LLM, LLM]:
+    """The model that keeps memories, the one that answers, the one that grades; each may stand in."""
+    from infinimem.llm.connect import connect
+    from infinimem.settings import ModelSettings
+
+    settings = ModelSettings(timeout=PATIENCE)
+    first = connect(keeper, settings)
+    second = connect(answerer, settings) if answerer else first
+    return first, second, connect(judge, settings) if judge else second
+
+
+def _show_estimate(out: Output, size: Estimate) -> None:
+    rows = [
+        (row.method, row.phase, row.usage.calls, row.usage.tokens_in, row.usage.tokens_out)
+        for row in size.rows
+    ]
+    names = ("method", "phase", "calls", "tokens_in", "tokens_out")
+
+    def show() -> None:
+        out.table(names, rows)
+        out.say(f"{counted(size.questions, 'question')} to ask, {size}")
+
+    data = {"questions": size.questions, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
+    out.result(data, show)
+
+
+def _show(out: Output, report: Any, folder: Path) -> None:
+    out.table(tuple(report["columns"]), report["rows"])
+    out.say(f"report: {folder / 'report.md'}")
