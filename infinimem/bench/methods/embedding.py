@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from functools import cached_property
@@ -27,11 +28,11 @@ class Embedders:
     """Connects to embedders by name; threads may share them.
 
     Args:
-        name: of the run's; None for what the project takes where nothing is said.
+        name: of the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself.
     """
 
     def __init__(self, name: str | None = None) -> None:
-        self.name = name
+        self.name = name or os.environ.get("INFINIMEM_EMBEDDER") or None
         self._lock = threading.RLock()
         self._known: dict[str, Embedding] = {}
 
