@@ -93,8 +93,9 @@ def test_vectors_of_another_size_are_not_taken() -> None:
         OpenAIEmbedder("m", server.url).embed(["x"])
 
 
-def test_numbers_that_are_none_become_zeros() -> None:
-    body = '{"data": [{"index": 0, "embedding": [1.0, NaN, 2.0]}]}'
+@pytest.mark.parametrize("number", ["NaN", "Infinity"])
+def test_numbers_that_are_none_become_zeros(number: str) -> None:
+    body = f'{{"data": [{{"index": 0, "embedding": [1.0, {number}, 2.0]}}]}}'
     with serve(Say(body=body)) as server:
         assert not OpenAIEmbedder("m", server.url).embed(["x"]).any()
 

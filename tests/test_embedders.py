@@ -26,7 +26,7 @@ from infinimem.settings import EmbedderSettings, parse_settings, template
 WORDS = "the cat sat on a mat while old dogs slept under some table near our kitchen door".split()
 
 
-def toy(folder: Path, width: int = 8) -> Path:
+def toy(folder: Path, seed: int = 1) -> Path:
     """A model for 'static' of a few words."""
     from safetensors.numpy import save_file
     from tokenizers import Tokenizer
@@ -38,7 +38,7 @@ def toy(folder: Path, width: int = 8) -> Path:
     tokenizer.enable_padding()
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
-    table = np.random.default_rng(1).normal(size=(len(WORDS) + 1, width)).astype(np.float16)
+    table = np.random.default_rng(seed).normal(size=(len(WORDS) + 1, 8)).astype(np.float16)
     save_file({"embedding.weight": table}, folder / "model.safetensors")
     return folder
 
@@ -160,8 +160,8 @@ def test_the_table_of_wordllama_is_used_as_wordllama_does(tmp_path: Path) -> Non
 def test_a_name_tells_weights_apart(tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     names = [
-        connect("static", EmbedderSettings(path=str(toy(tmp_path / folder / "toy", width)))).name
-        for folder, width in (("a", 8), ("b", 8), ("c", 9))
+        connect("static", EmbedderSettings(path=str(toy(tmp_path / folder / "toy", seed)))).name
+        for folder, seed in (("a", 1), ("b", 1), ("c", 2))
     ]
     assert names[0] == names[1] != names[2]
     assert names[0].startswith("static toy 8 ")

@@ -116,6 +116,17 @@ def test_two_that_stand_open_see_what_the_other_adds() -> None:
     assert len(one.matrix) == 40, "none twice"
 
 
+def test_another_that_comes_first_is_not_repeated() -> None:
+    class Slow(Counting):
+        def embed(self, texts: Sequence[str]) -> Any:
+            Vectors(ROOT, Counting()).add(texts[:30])
+            return super().embed(texts)
+
+    store = Vectors(ROOT, Slow())
+    store.add(TEXTS)
+    assert is_whole(store) and len(store.matrix) == len(TEXTS)
+
+
 def test_each_embedder_and_each_library_has_its_own(own_cache: Path) -> None:
     stores = [Vectors(root, Counting(name)) for root in ("/a", "/b") for name in ("one", "two")]
     for number, store in enumerate(stores, 1):
@@ -314,11 +325,13 @@ def test_what_was_forgotten_is_not_known_any_more(own_cache: Path) -> None:
     assert len(Vectors(ROOT, Counting()).matrix) == 5
 
 
-def test_a_forget_while_vectors_are_computed(own_cache: Path) -> None:
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_a_forget_while_vectors_are_computed(made_anew: bool, own_cache: Path) -> None:
     class Forgetting(Counting):
         def embed(self, texts: Sequence[str]) -> Any:
             if len(self.asked) == 0:
                 gone(own_cache)
+                assert not made_anew or len(Vectors(ROOT, Counting()).matrix) == 0  # somebody looks
             return super().embed(texts)
 
     store = Vectors(ROOT, Forgetting())
