@@ -42,7 +42,7 @@ def failure(path: Path, only: str | None = None) -> str:
         (b'{"name": "x", "version": 3}', "not of a known format"),
         (b'[{"role": "user", "content": ""}]', "no message"),
         (b"PK\x03\x04 nonsense", "cannot be unpacked"),
-        (gzip.compress(b"hello" * 100)[:-20], "cannot be unpacked"),
+        (gzip.compress(b"hello" * 100, mtime=0)[:-20], "cannot be unpacked"),
         (b"\xfd7zXZ\0 nonsense", "cannot be unpacked"),
     ],
 )

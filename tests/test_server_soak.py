@@ -56,6 +56,7 @@ def test_a_model_that_talks_nonsense_costs_no_line(
     open_memory(root, model="offline", create=True)
     (root / "infinimem.toml").write_text(
         f'[infini]\nrewrite = "{rewrite}"\nplan_retries = 1\nmarkdown_length = 300\nmerge_frequency = 2\n'
+        "[reader]\nmax_iterations = 2\n"
     )
     client = Heard("smollm2", model_url, api_key="none", timeout=120, retries=0)
     memory = open_memory(root, model=client)
@@ -85,6 +86,9 @@ def test_a_model_that_talks_nonsense_costs_no_line(
     assert sorted(place.text for place in view.entries("evidence")) == sorted(said)
     silent = {place.seq for place in view.entries("evidence")} - view.cited
     assert {str(seq) for seq in silent} <= client.passed_over
+    answer = memory.ask("Who visited in June?")
+    assert answer.text
+    assert {"step", "answer"} <= set(client.usage)
     rejected = [reply for plan in plans for reply in plan.rejected]
     record_property("calls", sum(usage.calls for usage in client.usage.values()))
     record_property("tasks", " ".join(sorted(client.usage)))
