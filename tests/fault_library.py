@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
+from unittest.mock import patch
 
+import pytest
+
+from infinimem.markdown.document import Document
+from infinimem.store import library
 from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.view import View
+
+
+@pytest.fixture
+def parsed_once() -> Iterator[None]:
+    """What many states of a library share is parsed once: the same bytes give the same document."""
+    with (
+        patch.object(Document, "parse", lru_cache(maxsize=2000)(Document.parse)),
+        patch.object(library, "parse_settings", lru_cache(library.parse_settings)),
+    ):
+        yield
 
 
 def tree(root: Path) -> dict[str, bytes]:
@@ -38,14 +54,14 @@ def problems(root: Path, acknowledged: Mapping[int, str]) -> list[str]:
         root: the folder.
         acknowledged: text by seq of every evidence line and entry that a call returned before the fault.
     """
-    library = Library(root)
-    found = [f"doctor: {item.what} at {item.where}" for item in examine(library) if item.level == "error"]
-    there = lines(library.view())
+    opened = Library(root)
+    found = [f"doctor: {item.what} at {item.where}" for item in examine(opened) if item.level == "error"]
+    there = lines(opened.view())
     times = Counter(seq for seq, _ in there)
     found += [f"seq {seq} stands {count} times" for seq, count in sorted(times.items()) if count > 1]
     texts: dict[int, str] = {}
     for scope in ("default", "archive", "evidence"):
-        texts.update((place.seq, place.text) for place in library.view().entries(scope))  # type: ignore[arg-type]
+        texts.update((place.seq, place.text) for place in opened.view().entries(scope))  # type: ignore[arg-type]
     for seq, text in sorted(acknowledged.items()):
         if seq not in texts:
             found.append(f"seq {seq} was acknowledged and is gone: {text[:60]!r}")

@@ -18,6 +18,7 @@ import fault_strace as strace
 import pytest
 from cli_runner import Shell
 from fault_disk import Crash, Hook, die, fail, hooked, nothing, short
+from fault_library import parsed_once as parsed_once
 from fault_library import problems
 from fault_strace import traceable as traceable
 from fault_work import acknowledged, append_to, copy, only_wrong, opened, state, work, wrong
@@ -28,6 +29,7 @@ from infinimem.errors import LibraryError
 
 CODES = (errno.ENOSPC, errno.EIO, errno.EROFS)
 SOAK = pytest.mark.soak
+pytestmark = pytest.mark.usefixtures("parsed_once")
 
 Told = dict[int, str]
 
@@ -64,17 +66,19 @@ FAULTS: dict[str, Faults] = {
 def test_the_disk_refuses(
     kind: str, every: bool, prepared: Path, expected: dict[str, int], tmp_path: Path
 ) -> None:
-    """Every call fails (from every third on), with one error number in turn; `every`: all, with each."""
+    """Every third call fails (or all from it on), or every second write, with one error number in turn;
+    `every`: all, with each.
+    """
     _, calls, _ = disturbed(copy(prepared, tmp_path / "m"), nothing)
     assert len(calls) > 50
     found = {}
-    for number, name in enumerate(calls, 1):
-        often = {"once": 1, "onward": 1 if every else 3}.get(kind, 0)
-        if number % often if often else name != "write":
-            continue
+    whole = kind in ("once", "onward")
+    points = [(number, name) for number, name in enumerate(calls, 1) if whole or name == "write"]
+    step = 1 if every else 3 if whole else 2
+    for turn, (number, name) in enumerate(points[list(FAULTS).index(kind) % step :: step]):
         hooks = FAULTS[kind](number)
         for code, hook in enumerate(hooks):
-            if every or code == number // max(often, 1) % len(hooks):
+            if every or code == turn % len(hooks):
                 root = copy(prepared, tmp_path / "m")
                 told, _, raised = disturbed(root, hook)
                 found[f"{kind}: call {number}, {name}, {code}"] = raised + wrong(root, told, expected)

@@ -15,10 +15,13 @@ from pathlib import Path
 import fault_strace as strace
 import pytest
 from fault_disk import Crash, Hook, When, die, hooked, nothing
+from fault_library import parsed_once as parsed_once
 from fault_strace import traceable as traceable
 from fault_work import acknowledged, append_to, copy, only_wrong, opened, work, wrong
 from fault_work import expected as expected
 from fault_work import prepared as prepared
+
+pytestmark = pytest.mark.usefixtures("parsed_once")
 
 
 def disturbed(root: Path, hook: Hook) -> tuple[dict[int, str], list[str]]:
@@ -32,21 +35,32 @@ def disturbed(root: Path, hook: Hook) -> tuple[dict[int, str], list[str]]:
 # ── in process, at the calls that change the disk ───────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("when", ["before", "half", "most", pytest.param("after", marks=pytest.mark.soak)])
-def test_dead_at_any_call(when: When, prepared: Path, expected: dict[str, int], tmp_path: Path) -> None:
-    """That nothing happens after a call is the same as that the next one does not: "after" is soak."""
+WHENS: tuple[When, ...] = ("before", "half", "most", "after")
+
+
+@pytest.mark.parametrize(
+    ("when", "step"),
+    [*((when, 2) for when in WHENS[:3]), *(pytest.param(when, 1, marks=pytest.mark.soak) for when in WHENS)],
+)
+def test_dead_at_any_call(
+    when: When, step: int, prepared: Path, expected: dict[str, int], tmp_path: Path
+) -> None:
+    """Every `step`-th call, of writes those that "half" leaves to "most".
+
+    That nothing happens after a call is the same as that the next one does not: "after" is soak.
+    """
     _, calls = disturbed(copy(prepared, tmp_path / "m"), nothing)
     assert len(calls) > 50
     violations = {}
-    for number, name in enumerate(calls, 1):
-        if name == "write" or when in ("before", "after"):
-            root = copy(prepared, tmp_path / "m")
-            told, _ = disturbed(root, die(number, when))
-            violations[f"{when} call {number}, {name}"] = wrong(root, told, expected)
+    points = [(n, name) for n, name in enumerate(calls, 1) if name == "write" or when in ("before", "after")]
+    for number, name in points[step - 1 if when == "most" else 0 :: step]:
+        root = copy(prepared, tmp_path / "m")
+        told, _ = disturbed(root, die(number, when))
+        violations[f"{when} call {number}, {name}"] = wrong(root, told, expected)
     assert only_wrong(violations) == {}, f"of {len(violations)} points"
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.soak)])
 def test_dead_at_any_call_of_the_recovery(
     step: int, prepared: Path, expected: dict[str, int], tmp_path: Path
 ) -> None:

@@ -9,31 +9,23 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
+from fault_library import parsed_once as parsed_once
 from fault_power_runs import WORKLOADS, wandering
 from fault_power_search import Search
-
-from infinimem.markdown.document import Document
-from infinimem.store import library
 
 MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where there is one. What many states share is parsed once."""
+def scratch(tmp_path: Path, parsed_once: None) -> Iterator[Path]:
+    """A folder in memory where there is one."""
     home = Path(tempfile.mkdtemp(dir=MEMORY)) if MEMORY.is_dir() else tmp_path
     try:
-        with (
-            patch.object(Document, "parse", lru_cache(maxsize=2000)(Document.parse)),
-            patch.object(library, "parse_settings", lru_cache(library.parse_settings)),
-        ):
-            yield home
+        yield home
     finally:
         if home != tmp_path:
             shutil.rmtree(home)
@@ -50,7 +42,7 @@ def soak(size: int) -> object:
     return pytest.param(size, id="long", marks=pytest.mark.soak)
 
 
-@pytest.mark.parametrize("size", [pytest.param(700, id="short"), soak(50_000)])
+@pytest.mark.parametrize("size", [pytest.param(400, id="short"), soak(50_000)])
 def test_a_loss_of_power_takes_nothing_that_was_acknowledged(scratch: Path, size: int) -> None:
     search = Search(scratch)
     share = min(1000, size // 10)

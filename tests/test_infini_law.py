@@ -73,7 +73,7 @@ def converse(library: Library, llm: Any, rounds: int) -> None:
     st.sampled_from([80, 400, 5000]),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_line_is_kept_once_whatever_the_model_says(
     seed: int, dead: bool, rewrite: str, length: int, maintenance: bool
 ) -> None:

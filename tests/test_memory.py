@@ -103,7 +103,7 @@ def test_garbage_costs_quality_and_never_a_line(tmp_path: Path, seed: int, rewri
     )
     memory = open_memory(tmp_path / "m", model=GarbageLLM(seed), clock=ticking())
     told: dict[int, str] = {}
-    for batch in range(10):
+    for batch in range(5):
         texts = [f"Turn {batch}-{n}: {TALK[n % len(TALK)]} {n * batch}" for n in range(20)]
         memory.observe(turns(texts, f"s{batch}"))
         told |= standing(memory.view)
@@ -111,7 +111,7 @@ def test_garbage_costs_quality_and_never_a_line(tmp_path: Path, seed: int, rewri
         now = standing(memory.view)
         assert {seq: now.get(seq) for seq in told} == told
     view = memory.view
-    assert len(list(view.entries("evidence"))) == 200
+    assert len(list(view.entries("evidence"))) == 100
     assert view.uncited() == ()
     cited = view.cited | (view.drawn or set())
     assert {place.entry.seq for place in view.entries("evidence")} <= cited
@@ -264,12 +264,13 @@ def test_turns_may_come_one_by_one(tmp_path: Path) -> None:
     assert len(memory.observe(turn for turn in turns(TALK))) == len(TALK)
 
 
-@pytest.mark.parametrize("paragraphs", [2000, pytest.param(20_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("paragraphs", [600, pytest.param(20_000, marks=pytest.mark.soak)])
 def test_a_text_of_any_length_is_remembered(tmp_path: Path, paragraphs: int) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     text = "\n\n".join(f"Paragraph {n} is about the number {n * 7919}." for n in range(paragraphs))
     memory.observe([Turn(text, session="big")])
-    assert "7919000" in memory.retrieve("paragraph about 7919000").items[0].text
+    number = str(paragraphs // 2 * 7919)
+    assert number in memory.retrieve(f"paragraph about {number}").items[0].text
     memory.consolidate()
     assert errors(memory) == []
 
