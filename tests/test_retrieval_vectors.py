@@ -18,6 +18,7 @@ from infinimem.embedders.lexical import Lexical
 from infinimem.memory import open_memory
 from infinimem.model import Turn
 from infinimem.retrieval import cache
+from infinimem.retrieval.pace import Pace
 from infinimem.retrieval.vectors import Vectors, as_keys, text_key, top, unchanged, vectors_of
 
 ROOT = "/library"
@@ -257,6 +258,7 @@ def test_rows_that_no_manifest_counts_are_written_over(part: str) -> None:
 WRITER = """
 import sys
 from infinimem.embedders.lexical import Lexical
+from infinimem.retrieval.pace import Pace
 from infinimem.retrieval.vectors import Vectors
 store = Vectors("/library", Lexical())
 for at in range(int(sys.argv[1]), int(sys.argv[2]), 5):
@@ -305,6 +307,27 @@ def test_a_disk_that_refuses(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Log
     assert caplog.text.count("No space left") == 1
     monkeypatch.undo()
     assert len(Vectors(ROOT, Counting()).matrix) in (0, 20)
+
+
+def test_a_long_wait_is_told_and_kept_in_portions(caplog: pytest.LogCaptureFixture) -> None:
+    def portions(count: int, speed: float) -> list[int]:
+        """Of work of so many texts a second."""
+        now = 0.0
+        pace = Pace("model", count, lambda: now)
+        found = []
+        while portion := pace.next():
+            found.append(len(range(count)[portion]))
+            now += found[-1] / speed
+        return found
+
+    assert portions(200, 100) == [64, 64, 64, 8]
+    assert caplog.text == ""
+    assert portions(20_000, 10_000)[:8] == [64, 128, 256, 512, 1024, 2048, 4096, 4096]
+    assert caplog.text == "" and sum(portions(20_000, 10_000)) == 20_000
+    assert portions(0, 1) == []
+    assert (
+        len(portions(2000, 100)) == 32 and caplog.text.count("model reads 2000 texts, once; about 20 s") == 1
+    )
 
 
 # ── forgetting ──────────────────────────────────────────────────────────────────────────────────

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
+from infinimem.retrieval.pace import Pace
 from infinimem.store.files import Files
 from infinimem.store.view import Stored
 
@@ -43,8 +44,6 @@ Positions = NDArray[np.int64]
 FORMAT = "vectors-1"
 KEY = 16
 """Bytes of a key."""
-_COMMIT = 1024
-"""Texts that are computed before they are kept: what a killed process loses at most."""
 _DIGITS = 6
 """Of a score; beyond them processors differ."""
 
@@ -149,8 +148,9 @@ class Vectors:
             folder = self._opened(stack) if missing else None
             if folder and not still():  # asked after the folder was opened: a later `forget` deletes that
                 folder = None
-            for start in range(0, len(missing), _COMMIT):
-                keys = missing[start : start + _COMMIT]
+            pace = Pace(self.embedder.name, len(missing))
+            while portion := pace.next():
+                keys = missing[portion]
                 rows = self.embedder.embed([wanted[key] for key in keys])
                 held = self._keep(held, as_keys(keys), np.ascontiguousarray(rows, np.float32), folder)
             return held
