@@ -171,7 +171,7 @@ class TestStatistics:
     def test_a_difference_that_is_always_there_is_sure(self) -> None:
         found = statistics.paired_difference([0.6, 0.4, 0.9], [0.5, 0.3, 0.8])
         assert found.questions == 3
-        assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
+        assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1), abs=1e-6)
         assert found.sure
 
     def test_the_interval_is_that_of_the_normal_law_for_many_questions(self) -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 RESAMPLES = 10_000
-_AT_ONCE = 1000  # resamples in one matrix: 1,500 questions take 12 MB
 
 
 def mean(values: Collection[float]) -> float:
@@ -55,37 +60,52 @@ class Difference:
         return self.low > 0 or self.high < 0
 
 
-def paired_difference(
-    ours: Sequence[float],
-    theirs: Sequence[float],
+def paired_differences(
+    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     resamples: int = RESAMPLES,
     seed: int = 7,
     level: float = 0.95,
-) -> Difference:
+) -> dict[str, Difference]:
     """Paired bootstrap: questions are drawn with replacement, both methods' scores of each together.
 
     Args:
-        ours: a score for each question.
-        theirs: the other method's, in the same order.
+        pairs: for each measure one method's score of each question and the other's, in the same order.
         resamples: how often.
         seed: the same seed gives the same interval.
         level: of confidence; the interval lies between percentiles (Efron and Tibshirani, 1993).
 
     Raises:
-        ValueError: the two are not of one length.
+        ValueError: two that belong together are not of one length.
     """
     import numpy as np
 
-    if len(ours) != len(theirs):
+    if any(len(ours) != len(theirs) for ours, theirs in pairs.values()):
         raise ValueError("a paired difference needs two scores for each question")
-    if not ours:
-        return Difference(0.0, 0.0, 0.0, 0)
-    differences = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
-    generator = np.random.default_rng(seed)
-    means = []
-    for done in range(0, resamples, _AT_ONCE):
-        drawn = generator.integers(0, len(differences), (min(_AT_ONCE, resamples - done), len(differences)))
-        means.append(differences[drawn].mean(axis=1))
+    found = {name: Difference(0.0, 0.0, 0.0, 0) for name in pairs}
     tail = (1 - level) / 2
-    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail])
-    return Difference(float(differences.mean()), float(low), float(high), len(differences))
+    for count in sorted({len(ours) for ours, _ in pairs.values()} - {0}):
+        names = [name for name, (ours, _) in pairs.items() if len(ours) == count]
+        ours, theirs = (np.array([pairs[name][side] for name in names]).T for side in (0, 1))
+        differences = np.asarray(ours - theirs, dtype=np.float32)
+        means = _times_drawn(count, resamples, seed) @ differences / count
+        lows, highs = np.quantile(means, [tail, 1 - tail], axis=0)
+        for name, middle, low, high in zip(names, (ours - theirs).mean(axis=0), lows, highs, strict=True):
+            found[name] = Difference(float(middle), float(low), float(high), count)
+    return found
+
+
+def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> Difference:
+    """`paired_differences` of one measure."""
+    return paired_differences({"": (ours, theirs)})[""]
+
+
+@lru_cache(maxsize=2)
+def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float32]:
+    """How often each question is drawn in each resample: the same for all measures and methods of a run."""
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    times = np.empty((resamples, questions), dtype=np.float32)
+    for row in times:
+        row[:] = np.bincount(generator.integers(0, questions, questions), minlength=questions)
+    return times
