@@ -93,7 +93,10 @@ def test_what_is_done_is_not_asked_again(tmp_path: Path) -> None:
     start(request(tmp_path, "bm25", answerer=first))
     raw = tmp_path / "out/raw/bm25.jsonl"
     lines = raw.read_bytes().splitlines(keepends=True)
-    raw.write_bytes(b"".join(lines[:3]) + lines[3][: len(lines[3]) // 2])
+    torn = b"".join(lines[:3]) + lines[3][: len(lines[3]) // 2]
+    raw.write_bytes(torn)
+    assert Run(request(tmp_path, "bm25", answerer=second), Small()).estimate().questions == 5
+    assert raw.read_bytes() == torn, "an estimate writes nothing: another process may be at it"
     assert start(request(tmp_path, "bm25", answerer=second)).done == 8
     assert (len(first.calls), len(second.calls)) == (8, 5), "three are whole, a torn line is cut"
     assert len({result.question for result in results(tmp_path / "out")}) == 8
@@ -136,6 +139,8 @@ def test_a_run_with_another_config_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=word):
             start(other)
+        with pytest.raises(UsageError, match=word):
+            Run(other, Small()).estimate()
     wanted.data.write_text("[1]")
     with pytest.raises(UsageError, match="other data"):
         start(wanted)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,27 +29,32 @@ class Book:
     """What a run has done so far.
 
     Args:
-        out: its folder.
+        out: its folder; one that is not there yet has done nothing.
         specs: the methods.
 
     Raises:
         UsageError: a line of it is damaged.
     """
 
-    def __init__(self, out: Path, specs: tuple[Spec, ...]) -> None:
+    def __init__(self, out: Path, specs: Sequence[Spec]) -> None:
         self.out = out
         self.work = out / WORK
         self._lock = threading.Lock()
         self._asked: dict[str, set[tuple[str, str]]] = {}
         self._made: dict[str, set[str]] = {}
         for spec in specs:
-            raw, cases = self._raw(spec), self._cases(spec)
-            for path in (raw, cases):
+            results = map(result_of, lines_of(self._raw(spec)))
+            self._asked[spec.text] = {(result.case, result.question) for result in results}
+            cases = map(ingested_of, lines_of(self._cases(spec)))
+            self._made[spec.text] = {ingested.case for ingested in cases}
+        self._specs = specs
+
+    def open(self) -> None:
+        """Make ready for writing; only who holds the folder may."""
+        for spec in self._specs:
+            for path in (self._raw(spec), self._cases(spec)):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 _cut(path)
-            results = map(result_of, lines_of(raw))
-            self._asked[spec.text] = {(result.case, result.question) for result in results}
-            self._made[spec.text] = {ingested.case for ingested in map(ingested_of, lines_of(cases))}
 
     @property
     def done(self) -> int:
@@ -92,35 +97,17 @@ class Book:
         return self.out / "cases" / f"{spec.file}.jsonl"
 
 
-@contextmanager
-def held(out: Path, config: Mapping[str, Any]) -> Iterator[None]:
-    """Have the folder for oneself; write down what is asked for, or check that it is the same as before.
+def demand_same(out: Path, config: Mapping[str, Any]) -> None:
+    """Check that a folder may hold the run: it is new, or holds the beginning of the same one.
 
     Raises:
         UsageError: the folder is no run's, or another one's.
-        LockTimeout: another process writes to it.
     """
     path = out / CONFIG
-    known = out.is_dir() and any(found.name != _LOCK for found in out.iterdir())
-    if known and not path.exists():
-        raise UsageError(f"{out} is not empty and holds no run; choose another folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / _LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LockTimeout(f"another run writes to {out}; wait for it, or choose another --out") from error
-        text = json.dumps(config, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
-        if not path.exists():
-            part = path.with_suffix(".part")
-            part.write_text(text, encoding="utf-8")
-            part.replace(path)
-        else:
-            _demand_same(out, path, json.loads(text))
-        yield
-
-
-def _demand_same(out: Path, path: Path, config: Mapping[str, Any]) -> None:
+    if not path.exists():
+        if out.is_dir() and any(not found.name.startswith(".") for found in out.iterdir()):
+            raise UsageError(f"{out} is not empty and holds no run; choose another folder with --out")
+        return
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
         names = sorted({*before, *config})
@@ -133,6 +120,30 @@ def _demand_same(out: Path, path: Path, config: Mapping[str, Any]) -> None:
                 f"{out} holds a run with other {name} ({was}, now {now}); ask for the same, "
                 "or choose another --out"
             )
+
+
+@contextmanager
+def held(out: Path, config: Mapping[str, Any]) -> Iterator[None]:
+    """Have the folder for oneself; what is asked for is written down where nothing is.
+
+    Raises:
+        UsageError: as `demand_same`.
+        LockTimeout: another process writes to it.
+    """
+    demand_same(out, config)
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / _LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LockTimeout(f"another run writes to {out}; wait for it, or choose another --out") from error
+        demand_same(out, config)  # another one may have begun meanwhile
+        if not (path := out / CONFIG).exists():
+            part = out / f".{CONFIG}"
+            text = json.dumps(config, ensure_ascii=False, indent=2, sort_keys=True)
+            part.write_text(text + "\n", encoding="utf-8")
+            part.replace(path)
+        yield
 
 
 def _append(path: Path, line: str) -> None:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from infinimem import tokens
-from infinimem.bench.book import Book, held
+from infinimem.bench.book import Book, demand_same, held
 from infinimem.bench.estimate import Estimate, Models
 from infinimem.bench.methods.answering import Means
 from infinimem.bench.methods.embedding import Embedders
@@ -73,21 +74,26 @@ class Run:
         self._vectors = {text: name for text, name in named.items() if name is not None}
 
     def estimate(self) -> Estimate:
-        """What is still to be done and what it will take; nothing is written."""
+        """What is still to be done and what it will take; nothing is written.
+
+        Raises:
+            UsageError: the folder holds another run.
+        """
         request = self._request
+        demand_same(request.out, self.config())
         offline = (llm.name == OFFLINE for llm in (request.keeper, request.answerer, request.judge))
         found = Estimate(Models(*(not each for each in offline)), request.budget, request.retrieval_only)
-        book = Book(request.out, self._specs) if (request.out / "raw").is_dir() else None
+        book = Book(request.out, self._specs)
         for case in self._cases():
             rows = []
             for spec in self._specs:
                 left = [
                     tokens.estimate(question.text)
                     for question in case.questions
-                    if book is None or not book.has(spec, case.name, question.id)
+                    if not book.has(spec, case.name, question.id)
                 ]
                 if left:
-                    rows.append((spec, left, book is None or not book.is_made(spec, case.name)))
+                    rows.append((spec, left, not book.is_made(spec, case.name)))
             found.add(case, rows)
         return found
 
@@ -105,12 +111,16 @@ class Run:
         request, out, spending = self._request, self._request.out, self._spending
         with held(out, self.config()):
             book = Book(out, self._specs)
+            book.open()
             keeper, answerer = (Metered(llm, spending) for llm in (request.keeper, request.answerer))
             means = Means(book.work, keeper, answerer, self._embedders, spending)
-            steps = count(1)
-            working = Working(
-                request, self._benchmark, self._specs, means, book, lambda: step(next(steps), total)
-            )
+            steps, turn = count(1), Lock()
+
+            def advance() -> None:
+                with turn:
+                    step(next(steps), total)
+
+            working = Working(request, self._benchmark, self._specs, means, book, advance)
             try:
                 Workers(working.units(), request.jobs).run(lambda: spending.stop("the run was interrupted"))
             except ModelUnavailable as error:
