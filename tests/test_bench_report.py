@@ -87,8 +87,8 @@ def test_retrieval_report(tmp_path: Path) -> None:
     assert "# locomo: 2 methods" in text
     assert "- data: file locomo10.json, sha256 ab12" in text
     assert "- Not finished: infini-retrieve (3 of 5)." in text
-    assert "| bm25 | 50.0 | 37.5 | 0.0 | 75.0 | 0.0 |" in text, "questions, macro, categories"
-    assert "| method | questions | macro | single-hop | temporal | (adversarial) |" in text
+    assert "| bm25 | 50.0 | 37.5 | 0.0 | 75.0 | 0.0 |" in text
+    assert "| over questions | over categories | single-hop | temporal | (adversarial) |" in text
     assert "| bm25 | 3 | 66.7 | 900 | never |" in text, "tokens until all evidence is there"
     assert "| infini-retrieve | 3 | 1,437 | 10 | 300 | 4,000 | 4,000 |" in text, "documents"
     assert "## Difference to bm25" in text

@@ -290,7 +290,8 @@ def _document_sizes(tallies: Tallies, measure: str) -> Figure | None:
     histogram, shares = figure.subplots(1, 2)
     colours = _colours(tallies)
     every = [max(size, 1) for sizes in groups for size in sizes]
-    edges = np.geomspace(min(every) * 0.98, max(every) * 1.02, 25)
+    bins = min(24, 6 + len(every) // 20)
+    edges = np.geomspace(min(every) * 0.98, max(every) * 1.02, bins + 1)
     for sizes, methods in groups.items():
         colour = colours[methods[0].name]
         label = _short(", ".join(tally.name for tally in methods))

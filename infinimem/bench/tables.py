@@ -112,7 +112,8 @@ def _quality(title: str, tallies: Tallies, measures: Sequence[str], of: _Figure)
         [tally.name, str(len(tally.counted)), *(percent(of(tally, name)) for name in measures)]
         for tally in tallies.methods
     ]
-    return Table(title, ["method", "questions", *measures], rows if measures else [])
+    note = "A measure is taken over the questions that have it."
+    return Table(title, ["method", "questions", *measures], rows if measures else [], note)
 
 
 def _differences(tallies: Tallies, baseline: Tally) -> Table:
@@ -150,7 +151,9 @@ def _by_category(tallies: Tallies, measure: str) -> Table:
     ]
     names = [name if counts else f"({name})" for name, counts in shown]
     apart = "A category in brackets is in no mean." if any(not counts for _, counts in shown) else ""
-    return Table(f"{measure} by category", ["method", "questions", "macro", *names], rows, apart)
+    return Table(
+        f"{measure} by category", ["method", "over questions", "over categories", *names], rows, apart
+    )
 
 
 def _reading(tallies: Tallies) -> Table:
@@ -188,9 +191,11 @@ def _costs(tallies: Tallies) -> Table:
         *("tokens a question", "calls a question", "seconds a question", "evidence tokens"),
     ]
     note = (
-        "Tokens are of models, in and out; the judge's are not counted. Methods that share a library each "
-        "carry what making it took. Evidence tokens are those of what was found and written down."
+        "Tokens are of models, in and out, without the judge's; the offline rules are called and take none. "
+        "Methods that share a library each carry what making it took."
     )
+    if tallies.config.get("retrieval_only"):  # a ranking has no end at which to count
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     return Table("Costs", columns, rows, note)
 
 
@@ -204,7 +209,7 @@ def _phases(tallies: Tallies) -> Table:
                 if spent.calls
             ]
     columns = ["method", "when", "phase", "calls", "tokens in", "tokens out"]
-    return Table("Model calls and tokens by phase, of the whole run", columns, rows)
+    return Table("Calls and tokens by phase, of the whole run", columns, rows)
 
 
 def _documents(tallies: Tallies) -> Table:
