@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -72,8 +72,13 @@ class Tally:
 
     def mean(self, measure: str, category: str | None = None) -> float | None:
         """The mean over questions, of one category or of all that count; None where no question has it."""
-        values = _values(self.counted if category is None else self.categories.get(category, ()), measure)
+        values = self.values(measure, category)
         return mean(values) if values else None
+
+    def values(self, measure: str, category: str | None = None) -> list[float]:
+        """The scores of the questions that have it, of one category or of all that count."""
+        asked = self.counted if category is None else self.categories.get(category, ())
+        return [item.scores[measure] for item in asked if measure in item.scores]
 
     def macro(self, measure: str) -> float | None:
         """The mean of the means of the categories that count."""
@@ -198,10 +203,6 @@ def read(folder: Path) -> Tallies:
 def _lines(folder: Path) -> Iterable[str]:
     for path in sorted(folder.glob("*.jsonl")):
         yield from lines_of(path)
-
-
-def _values(asked: Iterable[Asked], measure: str) -> Sequence[float]:
-    return [item.scores[measure] for item in asked if measure in item.scores]
 
 
 def _added(usages: Iterable[Mapping[str, Usage]]) -> dict[str, Usage]:
