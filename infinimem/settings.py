@@ -62,7 +62,7 @@ Language = Literal[
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """[search]: what is ranked first. Each of the last four may be switched off by itself."""
+    """[search]: what is ranked first. Each of the last five may be switched off by itself."""
 
     language: Language = "english"
     """Whose endings words are freed of; a change indexes anew."""
@@ -74,6 +74,8 @@ class SearchSettings:
     """Statements before questions."""
     newest: bool = True
     """Newer before older where scores are equal."""
+    vectors: bool = True
+    """Nearness in meaning beside words, where the embedder knows more than words."""
 
 
 EmbedderName = Literal["lexical", "static", "minilm", "openai"]
@@ -105,6 +107,8 @@ class ReaderSettings:
     min_tokens: int = 500
     evidence_budget: int = 4096
     retrieve_budget: int = 1024
+    decompose: bool = True
+    """A question that seems to ask for several things is taken apart, and each part is searched for."""
 
 
 @dataclass(frozen=True)

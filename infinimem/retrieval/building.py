@@ -9,6 +9,7 @@ from infinimem.retrieval.columns import Builder, Segment
 from infinimem.retrieval.lexical import key
 from infinimem.retrieval.pieces import Piece, Pieces, date_parts
 from infinimem.retrieval.priors import asking
+from infinimem.retrieval.vectors import as_keys, text_key
 from infinimem.store.listing import Stamp
 from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, View
 
@@ -79,7 +80,8 @@ class Shelves:
         builder = self._builders[shelf]
         seen = (stamp.mtime_ns, stamp.size, stamp.inode) if stamp else (0, 0, 0)
         builder.part(self.uid, doc_id, seen)
-        for ordinal, piece in enumerate(pieces):
+        texts = as_keys([text_key(piece.text) for piece in pieces]).tolist()
+        for ordinal, (piece, text) in enumerate(zip(pieces, texts, strict=True)):
             item = piece.item
             builder.row(
                 (item.start_line, item.end_line),
@@ -93,6 +95,7 @@ class Shelves:
                 asking=0 if item.physical else round(255 * asking(item.text)),
                 personal=item.source in ("user", "human"),
                 cites=() if item.physical else piece.cites,
+                text=text,
             )
             self._index(shelf, key(self.uid, ordinal), [*piece.own, *piece.around])
         self.uid += 1

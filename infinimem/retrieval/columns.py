@@ -20,11 +20,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 ROW = np.dtype(
     [
         *(("start", "<u4"), ("end", "<u4"), ("path", "<u4"), ("whole", "<u4"), ("speaker", "<u4")),
-        *(("seq", "<i8"), ("day", "<i4"), ("asking", "u1"), ("personal", "?")),
+        *(("seq", "<i8"), ("day", "<i4"), ("asking", "u1"), ("personal", "?"), ("text", "<u8", (2,))),
     ]
 )
 """Lines, first and last; names of heading path, whole and speaker; seq or 0; yyyymmdd or 0; how far it only
-asks, of 255; whether a person said it."""
+asks, of 255; whether a person said it; the key of its text among vectors (vectors.text_key)."""
 PART = np.dtype(
     [
         *(("uid", "<i8"), ("first", "<i8"), ("count", "<i8")),
@@ -288,13 +288,14 @@ class Builder:
         asking: int = 0,
         personal: bool = False,
         cites: Sequence[int] = (),
+        text: Sequence[int] = (0, 0),
     ) -> None:
         """Add a row to the part that was begun last; see `ROW` and `Segment`."""
         self._own.add(self._vocabulary, own)
         self._around.add(self._vocabulary, around)
         names = ("\x1f".join(path) or None, whole, speaker)
         numbers = (NONE if name is None else self._names[name] for name in names)
-        self._rows.append((*lines, *numbers, seq, day, asking, personal))
+        self._rows.append((*lines, *numbers, seq, day, asking, personal, text))
         self._cites.extend(cites)
         self._cite_ends.append(len(self._cites))
 

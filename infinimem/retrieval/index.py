@@ -15,9 +15,11 @@ from operator import itemgetter
 
 import numpy as np
 
+from infinimem.errors import ModelUnavailable
 from infinimem.retrieval.building import Shelves
 from infinimem.retrieval.cache import cache_folder, is_large
 from infinimem.retrieval.columns import Array
+from infinimem.retrieval.dense import Dense, Near
 from infinimem.retrieval.lexical import GROUPS, Kind, LexicalIndex, MemoryIndex, shelves_of
 from infinimem.retrieval.origins import KnownLines, Lines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
@@ -54,7 +56,14 @@ class Indexed:
     lines: Lines
 
     def best(
-        self, kind: Kind, query: str, terms: Sequence[str], scope: Scope, limit: int, candidates: int
+        self,
+        kind: Kind,
+        query: str,
+        terms: Sequence[str],
+        scope: Scope,
+        limit: int,
+        candidates: int,
+        words_only: bool = False,
     ) -> list[tuple[Place, float]]:
         """Where the best rows stand and their scores, higher first; of equal ones the newer, then by place.
 
@@ -65,12 +74,19 @@ class Indexed:
             scope: which documents; with entries the default one holds evidence that is not drawn from yet.
             limit: at most so many.
             candidates: how many rows are scored, where more hold a term.
+            words_only: leave out what a query means beside its words.
+
+        Raises:
+            ModelNotConfigured: the embedder lacks a package, a model's files or a key.
         """
         groups, settings = GROUPS_OF[scope], self.view.settings.search
         extra = self._pending if kind == "entries" and scope == "default" else _NONE
         found = np.union1d(self._candidates(kind, terms, groups, candidates), extra)
+        near = None if words_only else self._near(kind, query, groups, extra)
+        if near:
+            found = np.union1d(found, near.positions)
         known = self.rows.statistics(kind, groups, extra, terms)
-        scored = score(self.rows, kind, found, query, terms, known, settings)
+        scored = score(self.rows, kind, found, query, terms, known, settings, near)
         days, seqs = scored.days * settings.newest, scored.seqs * settings.newest
         order = np.lexsort((-seqs, -days, -scored.scores))
         columns = (column[order].tolist() for column in (scored.scores, days, seqs, scored.positions))
@@ -96,6 +112,20 @@ class Indexed:
             if self.rows.segments[number].shelf in shelves
         ]
         return np.concatenate([found, *over])
+
+    def _near(self, kind: Kind, query: str, groups: tuple[str, ...], extra: Array) -> Near | None:
+        """What the query means; None where vectors do not count, or cannot be had just now."""
+        if not self._dense.counts or not query.strip():
+            return None
+        try:
+            return self._dense.near(kind, query, groups, extra)
+        except ModelUnavailable as error:
+            log.warning("ranked by words alone: %s", error)
+            return None
+
+    @cached_property
+    def _dense(self) -> Dense:
+        return Dense(self.view, self.rows)
 
     @cached_property
     def pieces(self) -> Pieces:

@@ -49,6 +49,25 @@ def asked_of(question: str, speakers: Collection[str]) -> Asked:
     return Asked(oneself=oneself and not named)
 
 
+def nameless(question: str, speakers: Collection[str]) -> str:
+    """A question without the names of speakers; all of it where nothing else is said.
+
+    A name is rarely in what its bearer says, so that a vector of it leads away from that.
+
+    Args:
+        question: any text.
+        speakers: names, as entries give them; their words count whole, in any case, possessives too.
+    """
+    names: set[str] = set()
+    rest = question
+    for words, spaceless in map(_name, speakers):
+        names.update(set(words) - _TITLES - STOP_WORDS)
+        if spaceless:
+            rest = rest.replace(spaceless, " ")
+    rest = _WORD.sub(lambda word: " " if _bare(fold(word[0])) in names else word[0], rest)
+    return rest if _WORD.search(rest) else question
+
+
 def _named(question: str, words: Sequence[str], speakers: Collection[str]) -> list[frozenset[str]]:
     """The speakers named, a set for each distinct name; whole names go before first names."""
     whole: dict[tuple[str, ...], set[str]] = {}

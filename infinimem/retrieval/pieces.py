@@ -41,6 +41,8 @@ class Piece:
     """Id of the document or session that it belongs to."""
     cites: tuple[int, ...] = ()
     """What an entry was drawn from, as its signature says."""
+    text: str = ""
+    """What it says, without signatures: what vectors are made of."""
 
 
 def date_parts(time: str | None) -> tuple[int, int, int]:
@@ -131,15 +133,11 @@ class Pieces:
 
     def terms_at(self, document: Document, start: int, end: int) -> list[str]:
         """The terms of some lines, signatures read as speaker and date."""
-        places = {place.start_line: place for place in document.entries_in(start, end)}
-        if not places:
+        if not document.entries_in(start, end):
             return self._words.tokens(document.text(start, end))
         found: list[str] = []
-        line = start
-        while line <= end:
-            place = places.get(line)
-            found += self._entry_terms(place) if place else self._words.tokens(document.text_line(line))
-            line = place.end_line + 1 if place else line + 1
+        for part in _parts(document, start, end):
+            found += self._words.tokens(part) if isinstance(part, str) else self._entry_terms(part)
         return found
 
     def _entry(self, place: Located) -> Piece:
@@ -151,7 +149,8 @@ class Pieces:
                 around += self._context(turn)
         around += self._words.terms(" ".join(place.headings))
         whole = turns[0].doc_id if turns else place.doc_id
-        return Piece(self.entry(place), self._entry_terms(place), around, whole, drawn_from(entry))
+        own, cites = self._entry_terms(place), drawn_from(entry)
+        return Piece(self.entry(place), own, around, whole, cites, entry.text)
 
     def _entry_terms(self, place: Located) -> list[str]:
         entry = place.entry
@@ -171,7 +170,7 @@ class Pieces:
             if start < line and (ends or _ITEM.match(text)):
                 item = passage(document, start, line - 1)
                 around = self._words.terms(" ".join([document.summary, *item.headings]))
-                yield Piece(item, self._words.terms(item.text), around, document.id)
+                yield Piece(item, self._words.terms(item.text), around, document.id, text=item.text)
                 start = line
             if line in places:
                 line = places[line].end_line
@@ -194,7 +193,26 @@ class Pieces:
     def _block(self, document: Document, block: Partition, title: tuple[str, ...]) -> Piece:
         own = self.terms_at(document, block.start_line, block.end_line)
         item = self.lines(document, block.start_line, block.end_line, block.headings)
-        return Piece(item, own, (*title, *self._words.terms(" ".join(block.headings))), document.id)
+        around = (*title, *self._words.terms(" ".join(block.headings)))
+        return Piece(item, own, around, document.id, text=plain(document, block.start_line, block.end_line))
+
+
+def plain(document: Document, start: int, end: int) -> str:
+    """Some lines without signatures: `Piece.text` of what stands there."""
+    if not document.entries_in(start, end):
+        return document.text(start, end)
+    parts = _parts(document, start, end)
+    return "\n".join(part if isinstance(part, str) else part.entry.text for part in parts)
+
+
+def _parts(document: Document, start: int, end: int) -> Iterator[Located | str]:
+    """Some lines: the entries that begin there, and what stands between them line by line."""
+    places = {place.start_line: place for place in document.entries_in(start, end)}
+    line = start
+    while line <= end:
+        place = places.get(line)
+        yield place or document.text_line(line)
+        line = place.end_line + 1 if place else line + 1
 
 
 def passage(document: Document, start: int, end: int) -> Retrieved:

@@ -1,11 +1,16 @@
-"""The one ranking: BM25 over what a row says, what stands around it, and the whole it belongs to.
+"""The one ranking: BM25 over what a row says, what stands around it, and its whole; and nearness in meaning.
 
 A turn like "I drew it yesterday" is found by its neighbours and by the session that is about the drawing.
 How rare a term is counts alike in all three, by the rows that say it; priors (priors.py) then decide between
 rows of like wording. Whatever engine gathered the candidates, the same rows get the same scores.
 
+Where vectors count, the row that is nearest in meaning gets `MEANING_WEIGHT` of what the row with the best
+words gets, each other one its share of that: neither scale has to be known. Without them nothing changes.
+
 Source: BM25 as in STRATEGIES 1.7 (k1, b, idf with + 1). The weights of the fields were chosen on the LoCoMo
-development conversations, where recall is flat around them, and checked on LongMemEval's.
+development conversations, where recall is flat around them, and checked on LongMemEval's. MEANING_WEIGHT and
+dense.BESIDE_WEIGHT were chosen on both together (docs/SEARCH.md gives the figures), on six conversations and
+235 questions, with static vectors on both and MiniLM's on the first.
 """
 
 from __future__ import annotations
@@ -24,9 +29,12 @@ from infinimem.settings import SearchSettings
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from infinimem.retrieval.dense import Near
+
 AROUND_WEIGHT, WHOLE_WEIGHT = 0.5, 0.5
 OWN_B, CONTEXT_B = 0.3, 0.5
 K1 = 1.2
+MEANING_WEIGHT = 0.8
 
 
 def rarity(count: int, frequency: Array) -> Array:
@@ -85,8 +93,9 @@ def score(
     terms: Sequence[str],
     known: Statistics,
     settings: SearchSettings,
+    near: Near | None = None,
 ) -> Scored:
-    """The rows that hold a term, or stand beside one that does.
+    """The rows that hold a term, or stand beside one that does, or are near in meaning.
 
     Args:
         rows: of the snapshot.
@@ -96,17 +105,33 @@ def score(
         terms: that are looked for.
         known: of all rows together.
         settings: which priors count.
+        near: what the query means, where vectors count.
     """
     chosen = rows.select(positions)
-    said, near = chosen.occurrences("own", terms), chosen.occurrences("around", terms)
+    said, beside = chosen.occurrences("own", terms), chosen.occurrences("around", terms)
     weights = rarity(known.count, known.frequency)
     own = bm25(said, chosen.lengths("own"), known.own_length, weights, OWN_B)
-    around = bm25(near, chosen.lengths("around"), known.around_length, weights, CONTEXT_B)
+    around = bm25(beside, chosen.lengths("around"), known.around_length, weights, CONTEXT_B)
     wholes, of = chosen.wholes(kind)
     occurrences, lengths = rows.texts(wholes, terms)
     whole = bm25(occurrences, lengths, known.whole_length, weights, CONTEXT_B)
     about = chosen.attributes()
     attributes = Attributes(chosen.speakers(), about["personal"], about["day"], about["asking"] / 255)
-    scores = (own + AROUND_WEIGHT * around + WHOLE_WEIGHT * whole[of]) * factors(query, attributes, settings)
-    held = said.any(axis=1) | near.any(axis=1)
+    held = said.any(axis=1) | beside.any(axis=1)
+    scores = np.where(held, own + AROUND_WEIGHT * around + WHOLE_WEIGHT * whole[of], 0.0)
+    if near and len(positions):
+        scores += _shared(near.similarity(positions), scores.max())
+        held |= np.isin(positions, near.positions)
+    scores *= factors(query, attributes, settings)
     return Scored(positions[held], np.round(scores[held], 4), about["day"][held], about["seq"][held])
+
+
+def _shared(similarity: Array, best: float) -> Array:
+    """What rows get for their nearness, in units of a score of words.
+
+    Args:
+        similarity: 0 or more.
+        best: score of the row with the best words; 0 where no row holds any.
+    """
+    nearest = similarity.max()
+    return MEANING_WEIGHT * (best or 1.0) * similarity / nearest if nearest > 0 else similarity

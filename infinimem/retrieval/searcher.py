@@ -1,4 +1,4 @@
-"""Lexical search over one snapshot: entries, heading blocks, nearest documents. Calls no model."""
+"""Search over one snapshot: entries, heading blocks, nearest documents. Calls no language model."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Searcher:
         chosen = sorted(set(self._view.ids() if ids is None else ids))
         terms, near = self._words.query_terms(text), chosen
         if len(chosen) > COMPARED:
-            best = self._index.best("blocks", text, terms, "default", COMPARED, COMPARED)
+            best = self._index.best("blocks", text, terms, "default", COMPARED, COMPARED, words_only=True)
             near = sorted({place.doc_id for place, _ in best}.intersection(chosen))
         rows = self._index.rows
         scores = dict(zip(near, compared(*rows.texts(rows.documents("blocks", near), terms)), strict=True))
