@@ -99,20 +99,26 @@ def _clean(axis: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
 
 
 def _quality_tokens(tallies: Tallies, measure: str) -> Figure | None:
-    """Where answers were asked for, a point a method; else how recall grows with what is read."""
+    """Where models answered, a point a method; else how recall grows with what is read."""
     if any(tokens_of(tally.querying.values()) for tally in tallies.methods):
-        return _points(tallies, measure)
-    return _growth(tallies, measure)
+        spent = {
+            tally.name: tokens_of(tally.querying.values()) / len(tally.asked) for tally in tallies.methods
+        }
+        return _points(tallies, measure, spent, "model tokens a question, in and out")
+    figure = _growth(tallies)
+    if figure is None and not tallies.config.get("retrieval_only"):
+        shown = {tally.name: mean([item.context for item in tally.asked]) for tally in tallies.methods}
+        return _points(tallies, measure, shown, "tokens of evidence a question")
+    return figure
 
 
-def _points(tallies: Tallies, measure: str) -> Figure:
+def _points(tallies: Tallies, measure: str, tokens: Mapping[str, float], label: str) -> Figure:
     figure = _figure(8.5, max(4.2, 0.26 * len(tallies.methods) + 1.4))
     axis = figure.subplots()
     colours = _colours(tallies)
     for number, tally in enumerate(_ranked(tallies, measure)):
-        spent = tokens_of(tally.querying.values()) / len(tally.asked)
         axis.plot(
-            [max(spent, 1)],
+            [max(tokens[tally.name], 1)],
             [100 * (tally.mean(measure) or 0.0)],
             _MARKS[number % len(_MARKS)],
             color=colours[tally.name],
@@ -123,7 +129,7 @@ def _points(tallies: Tallies, measure: str) -> Figure:
         )
     axis.set_xscale("log")
     _token_ticks(axis)
-    axis.set_xlabel("model tokens a question, in and out")
+    axis.set_xlabel(label)
     axis.set_ylabel(f"{measure}, %")
     _heights(axis)
     _clean(axis)
@@ -131,7 +137,7 @@ def _points(tallies: Tallies, measure: str) -> Figure:
     return figure
 
 
-def _growth(tallies: Tallies, measure: str) -> Figure | None:
+def _growth(tallies: Tallies) -> Figure | None:
     budgets = {name: int(found[2]) for name in tallies.measures if (found := _WITHIN.fullmatch(name))}
     if not budgets:
         return None
@@ -212,9 +218,7 @@ def _quality_categories(tallies: Tallies, measure: str) -> Figure | None:
         axis.barh(range(len(methods)), heights, height=0.68, color=[colours[tally.name] for tally in methods])
         for at, (value, height) in enumerate(zip(values, heights, strict=True)):
             axis.text(height + 2, at, percent(value), va="center", fontsize=7.5)
-        asked = max(
-            len(tally.categories.get(category, ())) if category else len(tally.counted) for tally in methods
-        )
+        asked = max(len(tally.values(measure, category)) for tally in methods)
         axis.set_title(
             f"{title.replace('single-session', '1-session')}\nn = {asked:,}", fontsize=8.5, loc="left"
         )
