@@ -116,8 +116,8 @@ class Dense:
             known = self._known.get((kind, tuple(groups))) or self._learn(kind, groups, extra)
             self._known[kind, tuple(groups)] = known
         (vector,) = self._embedder.embed([nameless(query, self._speakers)])
-        texts, _ = top(known.held.matrix, vector, NEAREST, known.texts)
-        found = known.positions[np.isin(known.at[known.positions], texts)]
+        texts, cosines = top(known.held.matrix, vector, NEAREST, known.texts)
+        found = known.positions[np.isin(known.at[known.positions], texts[cosines > 0])]
         return Near(self, vector.astype(np.float64), found, known)
 
     def beside(self, positions: Array) -> Array:
