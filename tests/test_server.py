@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from bench_data import Small, case, request, results
 from server import HastyClient
 
 from infinimem import Turn, open_memory
+from infinimem.bench.report import write_report
+from infinimem.bench.runner import Ended, Run
 from infinimem.llm import reading
 from infinimem.llm.base import Failure, Task
-from infinimem.llm.tasks import ANSWER, MERGE
+from infinimem.llm.tasks import ANSWER, JUDGE, MERGE
 
 pytestmark = pytest.mark.server
 
@@ -29,9 +32,12 @@ ASK: dict[str, Any] = {
     "now": "2024-02-01",
 }
 DOCS = {"docs": [{"id": "topics/cats", "summary": "cats", "tokens": 9}]}
+GRADE = {"question": "Where does Ann live?", "kind": "plain", "expected": ["Lisbon"], "answer": "In Porto."}
 
 
-@pytest.mark.parametrize(("task", "variables"), [(ANSWER, ASK), (MERGE, DOCS)], ids=["answer", "merge"])
+@pytest.mark.parametrize(
+    ("task", "variables"), [(ANSWER, ASK), (MERGE, DOCS), (JUDGE, GRADE)], ids=["answer", "merge", "judge"]
+)
 def test_a_small_model_gives_data_that_fits_or_a_failure_code(
     model_url: str, task: Task, variables: dict[str, Any]
 ) -> None:
@@ -78,3 +84,14 @@ def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, mode
     assert answer.text
     assert answer.citations
     assert {"extract", "rewrite", "plan", "layout", "answer"} <= set(client.usage)
+
+
+def test_a_run_of_a_benchmark(tmp_path: Path, model_url: str) -> None:
+    client = HastyClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
+    run = Run(request(tmp_path, "none", "recent", answerer=client, budget=60), Small([case("one", asked=1)]))
+    assert run.estimate().total.calls == 2
+    assert run.start(lambda done, total: None, 0) == Ended(2, 0)
+    for result in results(tmp_path / "out"):
+        assert result.answer and result.usage["answer"].tokens_in > 100
+        assert result.verdicts["strict"]["reason"]
+    assert [row[0] for row in write_report(tmp_path / "out")["rows"]] == ["none", "recent"]
