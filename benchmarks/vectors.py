@@ -24,7 +24,7 @@ from infinimem.errors import ModelNotConfigured
 from infinimem.retrieval.vectors import Matrix, Vectors, text_key, top
 from infinimem.settings import EmbedderSettings
 
-LOCAL = {"lexical": 5000, "static": 5000, "minilm": 300}
+LOCAL = {"lexical": 5000, "static": 5000, "minilm": 200}
 """Texts that each embedder reads to tell its rate."""
 QUERIES, BEST = 50, 50
 SIZES = (256, 384, 1536)
