@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from infinimem.bench.metrics import answers, retrieval, statistics
+from infinimem.bench.metrics import answers, porter, retrieval, statistics
 
 WORDS = "the cat sat on a mat and dogs ran to the painted fences in 2023 while running cats".split()
 
@@ -81,6 +81,45 @@ class TestAnswers:
     def test_stems(self) -> None:
         assert answers.stems("The cats, and a dog's fences!") == ("cat", "dog", "fenc")
         assert answers.stems("and the") == ()
+
+    @pytest.mark.parametrize(
+        ("word", "stem"),
+        [
+            ("caresses", "caress"),
+            ("ponies", "poni"),
+            ("ties", "tie"),
+            ("agreed", "agre"),
+            ("hopping", "hop"),
+            ("hoping", "hope"),
+            ("filing", "file"),
+            ("happy", "happi"),
+            ("enjoy", "enjoy"),
+            ("tried", "tri"),
+            ("rational", "ration"),
+            ("relational", "relat"),
+            ("wonderfully", "wonder"),
+            ("geology", "geolog"),
+            ("adoption", "adopt"),
+            ("controlling", "control"),
+            ("us", "us"),
+            ("skies", "sky"),
+        ],
+    )
+    def test_stems_of_words(self, word: str, stem: str) -> None:
+        assert porter.stem(word) == stem
+
+    def test_stems_against_nltk(self) -> None:
+        nltk = pytest.importorskip("nltk.stem", reason="nltk is not installed")
+        reference = nltk.PorterStemmer()
+        draw = random.Random(4)
+        endings = (
+            "ational izer bli alli entli ousli ization alism iveness biliti fulli logi icate ical".split()
+        )
+        endings += "ful ness al ance able ement ion ize s es ies ied eed ed ing sses y ly e ll".split()
+        for _ in range(3000):
+            word = "".join(draw.choices("aeioubcdlstynrwx", k=draw.randint(1, 6)))
+            word += draw.choice(endings) + draw.choice(["", "", "", draw.choice(endings)])
+            assert porter.stem(word) == reference.stem(word), word
 
     @pytest.mark.parametrize(
         ("given", "expected", "score"),

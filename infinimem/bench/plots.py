@@ -128,6 +128,9 @@ def _points(tallies: Tallies, measure: str, tokens: Mapping[str, float], label: 
             label=f"{_short(tally.name)}  {percent(tally.mean(measure))}",
         )
     axis.set_xscale("log")
+    low, high = axis.get_xlim()
+    wider = max(1.0, 10 * low / high) ** 0.5  # a decade at least
+    axis.set_xlim(low / wider, high * wider)
     _token_ticks(axis)
     axis.set_xlabel(label)
     axis.set_ylabel(f"{measure}, %")

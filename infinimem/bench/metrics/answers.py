@@ -11,7 +11,8 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+
+from infinimem.bench.metrics.porter import stem
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -41,13 +42,9 @@ def says_nothing(text: str) -> bool:
 
 
 def stems(text: str) -> tuple[str, ...]:
-    """A text's words as LoCoMo compares them: lower case, no punctuation, articles and "and"; Porter stems.
-
-    The stems are Porter's own (1980). LoCoMo's scorer takes those of NLTK, which depart from them for a few
-    words ("dying", "skies").
-    """
+    """A text's words as LoCoMo compares them: lower case, no punctuation, articles and "and"; stems."""
     plain = _ARTICLES_AND.sub(" ", text.lower().translate(_PUNCTUATION))
-    return tuple(_stem(word) for word in plain.split())
+    return tuple(stem(word) for word in plain.split())
 
 
 def token_f1(answer: str, expected: str) -> float:
@@ -126,16 +123,3 @@ def _common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
-
-
-@cache
-def _porter() -> Callable[[str], str]:
-    import snowballstemmer
-
-    stem: Callable[[str], str] = snowballstemmer.stemmer("porter").stemWord
-    return stem
-
-
-@lru_cache(maxsize=1 << 16)
-def _stem(word: str) -> str:
-    return _porter()(word)
