@@ -1,34 +1,45 @@
 """Porter's stemmer with NLTK's changes: the stems by which LoCoMo's scorer compares words.
 
-Sources: Porter, An algorithm for suffix stripping (1980); NLTK's description of what it changed (short words and a
-few irregular ones stay as they are, "tries" and "try" meet, "-fully", "-ology" and "-ally" are taken off). The stems of
-the search index are others (retrieval/tokenizer.py).
+Sources: Porter, An algorithm for suffix stripping (1980); NLTK's description of what it changed (short words
+and a few irregular ones stay as they are, "flies" and "dies" part, "-fully", "-ology" and "-ally" are taken
+off). The stems of the search index are others (retrieval/tokenizer.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 
 _IRREGULAR = {
-    **dict.fromkeys(("sky", "skies"), "sky"),
-    **dict.fromkeys(("inning", "innings"), "inning"),
-    **dict.fromkeys(("outing", "outings"), "outing"),
-    **dict.fromkeys(("canning", "cannings"), "canning"),
-    **{"dying": "die", "lying": "lie", "tying": "tie"},
-    **{word: word for word in ("news", "howe", "proceed", "exceed", "succeed")},
+    form: base
+    for base, forms in {
+        "sky": "sky skies",
+        "die": "dying",
+        "lie": "lying",
+        "tie": "tying",
+        "inning": "inning innings",
+        "outing": "outing outings",
+        "canning": "canning cannings",
+        **{word: word for word in ("news", "howe", "proceed", "exceed", "succeed")},
+    }.items()
+    for form in forms.split()
 }
 
+
+def _endings(rules: str) -> dict[str, str]:
+    return dict(rule.split(">") for rule in rules.split())
+
+
 # Of each step the first ending that fits decides, whether or not what stands before it is long enough.
-_DOUBLE = {
-    **{"ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "bli": "ble"},
-    **{"alli": "al", "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate"},
-    **{"ator": "ate", "alism": "al", "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al"},
-    **{"iviti": "ive", "biliti": "ble", "fulli": "ful"},
-}
-_SINGLE = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-_LAST = dict.fromkeys(
-    "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize".split(), ""
+_DOUBLE = _endings(
+    "ational>ate tional>tion enci>ence anci>ance izer>ize bli>ble alli>al entli>ent eli>e ousli>ous "
+    "ization>ize ation>ate ator>ate alism>al iveness>ive fulness>ful ousness>ous aliti>al iviti>ive "
+    "biliti>ble fulli>ful"
+)
+_SINGLE = _endings("icate>ic ative> alize>al iciti>ic ical>ic ful> ness>")
+_LAST = _endings(
+    "al> ance> ence> er> ic> able> ible> ant> ement> ment> ent> ion> ou> ism> ate> iti> ous> ive> ize>"
 )
 
 
@@ -40,35 +51,31 @@ def stem(word: str) -> str:
     if len(word) <= 2:
         return word
     word = _past(_plural(word))
-    if word.endswith("y") and len(word) > 2 and _is_consonant(word, len(word) - 2):
+    if word.endswith("y") and len(word) > 2 and _consonants(word)[-2]:
         word = word[:-1] + "i"
     word = _swapped(_doubled(word), _SINGLE, lambda before: _length(before) > 0)
     word = _swapped(word, _LAST, lambda before: _length(before) > 1, "ion", ("s", "t"))
     return _tidied(word)
 
 
-def _is_consonant(word: str, at: int) -> bool:
-    """Whether a letter is one: "y" is where it comes first or after a vowel."""
-    if word[at] == "y":
-        return at == 0 or not _is_consonant(word, at - 1)
-    return word[at] not in "aeiou"
+def _consonants(text: str) -> list[bool]:
+    """Which letters are: "y" is where it comes first or after a vowel."""
+    kinds: list[bool] = []
+    for letter in text:
+        kinds.append(not kinds or not kinds[-1] if letter == "y" else letter not in "aeiou")
+    return kinds
 
 
 def _length(text: str) -> int:
     """Porter's measure: how often a consonant comes after a vowel."""
-    kinds = [_is_consonant(text, at) for at in range(len(text))]
-    return sum(after and not before for before, after in zip(kinds, kinds[1:], strict=False))
-
-
-def _has_vowel(text: str) -> bool:
-    return not all(_is_consonant(text, at) for at in range(len(text)))
+    return sum(after and not before for before, after in pairwise(_consonants(text)))
 
 
 def _ends_short(text: str) -> bool:
     """Consonant, vowel, consonant at the end, as in "hop"; or nothing but vowel and consonant, as in "at"."""
-    kinds = [_is_consonant(text, at) for at in range(max(len(text) - 3, 0), len(text))]
+    kinds = _consonants(text)
     if len(text) >= 3:
-        return kinds == [True, False, True] and text[-1] not in "wxy"
+        return kinds[-3:] == [True, False, True] and text[-1] not in "wxy"
     return kinds == [False, True]
 
 
@@ -86,7 +93,7 @@ def _past(word: str) -> str:
     if word.endswith("eed"):
         return word[:-1] if _length(word[:-3]) > 0 else word
     for ending in ("ed", "ing"):
-        if word.endswith(ending) and _has_vowel(before := word.removesuffix(ending)):
+        if word.endswith(ending) and not all(_consonants(before := word.removesuffix(ending))):
             return _mended(before)
     return word
 
@@ -95,7 +102,7 @@ def _mended(word: str) -> str:
     """What is left when "-ed" or "-ing" is gone, as the base form is written."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
-    if len(word) > 1 and word[-1] == word[-2] and _is_consonant(word, len(word) - 1):
+    if len(word) > 1 and word[-1] == word[-2] and _consonants(word)[-1]:
         return word if word[-1] in "lsz" else word[:-1]
     return word + "e" if _length(word) == 1 and _ends_short(word) else word
 
