@@ -1,7 +1,7 @@
 """LoCoMo, retrieval only: is the evidence of a question among what `retrieve` gives? No model is called.
 
     python benchmarks/locomo.py --data locomo10.json
-    python benchmarks/locomo.py --data locomo10.json --ablate
+    python benchmarks/locomo.py --data locomo10.json --ablate --embedder static
 
 Each conversation becomes a library of its own: imported, consolidated by the offline rules, asked. An
 item is scored by the turns that it cites, in rank order.
@@ -29,13 +29,15 @@ from infinimem.model import Retrieved
 BUDGETS = (512, 1024, 2048)
 ALL = 1 << 30
 PRIORS = ("people", "dates", "statements", "newest")
-"""What `[search]` of the settings switches."""
+"""What `[search]` of the settings switches; and `vectors`."""
 ABLATIONS: Mapping[str, Collection[str]] = {
-    "all priors": (),
+    "all": (),
     **{f"without {name}": (name,) for name in PRIORS},
     "without people, dates": PRIORS[:2],
-    "without any": PRIORS,
+    "without any prior": PRIORS,
 }
+VECTORLESS: Mapping[str, Collection[str]] = {"without vectors": ("vectors",)}
+"""A row more where an embedder was chosen."""
 """Rows of the table of `--ablate`: what is switched off in each."""
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 
@@ -74,7 +76,11 @@ def score(
 
 
 def run(
-    conversation: Mapping[str, Any], folder: Path, data: Path, ablations: Mapping[str, Collection[str]]
+    conversation: Mapping[str, Any],
+    folder: Path,
+    data: Path,
+    ablations: Mapping[str, Collection[str]],
+    embedder: str | None = None,
 ) -> dict[str, list[Score]]:
     """Import and consolidate one conversation, then ask it once for each ablation.
 
@@ -82,7 +88,8 @@ def run(
         conversation: an element of the official file.
         folder: of a new library.
         data: the file itself, which the importer reads.
-        ablations: for each label the priors that are switched off.
+        ablations: for each label what is switched off.
+        embedder: by its name; None takes the environment's.
     """
     name = str(conversation["sample_id"])
     began = time.perf_counter()
@@ -94,7 +101,7 @@ def run(
     for label, off in ablations.items():
         rows = ["[search]", *(f"{prior} = false" for prior in off)]
         (folder / "infinimem.toml").write_text("\n".join(rows), encoding="utf-8")
-        scores[label] = ask(conversation, open_memory(folder, model="offline"))
+        scores[label] = ask(conversation, open_memory(folder, model="offline", embedder=embedder))
     topics = [doc_id for doc_id in memory.view.ids() if doc_id.startswith("topics/")]
     asked = time.perf_counter()
     first = next(iter(scores.values()))
@@ -164,16 +171,19 @@ def main() -> None:
         "--only", action="append", help="a conversation's id, such as conv-26; may be repeated"
     )
     parser.add_argument("--ablate", action="store_true", help="compare with each prior switched off")
+    parser.add_argument("--embedder", help="what gives texts vectors: lexical, static, minilm, openai")
     options = parser.parse_args()
-    ablations = ABLATIONS if options.ablate else {"all priors": ()}
+    ablations = {**ABLATIONS, **(VECTORLESS if options.embedder else {})} if options.ablate else {"all": ()}
     scores: dict[str, list[Score]] = {label: [] for label in ablations}
     for conversation in json.loads(options.data.read_text(encoding="utf-8")):
         if options.only and conversation["sample_id"] not in options.only:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            for label, found in run(conversation, Path(folder), options.data, ablations).items():
+            for label, found in run(
+                conversation, Path(folder), options.data, ablations, options.embedder
+            ).items():
                 scores[label] += found
-    print(table(by_category(scores["all priors"])))
+    print(table(by_category(scores["all"])))
     if options.ablate:
         print()
         print(table({label: counted(found) for label, found in scores.items()}, "categories 1-4"))

@@ -42,14 +42,16 @@ def test_each_prior_is_switched_off_by_itself(
     )
     data = tmp_path / "locomo.json"
     data.write_text(json.dumps([CONVERSATION]))
-    monkeypatch.setattr(sys, "argv", ["locomo.py", "--data", str(data), "--ablate"])
+    monkeypatch.setattr(sys, "argv", ["locomo.py", "--data", str(data), "--ablate", "--embedder", "lexical"])
     locomo.main()
     table = capsys.readouterr().out.partition("| categories 1-4 |")[2]
-    for label in locomo.ABLATIONS:
+    for label in (*locomo.ABLATIONS, "without vectors"):
         assert f"\n| {label} | 1 | 100.0 |" in table
     off = dict.fromkeys(locomo.PRIORS, False)
-    assert [SearchSettings(), SearchSettings(people=False), SearchSettings(**off)] == [*seen[:2], seen[-1]]
+    assert [SearchSettings(), SearchSettings(people=False)] == seen[:2]
+    assert [SearchSettings(**off), SearchSettings(vectors=False)] == seen[-2:]
 
 
-def test_every_prior_of_the_settings_is_ablated(locomo: Any) -> None:
-    assert set(locomo.PRIORS) == {item.name for item in dataclasses.fields(SearchSettings)} - {"language"}
+def test_what_the_settings_switch_is_ablated(locomo: Any) -> None:
+    switches = {item.name for item in dataclasses.fields(SearchSettings)} - {"language"}
+    assert {*locomo.PRIORS, *locomo.VECTORLESS["without vectors"]} == switches

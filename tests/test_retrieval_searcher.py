@@ -6,7 +6,7 @@ from in_memory import LISBON, view_of
 
 from infinimem.model import Retrieved
 from infinimem.retrieval.origins import KnownLines, Origins
-from infinimem.retrieval.packing import pack
+from infinimem.retrieval.packing import FIRST, MOST, ROOM, best_that_fit, pack
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.searcher import searcher
 
@@ -173,6 +173,23 @@ def test_packing_keeps_the_order_skips_what_does_not_fit_and_what_is_shown_alrea
     assert pack([block, inside, long, small], 10, len) == [block, small]
     assert pack([block], 1, len) == []
     assert pack([], 10, len) == []
+
+
+def test_more_is_ranked_until_the_budget_is_spent() -> None:
+    asked: list[int] = []
+
+    def ranked(limit: int) -> list[Retrieved]:
+        asked.append(limit)
+        return [Retrieved("a", line, line, "x" * 10, 1.0) for line in range(min(limit, there))]
+
+    there = 1000
+    assert len(best_that_fit(ranked, 10 * FIRST + ROOM - 1, len)) == FIRST
+    assert asked == [FIRST]
+    assert len(best_that_fit(ranked, 10 * FIRST + 30, len)) == FIRST + 3
+    assert len(best_that_fit(ranked, 1 << 30, len)) == MOST
+    there, asked[:] = 7, []
+    assert len(best_that_fit(ranked, 1 << 30, len)) == 7
+    assert asked == [FIRST]
 
 
 def test_kin_words_help_where_a_question_s_own_find_nothing() -> None:

@@ -93,6 +93,7 @@ class Dense:
         self._view = view
         self._rows = rows
         self._known: dict[tuple[Kind, tuple[str, ...]], _Known] = {}
+        self._asked: tuple[str, Array] | None = None
         self._turns = threading.Lock()
 
     @property
@@ -115,7 +116,7 @@ class Dense:
         with self._turns:
             known = self._known.get((kind, tuple(groups))) or self._learn(kind, groups, extra)
             self._known[kind, tuple(groups)] = known
-        (vector,) = self._embedder.embed([nameless(query, self._speakers)])
+            vector = self._vector(nameless(query, self._speakers))
         texts, cosines = top(known.held.matrix, vector, NEAREST, known.texts)
         found = known.positions[np.isin(known.at[known.positions], texts[cosines > 0])]
         return Near(self, vector.astype(np.float64), found, known)
@@ -141,6 +142,12 @@ class Dense:
         sessions = self._sessions
         same = (turns[:, None] >= 0) & (sessions[beside] == sessions[turns][:, None])
         return np.where(same, beside, -1)
+
+    def _vector(self, text: str) -> Array:
+        """The vector of a query; the last one is kept, for a search may ask twice."""
+        if self._asked is None or self._asked[0] != text:
+            self._asked = text, self._embedder.embed([text])[0]
+        return self._asked[1]
 
     @property
     def _embedder(self) -> Embedder:
@@ -185,8 +192,7 @@ class Dense:
 
     def _embedded(self, numbers: Collection[int]) -> Held:
         """The vectors of the library, with those of all rows of some segments."""
-        stored = self._view.stored
-        vectors = vectors_of(stored.root if stored else None, self._embedder)
+        stored, vectors = self._view.stored, vectors_of(self._view.root, self._embedder)
         held = vectors.held
         wanted: dict[str, list[tuple[int, int]]] = {}
         new: set[bytes] = set()
@@ -208,7 +214,8 @@ class Dense:
             for start, end in wanted[document.id]
             if end <= len(document.lines)  # a note may have been saved meanwhile
         ]
-        return vectors.add(texts, partial(unchanged, stored, wanted) if stored else lambda: True)
+        # Of what no file says vectors are used and not kept.
+        return vectors.add(texts, partial(unchanged, stored, wanted) if stored else lambda: False)
 
     def _keys(self, number: int) -> Array:
         return np.ascontiguousarray(self._rows.segments[number].rows["text"])

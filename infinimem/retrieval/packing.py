@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from infinimem import tokens
 from infinimem.model import Retrieved
+
+FIRST, MOST = 50, 200
+"""Pieces that are ranked for a budget: at first, and where they leave room: 50 entries say about 1,500
+tokens."""
+ROOM = 16
+"""Tokens; what is shorter is hardly worth a place."""
+
+
+def best_that_fit(
+    ranked: Callable[[int], Sequence[Retrieved]], budget: int, count: Callable[[str], int] = tokens.count
+) -> list[Retrieved]:
+    """The best pieces that fit, more of them being ranked until the budget is spent.
+
+    Args:
+        ranked: gives so many pieces, best first.
+        budget: tokens of all texts together.
+        count: gives the tokens of a text.
+    """
+    limit = FIRST
+    while True:
+        items = ranked(limit)
+        packed = pack(items, budget, count)
+        left = budget - sum(count(item.text) for item in packed)
+        if len(items) < limit or limit == MOST or left < ROOM:
+            return packed
+        limit = MOST
 
 
 def pack(

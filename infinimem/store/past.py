@@ -121,6 +121,7 @@ def as_of(view: View, at: Moment) -> View:
         initialised=view.initialised,
         drawn=view.seen,
         embedder=view.connect_embedder,
+        root=view.root,
     )
 
 

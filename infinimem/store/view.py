@@ -108,6 +108,7 @@ class View:
         buffer_age: seconds since CURRENT last changed.
         stored: the files that it shows; None where it shows them otherwise than they are.
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
+        root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
     """
 
     def __init__(
@@ -121,8 +122,10 @@ class View:
         buffer_age: float = 0.0,
         stored: Stored | None = None,
         embedder: Callable[[], Embedder] | None = None,
+        root: str | None = None,
     ) -> None:
         self.stored = stored
+        self.root = stored.root if stored else root
         self.connect_embedder = embedder or lazily(None, settings.embedder)
         """Gives `embedder`; views that are made from this one pass it on."""
         self.settings = settings
@@ -272,6 +275,7 @@ class View:
             drawn=self.seen,
             buffer_age=self.buffer_age,
             embedder=self.connect_embedder,
+            root=self.root,
         )
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from infinimem import tokens
 from infinimem.errors import ModelError, UsageError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Reason
-from infinimem.retrieval.packing import pack
+from infinimem.retrieval.packing import best_that_fit
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
 from infinimem.store.view import TOPICS, View
@@ -122,7 +123,7 @@ class Infini:
 
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
-        return Evidence(tuple(pack(searcher(view).entries(query), budget)))
+        return Evidence(tuple(best_that_fit(partial(searcher(view).entries, query), budget)))
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer.
