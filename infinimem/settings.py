@@ -107,8 +107,8 @@ class ReaderSettings:
     min_tokens: int = 500
     evidence_budget: int = 4096
     retrieve_budget: int = 1024
-    decompose: bool = True
-    """A question that seems to ask for several things is taken apart, and each part is searched for."""
+    decompose: bool = False
+    """Whether a question that seems to ask for several things is taken apart, and each part searched for."""
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,14 @@ MERGE = _task(
 SELECT = _task("select", "question docs limit", 512, ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
+DECOMPOSE = _task(
+    "decompose",
+    "question limit",
+    512,
+    parts={"type": "array", "items": TEXT},
+)
+"""A question that asks for several things, as questions for one each."""
+
 STEP = _task(
     "step",
     "question catalog doc_count now tools history rounds_left",
@@ -144,6 +152,6 @@ JUDGE = _judge("judge_strict")
 JUDGE_LENIENT = _judge("judge_lenient")
 """The same under the rule of published tables, which lets vague answers pass."""
 
-_READING = (SELECT, STEP, ANSWER)
+_READING = (SELECT, DECOMPOSE, STEP, ANSWER)
 _JUDGING = (JUDGE, JUDGE_LENIENT)
 ALL: tuple[Task, ...] = (EXTRACT, REWRITE, PLAN, LAYOUT, LAYOUT_FREE, MERGE, *_READING, *_JUDGING)

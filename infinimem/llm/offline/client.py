@@ -8,6 +8,7 @@ from typing import Any
 from infinimem.llm import template
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline.answer import answer
+from infinimem.llm.offline.decompose import decompose
 from infinimem.llm.offline.extract import extract
 from infinimem.llm.offline.filing import merge, plan, select
 from infinimem.llm.offline.judge import lenient, strict
@@ -26,6 +27,7 @@ RULES: Mapping[str, Rule] = {
     "layout_free": layout_free,
     "merge": merge,
     "select": select,
+    "decompose": decompose,
     "step": step,
     "answer": answer,
     "judge_strict": strict,

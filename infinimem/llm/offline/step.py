@@ -59,7 +59,9 @@ def step(variables: Mapping[str, Any]) -> dict[str, Any]:
     question: str = variables["question"]
     history: Sequence[Mapping[str, Any]] = variables["history"]
     tools = {tool["name"] for tool in variables["tools"]}
-    if not history:
+    told = _telling_words(question)
+    looked_for = any(entry["arguments"].get("query") == told for entry in history)
+    if not history or ("search" in tools and not looked_for):  # the reader may have searched for its parts
         return _reply(call for call in _first_look(question) if call["name"] in tools)
     lines = list(dict.fromkeys(line for entry in history for line in _seen(entry["result"])))
     asked = Question(question, (line.text for line in lines))

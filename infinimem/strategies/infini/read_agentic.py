@@ -21,6 +21,7 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.infini.materialise import Place, assemble, blocks_around, bodies, with_fallback
+from infinimem.strategies.infini.parts import parts_of
 from infinimem.tools import Toolbox
 
 CATALOG = 50
@@ -61,7 +62,7 @@ def read_agentic(
     """Evidence for a question.
 
     Args:
-        llm: answers one `step` a round.
+        llm: answers one `step` a round, and one `decompose` where the question may ask for several things.
         tools: the tools over this very snapshot.
         view: the snapshot.
         question: in plain words.
@@ -69,7 +70,8 @@ def read_agentic(
         budget: tokens of the evidence.
 
     Returns:
-        Evidence whose trace has a dict for each round (round, calls, hits) and one for how it ended.
+        Evidence whose trace has a dict for each round (round, calls, hits) and one for how it ended; before
+        them one for the parts of the question, where it has several.
 
     Raises:
         ModelUnavailable: the model does not answer.
@@ -77,6 +79,9 @@ def read_agentic(
     search = _Search()
     fixed = _introduction(view, tools, question)
     stop = "rounds"
+    if parts := parts_of(llm, question, settings):
+        hits = _run(search, tools, [{"name": "search", "arguments": {"query": part}} for part in parts])
+        search.trace.append({"parts": parts, "hits": hits})
     for number in range(1, settings.max_iterations + 1):
         left = settings.max_iterations - number
         reply = llm.complete(tasks.STEP, {**fixed, "history": _recent(search.history), "rounds_left": left})

@@ -12,6 +12,7 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.infini.materialise import assemble, bodies
+from infinimem.strategies.infini.parts import interleaved, parts_of
 
 OFFERED = 200
 """Documents whose summaries the model chooses among: the nearest to the question."""
@@ -27,7 +28,7 @@ def read_hybrid(
     """The documents that a model selects by their summaries, and the best blocks of all others.
 
     Args:
-        llm: answers one `select`.
+        llm: answers one `select`, and one `decompose` where the question may ask for several things.
         view: the snapshot.
         question: in plain words.
         settings: `search_limit` bounds the documents and the blocks.
@@ -38,7 +39,11 @@ def read_hybrid(
     """
     chosen, trace = _select(llm, view, question, settings.search_limit)
     items = bodies(view, question, chosen, budget * 2 // 3)
-    blocks = searcher(view).blocks(question, settings.search_limit * (len(chosen) + 1))
+    parts = parts_of(llm, question, settings)
+    many = settings.search_limit * (len(chosen) + 1)
+    blocks = interleaved(searcher(view).blocks(text, many) for text in (question, *parts))
+    if parts:
+        trace["parts"] = parts
     rest = [block for block in blocks if block.doc_id not in chosen][: settings.search_limit]
     trace["blocks"] = len(rest)
     return Evidence(assemble(view, items + rest, budget), (trace,))
