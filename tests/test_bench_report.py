@@ -134,6 +134,22 @@ def test_answers_report(tmp_path: Path, count: int) -> None:
     assert len(report["plots"]) == 4
 
 
+def test_a_difference_is_bold_where_it_is_sure(tmp_path: Path, no_plots: None) -> None:
+    results = [
+        result(method, f"q{number}", "temporal", {"F1": f1 + number / 10, "BLEU-1": number / 10})
+        for method, f1 in (("bm25", 0.25), ("infini", 0.5))
+        for number in range(4)
+    ]
+    results.append(result("infini", "q9", "temporal", {"F1": 0.0}))
+    out = write(tmp_path / "run", results)
+    write_report(out)
+    text = (out / "report.md").read_text()
+    assert "| infini | **+25.0 [+25.0, +25.0]** |" in text, "over the questions that both answered"
+    out = write(tmp_path / "other", RETRIEVAL)
+    write_report(out)
+    assert "| infini-retrieve | +50.0 [+0.0, +100.0] |" in (out / "report.md").read_text()
+
+
 def test_the_same_run_gives_the_same_report(tmp_path: Path, no_plots: None) -> None:
     out = write(tmp_path / "run", RETRIEVAL)
     write_report(out)
