@@ -1,7 +1,9 @@
 """Extraction by rules: a message becomes an entry, a long one an entry an item, paragraph or sentence group.
 
 Texts of entries are pieces of the message with white space folded, nothing else is changed: what is not
-phrased anew cannot be wrong. Times and pronouns are left to whoever can read.
+phrased anew cannot be wrong. Times and pronouns are left to whoever can read: a text that keeps its
+"yesterday" is counted from its own time, and the nouns of the turn before as `refers` found nothing that the
+index, which knows the turns around an entry, does not find by itself.
 """
 
 from __future__ import annotations
