@@ -20,7 +20,7 @@ from infinimem.bench.runner import Ended, Run
 from infinimem.errors import LockTimeout, ModelUnavailable, UsageError
 from infinimem.llm.base import Reply
 from infinimem.model import Usage
-from infinimem.testing import ScriptedLLM
+from infinimem.testing import GarbageLLM, ScriptedLLM
 
 RETRIEVAL = ("infini-retrieve", "bm25")
 
@@ -163,6 +163,16 @@ def test_what_fails_by_itself_is_noted_and_tried_again(tmp_path: Path) -> None:
     row = json.loads((tmp_path / "out/errors.jsonl").read_text())
     assert row["question"] == "one-q0" and "question is empty" in row["error"]
     assert start(wanted) == Ended(8, 0)
+
+
+def test_models_that_talk_nonsense_fail_no_run(tmp_path: Path) -> None:
+    for seed in range(2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        models = dict.fromkeys(("keeper", "answerer", "judge"), GarbageLLM(seed))
+        assert start(request(folder, "infini", "infini-h:rewrite=free", "none", **models)) == Ended(24, 0)
+        costs = (folder / "out/cases/infini.jsonl").read_text().splitlines()
+        assert all(json.loads(line)["usage"]["extract"]["calls"] for line in costs)
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
