@@ -81,6 +81,11 @@ def test_any_question_has_a_part_and_not_too_many(question: str) -> None:
     assert reply.data == {"parts": found}
 
 
+def test_a_pasted_book_stays_whole() -> None:
+    book = "Hey Ana and Bob, " * 30_000
+    assert parts(book) == [book]
+
+
 # ── asking for them ─────────────────────────────────────────────────────────────────────────────
 
 

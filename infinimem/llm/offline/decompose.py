@@ -14,6 +14,9 @@ from infinimem.retrieval.tokenizer import STOP_WORDS, fold
 SHORTEST = 1
 """Telling words of a part."""
 
+LONGEST = 600
+"""Characters of a question that is taken apart: somebody may paste a book."""
+
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'’.-]*(?: (?:of |the |de |von )?[A-ZÀ-ÖØ-Þ][\w'’.-]*)*"
 _ROW = re.compile(rf"(?<=[\w,:;] )({_NAME}(?:, {_NAME})*),? (?:and|or|than|vs\.?|versus) ({_NAME})")
 _SPLIT = re.compile(r", (?:and |or )?| (?:and|or|than|versus|vs\.?) ")
@@ -36,6 +39,8 @@ def decompose(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def parts(question: str, limit: int = 4) -> list[str]:
     """The parts of a question; itself alone where no rule finds several."""
+    if len(question) > LONGEST:
+        return [question]
     whole = " ".join(question.split())
     hidden = _QUOTED.findall(whole)
     masked = _QUOTED.sub("\x00", whole)
