@@ -102,8 +102,11 @@ def _meant(entry: Entry, lines: list[Located], others: Sequence[str], origins: i
     """The lines that an entry may be drawn from; each test that some of them pass leaves those."""
     text = normalised(entry.text)
 
+    missing = {at(line): len(unsupported(entry.text, [_spoken(line), *others])) for line in lines}
+    least = min(missing.values())
+
     def bears_out(line: Located) -> bool:
-        return not unsupported(entry.text, [_spoken(line), *others])
+        return missing[at(line)] == least
 
     def agrees(line: Located) -> bool:
         speaker, known = entry.fields.get("speaker"), line.entry.fields.get("speaker")
