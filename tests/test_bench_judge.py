@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infinimem.bench.judge import judge
+from infinimem.bench.judge import indifferent, judge
 from infinimem.bench.model import Question
 from infinimem.llm.offline import OfflineClient
 from infinimem.testing import ScriptedLLM
@@ -59,3 +59,22 @@ def test_a_verdict_that_cannot_be_read_is_kept_and_counts_for_nobody() -> None:
     assert verdicts["strict"]["correct"] is None and verdicts["strict"]["failure"] == "JSON_PARSE_FAIL"
     assert verdicts["strict"]["text"] == "Well, yes."
     assert verdicts["lenient"]["reason"] == "r" and verdicts["lenient"]["usage"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("means", "questions", "words"),
+    [
+        ((1.0, 1.0), 12, "passed every answer"),
+        ((0.0, 0.0), 12, "failed every answer"),
+        ((1.0, 0.0), 12, None),
+        ((0.9, 0.9), 12, None),
+        ((1.0, 1.0), 3, None),
+        ((1.0,), 12, None),
+    ],
+)
+def test_a_judge_that_tells_nothing_apart_is_told(
+    means: tuple[float, ...], questions: int, words: str | None
+) -> None:
+    """Seen with a model of 135M parameters, which passed all that it was shown."""
+    told = indifferent({str(number): mean for number, mean in enumerate(means)}, questions)
+    assert (told is None) if words is None else (words in str(told))

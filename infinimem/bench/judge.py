@@ -18,6 +18,9 @@ _KINDS = {
 }
 """LongMemEval's types whose answers are graded in a way of their own."""
 
+_TELLING = 10
+"""Questions of which hardly any two methods get all right, or none."""
+
 
 def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
     """Grade an answer.
@@ -55,3 +58,16 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
             scores[f"judge {rule}"] = float(reply.data["correct"])
         verdicts[rule] = verdict
     return verdicts, scores
+
+
+def indifferent(means: Mapping[str, float], questions: int) -> str | None:
+    """What to say of a judge that passed, or failed, every answer of every method.
+
+    Args:
+        means: of its strict verdicts, by method.
+        questions: that were graded, of each method.
+    """
+    if len(means) < 2 or questions < _TELLING or set(means.values()) not in ({0.0}, {1.0}):
+        return None
+    what = "passed" if 1.0 in means.values() else "failed"
+    return f"the judge {what} every answer of every method: its grades tell nothing, choose a better one"

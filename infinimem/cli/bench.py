@@ -21,6 +21,7 @@ DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation")
 RANKING = "infini-retrieve,bm25,dense"
 ANSWERING = "infini-h,bm25,dense,grep,full,none"
 """Methods that are compared if nothing is said."""
+GRADE = "judge strict"
 PATIENCE = 600.0
 """Seconds for one call: nobody waits for it, and a local model may take its time."""
 
@@ -114,6 +115,8 @@ def bench(
         raise
     report = write_report(request.out)
     options.out.result(report, lambda: _show(options.out, report, request.out))
+    if told := _grades(report):
+        options.out.say(told)
     if ended.failed:
         raise InfinimemError(
             f"{counted(ended.failed, 'case or question')} failed, see {request.out / 'errors.jsonl'}; "
@@ -150,3 +153,11 @@ def _show_estimate(out: Output, size: Estimate) -> None:
 def _show(out: Output, report: Any, folder: Path) -> None:
     out.table(tuple(report["columns"]), report["rows"])
     out.say(f"report: {folder / 'report.md'}")
+
+
+def _grades(report: Any) -> str | None:
+    from infinimem.bench.judge import indifferent
+
+    found = report["methods"].items()
+    means = {name: one["mean"][GRADE] for name, one in found if GRADE in one["mean"]}
+    return indifferent(means, min((one["counted"] for _, one in found), default=0))
