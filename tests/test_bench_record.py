@@ -51,3 +51,13 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     assert list(lines_of(path)) == []
     path.write_text(to_json(RESULT) + "\n" + to_json(RESULT)[:40], encoding="utf-8")
     assert [result_of(line) for line in lines_of(path)] == [RESULT]
+
+
+def test_a_line_may_be_torn_inside_a_character(tmp_path: Path) -> None:
+    path = tmp_path / "raw.jsonl"
+    whole = to_json(RESULT).encode()
+    path.write_bytes(whole + b"\n" + whole[: whole.index("\u2028".encode()) + 1])
+    assert [result_of(line) for line in lines_of(path)] == [RESULT]
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(UsageError, match="raw.jsonl has a damaged line"):
+        list(lines_of(path))

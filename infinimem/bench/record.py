@@ -51,11 +51,20 @@ def ingested_of(line: str) -> Ingested:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The whole lines of a file; a last one without a line end was cut off while it was written."""
+    """The whole lines of a file; a last one without a line end was cut off while it was written.
+
+    Raises:
+        UsageError: a whole line is no UTF-8.
+    """
     if not path.exists():
         return
-    with path.open(encoding="utf-8", newline="\n") as file:
-        yield from (line for line in file if line.endswith("\n"))
+    with path.open("rb") as file:  # what was cut off may end inside a character
+        for line in file:
+            if line.endswith(b"\n"):
+                try:
+                    yield line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise UsageError(f"{path} has a damaged line: remove it and resume the run") from error
 
 
 def _usage(values: Mapping[str, Mapping[str, int]]) -> dict[str, Usage]:
