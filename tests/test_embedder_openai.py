@@ -78,6 +78,27 @@ def test_what_goes_wrong_is_one_line_without_the_key(answer: Say, error: type[Ex
     assert "\n" not in str(raised.value) and "sk-secret" not in str(raised.value)
 
 
+def test_no_part_of_a_secret_is_told() -> None:
+    key = "sk-" + "k3y" * 12
+    with serve(refuse(400, f"{'x' * 150} {key} http://me:pass-word@host/")) as server:
+        address = server.url.replace("//", "//me:pass-word@")
+        with pytest.raises(ModelUnavailable) as raised:
+            OpenAIEmbedder("m", address, key, retries=0).embed(["x"])
+    assert "sk-" not in str(raised.value) and "pass-word" not in str(raised.value)
+
+
+@pytest.mark.parametrize("address", ["http://[::1/v1", "http://localhost:99999/v1", "http://localhost:0/v1"])
+def test_an_address_that_is_none(address: str) -> None:
+    with pytest.raises(ModelNotConfigured, match="no address"):
+        OpenAIEmbedder("m", address)
+
+
+@pytest.mark.parametrize("key", ["sk-é", "sk-\n1"])
+def test_a_key_that_cannot_be_sent(key: str) -> None:
+    with pytest.raises(ModelNotConfigured, match="no key has"):
+        OpenAIEmbedder("m", "http://localhost:9/v1", key)
+
+
 def test_a_dead_server() -> None:
     with serve(vectors) as server:
         pass

@@ -39,7 +39,7 @@ class OpenAIEmbedder:
         retries: further tries after a failure in transport.
 
     Raises:
-        ModelNotConfigured: no key where one is needed, or a `base_url` that is none.
+        ModelNotConfigured: no key where one is needed, one that cannot be, or a `base_url` that is none.
     """
 
     semantic = True
@@ -59,10 +59,17 @@ class OpenAIEmbedder:
             raise ModelNotConfigured(
                 "the embedder 'openai' needs a key; set OPENAI_API_KEY, or base_url for a local server"
             )
-        parts = urlsplit(self._url or _OPENAI)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
+        try:
+            parts = urlsplit(self._url or _OPENAI)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # half a bracket, a port beyond the last
+            is_address = False
+        if not is_address:
             raise ModelNotConfigured("base_url is no address; write it like http://localhost:11434/v1")
         self.host = parts.netloc.rpartition("@")[2]
+        self._secrets = tuple(secret for secret in (self._key, parts.password) if secret)
         self.name = f"openai {self.model} at {self.host}"
         self._timeout, self._retries = timeout, retries
 
@@ -135,7 +142,7 @@ class OpenAIEmbedder:
         )
 
     def _told(self, error: Exception) -> ModelNotConfigured | ModelUnavailable:
-        """The error in one line without the key."""
+        """The error in one line without key and password."""
         import openai
 
         if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
@@ -146,10 +153,12 @@ class OpenAIEmbedder:
             return ModelNotConfigured(
                 f"{self.host} gives no vectors of {self.model!r} at this address; check model and base_url"
             )
-        reason = " ".join(str(error).split())[:200]
-        if self._key:
-            reason = reason.replace(self._key, "***")
-        return ModelUnavailable(f"the embedder at {self.host} does not answer ({reason}); check that it runs")
+        reason = " ".join(str(error).split())
+        for secret in self._secrets:  # before it is cut: half a key is one too many
+            reason = reason.replace(secret, "***")
+        return ModelUnavailable(
+            f"the embedder at {self.host} does not answer ({reason[:200]}); check that it runs"
+        )
 
 
 def _batches(places: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
