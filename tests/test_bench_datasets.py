@@ -164,14 +164,25 @@ class TestLongMemEval:
     def test_questions(self, cases: Callable[..., list[Case]]) -> None:
         records = [longmemeval("q1"), longmemeval("q2_abs"), longmemeval("q3", users=False)]
         one, nothing, assistant = cases(benchmark("longmemeval"), records)
-        assert [turn.turn for turn in one.turns] == ["s1_1", "s2_1", "s2_2"], "in the order of the dates"
+        assert [turn.turn for turn in one.turns] == ["s001_1", "s002_1", "s002_2"], (
+            "in the order of the dates"
+        )
         (question,) = one.questions
-        assert (question.turns, question.sessions) == ({"s2_1", "s2_2"}, {"s2"})
+        assert (question.turns, question.sessions) == ({"s002_1", "s002_2"}, {"s002"})
         assert (question.asked, question.expected) == ("2023-05-30T10:00:00", ("3",))
         assert question.scored
         (question,) = nothing.questions
         assert (question.category, question.answerable, question.scored) == ("abstention", False, False)
         assert assistant.questions[0].answerable and not assistant.questions[0].scored
+
+    def test_no_name_tells_where_the_answer_is(self, cases: Callable[..., list[Case]]) -> None:
+        record = longmemeval("q1")
+        record["haystack_session_ids"] = ["answer_4be1_1", "ultrachat_7"]
+        record["answer_session_ids"] = ["answer_4be1_1", "not_there"]
+        (case,) = cases(benchmark("longmemeval"), [record])
+        assert "answer" not in str(case.turns) and "ultrachat" not in str(case.turns)
+        plain = cases(benchmark("longmemeval"), [longmemeval("q1")])[0]
+        assert (case.turns, case.questions) == (plain.turns, plain.questions)
 
     def test_the_limit_is_of_each_category(self, cases: Callable[..., list[Case]]) -> None:
         records = [longmemeval(name) for name in ("a", "b", "c_abs", "d")]
@@ -182,12 +193,12 @@ class TestLongMemEval:
         one, nothing, assistant = cases(
             data, [longmemeval("q1"), longmemeval("q2_abs"), longmemeval("q3", users=False)]
         )
-        ranking = [found("s1_1"), found("s2_2"), found("s2_1")]
+        ranking = [found("s001_1"), found("s002_2"), found("s002_1")]
         scores = data.retrieval(one, one.questions[0], ranking)
         assert scores["R@5"] == scores["own R@5"] == scores["own turn R@5"] == 1
         assert scores["N@5"] == scores["own N@5"] == scores["own turn N@5"] == pytest.approx(0.6309, abs=1e-4)
         assert (scores["turns in 1024"], scores["turns in 2048"], scores["tokens to all"]) == (0, 1, 1800)
-        scores = data.retrieval(one, one.questions[0], [found("s2_2")])
+        scores = data.retrieval(one, one.questions[0], [found("s002_2")])
         assert (scores["R@5"], scores["own R@5"]) == (1, 0), "the data set's own scorer sees no assistant"
         scores = data.retrieval(assistant, assistant.questions[0], ranking)
         assert scores["R@5"] == 1 and "own R@5" not in scores

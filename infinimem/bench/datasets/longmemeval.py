@@ -51,6 +51,7 @@ class LongMemEval:
             category = _category(name, record)
             # What is not asked is not read either.
             if quota.take((Question(name, "", category, ()),)):
+                record = _numbered(record)
                 said = turns(longmemeval.turns(record, file_name(name), Counter()), path)
                 yield Case(file_name(name), said, (_question(record, name, category, said),))
 
@@ -89,6 +90,26 @@ class LongMemEval:
             "BLEU-1": answers.best(answers.bleu1, answer, question.expected),
             "ROUGE-L": answers.best(answers.rouge_l, answer, question.expected),
         }
+
+
+def _numbered(record: Json) -> Json:
+    """The record with its sessions named "s001", "s002", … in the order of their dates.
+
+    The official files call a session that holds the answer "answer_…", and models are shown the names.
+    """
+    names, dates = (rows(record.get(field)) for field in ("haystack_session_ids", "haystack_dates"))
+    times = [longmemeval.session_time(date) or "" for date in dates]
+    times += [""] * (len(names) - len(times))
+    said = sorted(range(len(names)), key=lambda at: (times[at], at))
+    new: dict[str, str] = {}
+    for at in said:
+        new.setdefault(as_text(names[at]), f"s{len(new) + 1:03}")
+    gold = map(as_text, rows(record.get("answer_session_ids")))
+    return {
+        **record,
+        "haystack_session_ids": [new[as_text(name)] for name in names],
+        "answer_session_ids": [new[name] for name in gold if name in new],
+    }
 
 
 def _category(name: str, record: Json) -> str:
