@@ -59,5 +59,5 @@ def test_a_line_may_be_torn_inside_a_character(tmp_path: Path) -> None:
     path.write_bytes(whole + b"\n" + whole[: whole.index("\u2028".encode()) + 1])
     assert [result_of(line) for line in lines_of(path)] == [RESULT]
     path.write_bytes(b"\xff\n")
-    with pytest.raises(UsageError, match="raw.jsonl has a damaged line"):
+    with pytest.raises(UsageError, match="has a damaged line"):
         list(lines_of(path))
