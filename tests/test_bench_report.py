@@ -181,3 +181,18 @@ def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
     out = write(tmp_path / "empty", [])
     with pytest.raises(UsageError, match="no results yet"):
         write_report(out)
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_answers_without_a_grade_are_told(tmp_path: Path) -> None:
+    graded = {"F1": 1.0, "judge strict": 1.0, "judge lenient": 1.0}
+    answered = [
+        result("bm25", "q1", "temporal", graded, answer="yes"),
+        result("bm25", "q2", "temporal", {"F1": 0.0}, answer="no"),
+        result("none", "q1", "temporal", graded, answer="yes"),
+    ]
+    report = write_report(write(tmp_path / "run", answered))
+    assert {name: one["ungraded"] for name, one in report["methods"].items()} == {"bm25": 1, "none": 0}
+    assert "unreadable: bm25 (1 of 2)." in (tmp_path / "run" / "report.md").read_text()
+    write_report(write(tmp_path / "ranked", RETRIEVAL))
+    assert "Not graded" not in (tmp_path / "ranked" / "report.md").read_text()

@@ -60,6 +60,12 @@ def _about(tallies: Tallies) -> list[str]:
     ]
     if short:
         lines.append(f"- Not finished: {', '.join(short)}. Compare differences, which are paired, not means.")
+    ungraded = [(tally.name, tally.ungraded(), len(tally.asked)) for tally in tallies.methods]
+    if any(count for _, count, _ in ungraded):
+        told = ", ".join(f"{name} ({count} of {asked})" for name, count, asked in ungraded if count)
+        lines.append(
+            f"- Not graded, the judge's reply was unreadable: {told}. They are in no mean of its grades."
+        )
     return lines
 
 
@@ -107,6 +113,7 @@ def _method(tally: Tally, tallies: Tallies) -> dict[str, Any]:
     return {
         "questions": len(tally.asked),
         "counted": len(tally.counted),
+        "ungraded": tally.ungraded(),
         "cases": len(tally.ingested),
         "mean": _rounded({name: tally.mean(name) for name in tallies.measures}),
         "macro": _rounded({name: tally.macro(name) for name in tallies.measures}),

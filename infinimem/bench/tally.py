@@ -19,13 +19,15 @@ from infinimem.model import Usage
 
 UNTIL = "tokens to all"
 """The one score that is no share; it is missing where not all evidence was found."""
+GRADES = ("judge strict", "judge lenient")
+"""Of the judge; missing where its reply could not be read."""
 BASELINES = ("bm25", "dense")
 """Methods that others are compared with, question by question."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A Result without its texts; `context` is the tokens of what was found."""
+    """A Result without its texts; `answered`: whether it had one to grade; `context`: tokens of what was found."""
 
     case: str
     question: str
@@ -34,6 +36,7 @@ class Asked:
     scores: Mapping[str, float]
     usage: Mapping[str, Usage]
     seconds: float
+    answered: bool
     context: int
 
 
@@ -95,6 +98,10 @@ class Tally:
             for item in self.counted
             if any(" in " in measure for measure in item.scores)
         ]
+
+    def ungraded(self) -> int:
+        """Answers for which a grade is missing."""
+        return sum(item.answered and any(grade not in item.scores for grade in GRADES) for item in self.asked)
 
     def differences(self, other: Tally) -> Mapping[str, Difference]:
         """To another method, by measure, over the questions that both answered."""
@@ -189,6 +196,7 @@ def read(folder: Path) -> Tallies:
                 result.scores,
                 result.usage,
                 result.seconds,
+                result.answer is not None,
                 sum(item.tokens for item in result.found),
             )
             tallies.setdefault(result.method, Tally(result.method)).asked.append(asked)
