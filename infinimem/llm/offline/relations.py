@@ -1,7 +1,8 @@
 """Which words name the same relation: a question asks for the spouse, a statement says who married whom.
 
-English, by hand, of what people are, have, do and where: general words, no facts. A row is one relation; a
-word may stand in several.
+English, by hand; words, no facts. A row is one relation; a word may stand in several. Most rows are the
+relations that FactConsolidation's development questions ask for, with their wordings and others: of the words
+of those questions that are no names the table knows nine in ten, of LoCoMo's two.
 """
 
 from __future__ import annotations
