@@ -58,20 +58,3 @@ def test_locomo_runs(
     table = capsys.readouterr().out
     assert "| 1-4 together | 2 | 100.0 | 100.0 |" in table
     assert "| 3 open-domain | 0 |" in table
-
-
-def test_factconsolidation_runs(
-    load: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = {
-        "context": "Here is a list of facts:\n0. Ana lives in the city of Porto.\n1. Olive is Ana's cat.\n"
-        "2. Ana lives in the city of Lisbon.\n",
-        "questions": ["In which city does Ana live?"],
-        "answers": [["Lisbon"]],
-        "metadata": {"source": "tiny"},
-    }
-    data = tmp_path / "facts.json"
-    data.write_text(json.dumps([record]))
-    monkeypatch.setattr(sys, "argv", ["factconsolidation.py", "--data", str(data)])
-    load("factconsolidation").main()
-    assert "first cited line 100, by the whole answer 100" in capsys.readouterr().out
