@@ -18,6 +18,7 @@ from infinimem.bench.spending import Metered, Spending
 from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.offline import OfflineClient
+from infinimem.memory import open_memory
 from infinimem.testing import ScriptedLLM
 
 SETTINGS = {
@@ -142,3 +143,11 @@ def test_a_library_that_was_begun_is_gone_on_with(make: Any, tmp_path: Path) -> 
     (tmp_path / "work/infini/one/stray.md").write_text("left by a run that was killed")
     make("infini-retrieve").ingest(history)
     assert not (tmp_path / "work/infini/one/stray.md").exists()
+
+
+def test_what_was_only_said_has_a_library_of_its_own(make: Any, tmp_path: Path) -> None:
+    for name in ("infini-retrieve", "infini-turns"):
+        make(name).ingest(case("one"))
+    drawn, said = (open_memory(tmp_path / "work" / name / "one").view for name in ("infini", "infini-turns"))
+    assert list(drawn.entries()) and not list(said.entries())
+    assert len(list(said.entries("evidence"))) == len(case("one").turns)

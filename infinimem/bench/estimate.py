@@ -80,7 +80,7 @@ class Estimate:
             self.questions += len(sizes)
             if spec.name in READERS and self.models.keeper:
                 key = spec.toml(building=True)
-                if is_new and key not in made:  # methods that are made alike share a library
+                if spec.draws and is_new and key not in made:  # methods that are made alike share a library
                     made.add(key)
                     self._count(spec, "making", making(size, spec))
                 for _ in sizes:

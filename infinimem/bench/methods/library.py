@@ -106,7 +106,7 @@ class Making:
             for group, values in spec.building.items()
             for key, value in values.items()
         )
-        name = replace(spec, text=":".join(("infini", *settings))).file
+        name = replace(spec, text=":".join(("infini" if spec.draws else spec.name, *settings))).file
         return self._means.work / name / case.name
 
     def make(self, spec: Spec, case: Case) -> _Record:
@@ -146,8 +146,11 @@ class Making:
         with self._means.spending.account() as spent:
             try:
                 memory = self._open(spec, folder, building=True)
-                memory.observe(case.turns)
-                memory.consolidate()
+                if spec.draws:
+                    memory.observe(case.turns)
+                    memory.consolidate()
+                else:
+                    memory.library.record(case.turns)
                 record.sizes = tuple(row.tokens for row in memory.view.catalog(folder=TOPICS))
                 record.done = True
             finally:

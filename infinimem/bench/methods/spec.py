@@ -19,8 +19,9 @@ READERS: Mapping[str, str | None] = {
     "infini-summary": "summary",
     "infini-bm25": "bm25",
     "infini-retrieve": None,
+    "infini-turns": None,
 }
-"""The project's own methods, each with its reader; the last ranks and calls no model."""
+"""The project's own methods, each with its reader; the last two rank and call no model."""
 BASELINES: Mapping[str, Collection[str]] = {
     "none": (),
     "full": (),
@@ -63,6 +64,11 @@ class Spec:
     def file(self) -> str:
         """Fit for a file's name, and different for different methods."""
         return _UNFIT.sub("_", self.text)
+
+    @property
+    def draws(self) -> bool:
+        """Whether entries are drawn from what was said, and sorted into topics."""
+        return self.name != "infini-turns"
 
     @property
     def takes_embedder(self) -> bool:
