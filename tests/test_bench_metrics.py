@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -21,6 +22,10 @@ def drawn_texts(seed: int = 1, count: int = 60) -> list[tuple[str, str]]:
         )
         for _ in range(count)
     ]
+
+
+def _difference(ours: Sequence[float], theirs: Sequence[float]) -> statistics.Difference:
+    return statistics.paired_differences({"": (ours, theirs)})[""]
 
 
 class TestRetrieval:
@@ -208,7 +213,7 @@ class TestStatistics:
         assert statistics.percentile([1, math.inf], 0.9) == math.inf
 
     def test_a_difference_that_is_always_there_is_sure(self) -> None:
-        found = statistics.paired_difference([0.6, 0.4, 0.9], [0.5, 0.3, 0.8])
+        found = _difference([0.6, 0.4, 0.9], [0.5, 0.3, 0.8])
         assert found.questions == 3
         assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1), abs=1e-6)
         assert found.sure
@@ -217,7 +222,7 @@ class TestStatistics:
         draw = random.Random(5)
         ours = [draw.gauss(0.5, 0.2) for _ in range(2000)]
         theirs = [draw.gauss(0.45, 0.2) for _ in range(2000)]
-        found = statistics.paired_difference(ours, theirs)
+        found = _difference(ours, theirs)
         differences = [a - b for a, b in zip(ours, theirs, strict=True)]
         middle = statistics.mean(differences)
         spread = math.sqrt(statistics.mean([(value - middle) ** 2 for value in differences]) / 2000)
@@ -229,12 +234,12 @@ class TestStatistics:
         draw = random.Random(6)
         hard = [draw.random() for _ in range(300)]
         easier = [value + draw.choice((0.0, 0.02)) for value in hard]
-        found = statistics.paired_difference(easier, hard)
+        found = _difference(easier, hard)
         assert found.sure, "scores vary much from question to question, the difference does not"
-        assert found == statistics.paired_difference(easier, hard)
-        assert not statistics.paired_difference(hard, random.Random(1).sample(hard, 300)).sure
+        assert found == _difference(easier, hard)
+        assert not _difference(hard, random.Random(1).sample(hard, 300)).sure
 
     def test_odd_input(self) -> None:
-        assert statistics.paired_difference([], []) == statistics.Difference(0, 0, 0, 0)
+        assert _difference([], []) == statistics.Difference(0, 0, 0, 0)
         with pytest.raises(ValueError, match="each question"):
-            statistics.paired_difference([1.0], [])
+            _difference([1.0], [])

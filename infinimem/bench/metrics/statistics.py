@@ -94,11 +94,6 @@ def paired_differences(
     return found
 
 
-def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> Difference:
-    """`paired_differences` of one measure."""
-    return paired_differences({"": (ours, theirs)})[""]
-
-
 @lru_cache(maxsize=2)
 def _times_drawn(questions: int, resamples: int, seed: int) -> NDArray[np.float32]:
     """How often each question is drawn in each resample: the same for all measures and methods of a run."""
