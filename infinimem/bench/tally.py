@@ -27,7 +27,7 @@ BASELINES = ("bm25", "dense")
 
 @dataclass(frozen=True)
 class Asked:
-    """A Result without its texts; `answered`: whether it had an answer; `context`: tokens of what was found."""
+    """A Result without its texts; `answered`: it had an answer; `context`: tokens of what was found."""
 
     case: str
     question: str
