@@ -22,7 +22,7 @@ UNTIL = "tokens to all"
 GRADES = ("judge strict", "judge lenient")
 """Of the judge; missing where its reply could not be read."""
 BASELINES = ("bm25", "dense")
-"""Methods that others are compared with, question by question."""
+"""Methods that others are compared with, question by question, beside the first of the run."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,9 @@ class Tallies:
 
     @cached_property
     def baselines(self) -> list[Tally]:
-        """The methods of this run that others are compared with."""
-        return [method for name in BASELINES for method in self.methods if method.base == name]
+        """The methods of this run that others are compared with: the first, then the usual ones."""
+        usual = [method for name in BASELINES for method in self.methods if method.base == name]
+        return [*self.methods[:1], *(method for method in usual if method is not self.methods[0])]
 
 
 def read(folder: Path) -> Tallies:
