@@ -51,12 +51,15 @@ class Near:
         The text's own cosine, and `BESIDE_WEIGHT` of the mean of the turns beside it; where there are none,
         it stands in for them.
         """
+        matrix = self.known.held.matrix
+        if not len(matrix):  # all that was embedded was forgotten meanwhile
+            return np.zeros(len(positions))
         beside = self.dense.beside(positions)
         asked = np.concatenate([positions[:, None], beside], axis=1)
         at = np.where(asked < 0, -1, self.known.at[asked])
         wanted, places = np.unique(at, return_inverse=True)
         # Row by row, so that a sum does not hang on what else is asked.
-        cosines = np.round(np.einsum("ij,j->i", self.known.held.matrix[wanted], self.query), _DIGITS)
+        cosines = np.round(np.einsum("ij,j->i", matrix[wanted], self.query), _DIGITS)
         cosines = np.where(wanted < 0, 0.0, cosines)[places.reshape(at.shape)]
         own, said = cosines[:, 0], asked[:, 1:] >= 0
         count = said.sum(axis=1)
