@@ -196,3 +196,24 @@ def test_answers_without_a_grade_are_told(tmp_path: Path) -> None:
     assert "unreadable: bm25 (1 of 2)." in (tmp_path / "run" / "report.md").read_text()
     write_report(write(tmp_path / "ranked", RETRIEVAL))
     assert "Not graded" not in (tmp_path / "ranked" / "report.md").read_text()
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_answers_that_failed_are_told(tmp_path: Path) -> None:
+    zero = {"F1": 0.0, "judge strict": 0.0, "judge lenient": 0.0}
+    answered = [
+        result(
+            "bm25", "q1", "temporal", {"F1": 1.0, "judge strict": 1.0, "judge lenient": 1.0}, answer="yes"
+        ),
+        result("bm25", "q2", "temporal", zero, answer="no", failed="TRUNCATED"),
+        result("bm25", "q3", "temporal", zero, answer="no", failed="EMPTY"),
+        result("none", "q1", "temporal", zero, answer="no"),
+    ]
+    report = write_report(write(tmp_path / "run", answered))
+    assert {name: one["failed"] for name, one in report["methods"].items()} == {
+        "bm25": {"EMPTY": 1, "TRUNCATED": 1},
+        "none": {},
+    }
+    text = (tmp_path / "run" / "report.md").read_text()
+    assert "unusable: bm25 (2 of 3: EMPTY 1, TRUNCATED 1). They are scored 0." in text
+    assert "Not graded" not in text

@@ -73,6 +73,28 @@ def test_answers_are_scored_and_judged_and_their_cost_is_told(tmp_path: Path) ->
     assert first.verdicts["strict"]["reason"] == "so"
 
 
+def test_an_answer_that_failed_is_scored_zero(tmp_path: Path) -> None:
+    """Bug guarded: the line that is quoted for want of an answer held what was expected, and counted."""
+    broken = ScriptedLLM({"answer": lambda _: Reply(None, "TRUNCATED", text='{"answer": "Lis')})
+    judge = ScriptedLLM({})
+    start(request(tmp_path, "bm25", "none", "infini-bm25", answerer=broken, judge=judge))
+    found = results(tmp_path / "out")
+    assert len(found) == 24 and not judge.calls
+    assert {result.failed for result in found} == {"TRUNCATED"}
+    for result in found:
+        answered = {name: score for name, score in result.scores.items() if name != "R@5"}
+        assert answered == {"exact": 0.0, "judge strict": 0.0, "judge lenient": 0.0}
+        assert result.verdicts == {}
+    assert any("Lisbon" in (result.answer or "") for result in found), "what was quoted is kept"
+    assert max(result.scores["R@5"] for result in found) == 1, "what was found is scored as ever"
+
+
+def test_an_answer_without_words_failed(tmp_path: Path) -> None:
+    silent = ScriptedLLM({"answer": lambda _: {"answer": "  ", "cites": []}})
+    start(request(tmp_path, "bm25", "none", answerer=silent))
+    assert {result.failed for result in results(tmp_path / "out")} == {"EMPTY"}
+
+
 def test_several_threads_give_what_one_gives(tmp_path: Path) -> None:
     found: list[list[Any]] = []
     for jobs in (1, 4):

@@ -22,6 +22,11 @@ _TELLING = 10
 """Questions of which hardly any two methods get all right, or none."""
 
 
+def grade(rule: str) -> str:
+    """The measure that a rule's verdicts give."""
+    return f"judge {rule}"
+
+
 def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
     """Grade an answer.
 
@@ -55,7 +60,7 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
             verdict["failure"] = reply.failure
         else:
             verdict |= reply.data
-            scores[f"judge {rule}"] = float(reply.data["correct"])
+            scores[grade(rule)] = float(reply.data["correct"])
         verdicts[rule] = verdict
     return verdicts, scores
 

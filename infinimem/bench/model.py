@@ -93,6 +93,8 @@ class Result:
     Args:
         found: best first.
         answer: None where only retrieval is measured.
+        failed: why the answerer's reply could not be used (llm/base.py: Failure); what stands in for an
+            answer then is scored 0, and nothing is judged.
         scores: by measure, 0 to 1; "tokens to all" counts tokens and is missing where evidence was.
         verdicts: of the judge, raw: {"strict": {"correct": …, "text": …}, …}.
         usage: tokens and calls by phase.
@@ -112,6 +114,7 @@ class Result:
     usage: Mapping[str, Usage] = field(default_factory=dict)
     seconds: float = 0.0
     steps: tuple[Mapping[str, Any], ...] = ()
+    failed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,11 +125,13 @@ class Drawn:
         found: best first.
         answer: None where none was asked for.
         steps: of the reader, as its trace tells them; the last one of an answer names the lines cited.
+        failed: why the answerer's reply could not be used; None where it could.
     """
 
     found: tuple[Found, ...]
     answer: str | None = None
     steps: tuple[Mapping[str, Any], ...] = ()
+    failed: str | None = None
 
 
 class Benchmark(Protocol):

@@ -60,6 +60,14 @@ def _about(tallies: Tallies) -> list[str]:
     ]
     if short:
         lines.append(f"- Not finished: {', '.join(short)}. Compare differences, which are paired, not means.")
+    failed = [
+        f"{tally.name} ({sum(tally.failed.values())} of {len(tally.asked)}: {_said(tally.failed)})"
+        for tally in tallies.methods
+        if tally.failed
+    ]
+    if failed:
+        told = ", ".join(failed)
+        lines.append(f"- Not answered, the answerer's reply was unusable: {told}. They are scored 0.")
     ungraded = [(tally.name, tally.ungraded(), len(tally.asked)) for tally in tallies.methods]
     if any(count for _, count, _ in ungraded):
         told = ", ".join(f"{name} ({count} of {asked})" for name, count, asked in ungraded if count)
@@ -113,6 +121,7 @@ def _method(tally: Tally, tallies: Tallies) -> dict[str, Any]:
     return {
         "questions": len(tally.asked),
         "counted": len(tally.counted),
+        "failed": dict(tally.failed),
         "ungraded": tally.ungraded(),
         "cases": len(tally.ingested),
         "mean": _rounded({name: tally.mean(name) for name in tallies.measures}),

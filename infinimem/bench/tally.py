@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +27,13 @@ BASELINES = ("bm25", "dense")
 
 @dataclass(frozen=True)
 class Asked:
-    """A Result without its texts; `answered`: it had an answer; `context`: tokens of what was found."""
+    """A Result without its texts.
+
+    Args:
+        answered: whether it had an answer.
+        context: tokens of what was found.
+        failed: as the Result's.
+    """
 
     case: str
     question: str
@@ -38,6 +44,7 @@ class Asked:
     seconds: float
     answered: bool
     context: int
+    failed: str | None = None
 
 
 @dataclass
@@ -102,6 +109,12 @@ class Tally:
     def ungraded(self) -> int:
         """Answers for which a grade is missing."""
         return sum(item.answered and any(grade not in item.scores for grade in GRADES) for item in self.asked)
+
+    @property
+    def failed(self) -> Mapping[str, int]:
+        """Answers that the answerer failed to give, by what was wrong with its reply."""
+        counts = Counter(item.failed for item in self.asked if item.failed)
+        return dict(sorted(counts.items()))
 
     def differences(self, other: Tally) -> Mapping[str, Difference]:
         """To another method, by measure, over the questions that both answered."""
@@ -199,6 +212,7 @@ def read(folder: Path) -> Tallies:
                 result.seconds,
                 result.answer is not None,
                 sum(item.tokens for item in result.found),
+                result.failed,
             )
             tallies.setdefault(result.method, Tally(result.method)).asked.append(asked)
     for line in _lines(folder / "cases"):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from infinimem.bench.book import Book
-from infinimem.bench.judge import judge
+from infinimem.bench.judge import TASKS, grade, judge
 from infinimem.bench.methods.answering import Means
 from infinimem.bench.methods.library import Making
 from infinimem.bench.methods.registry import method
@@ -162,11 +162,15 @@ class _Unit:
             usage=dict(usage),
             seconds=round(time.perf_counter() - began, 4),
             steps=drawn.steps,
+            failed=drawn.failed,
         )
         if drawn.answer is None:
             return result
-        verdicts, judged = judge(working.judge, question, drawn.answer)
         answered = working.benchmark.answered(question, drawn.answer)
+        if drawn.failed:  # what stands in for an answer may be right by chance
+            zeros = dict.fromkeys((*answered, *map(grade, TASKS)), 0.0)
+            return replace(result, scores={**result.scores, **zeros})
+        verdicts, judged = judge(working.judge, question, drawn.answer)
         return replace(result, scores={**result.scores, **answered, **judged}, verdicts=verdicts)
 
 

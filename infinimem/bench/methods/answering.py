@@ -12,8 +12,8 @@ from infinimem import tokens
 from infinimem.bench.methods.embedding import Embedders
 from infinimem.bench.model import Case, Drawn, Found, Question
 from infinimem.bench.spending import Spending
-from infinimem.llm.base import LLM
-from infinimem.model import Retrieved
+from infinimem.llm.base import LLM, Reply, Task
+from infinimem.model import Retrieved, Usage
 
 ALL = 1 << 30
 """Tokens: more than any history has."""
@@ -70,9 +70,39 @@ def drawn(
         budget: tokens of evidence that are shown.
         steps: how the evidence was found.
     """
-    text, citations = answering.answer(llm, question.text, items, now, budget)
+    heard = _Heard(llm)
+    text, citations = answering.answer(heard, question.text, items, now, budget)
     cited = {"cited": [citation.text for citation in citations]}
-    return Drawn(found_of(items, turn_of), text, (*steps, cited))
+    return Drawn(found_of(items, turn_of), text, (*steps, cited), heard.failed)
+
+
+def failure_of(reply: Reply) -> str | None:
+    """Why a reply to the task `answer` is no answer; None where it is one."""
+    if reply.data is None:
+        return reply.failure or "EMPTY"
+    return None if str(reply.data["answer"]).strip() else "EMPTY"
+
+
+class _Heard:
+    """The answerer, heard out: where its reply is unusable, `answer` quotes a line, and that may be right."""
+
+    def __init__(self, llm: LLM) -> None:
+        self._llm = llm
+        self.failed: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self._llm.name
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        return self._llm.usage
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """See `LLM.complete`."""
+        reply = self._llm.complete(task, variables)
+        self.failed = failure_of(reply)
+        return reply
 
 
 def now_of(case: Case, question: Question) -> str:

@@ -14,8 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from infinimem import tokens
-from infinimem.answer import NOTHING
-from infinimem.bench.methods.answering import ALL, Means, drawn, found_of, now_of
+from infinimem.bench.methods.answering import ALL, Means, drawn, failure_of, found_of, now_of
 from infinimem.bench.methods.embedding import Embedding
 from infinimem.bench.methods.spec import Spec
 from infinimem.bench.model import Case, Drawn, Ingested, Question
@@ -79,7 +78,8 @@ class Baseline:
         """What the model says without evidence; `answer` would not even ask it."""
         variables = {"question": question.text, "evidence": [], "now": now}
         reply = self._means.answerer.complete(tasks.ANSWER, variables)
-        return Drawn((), str(reply.data["answer"]).strip() if reply.data else NOTHING, ({"cited": []},))
+        text = str(reply.data["answer"]).strip() if reply.data else ""
+        return Drawn((), text, ({"cited": []},), failure_of(reply))
 
     def _items(self, question: Question) -> list[Retrieved]:
         turns = self._case.turns
