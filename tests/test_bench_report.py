@@ -214,6 +214,7 @@ def test_answers_that_failed_are_told(tmp_path: Path) -> None:
         "bm25": {"EMPTY": 1, "TRUNCATED": 1},
         "none": {},
     }
+    assert (report["methods"]["bm25"]["graded"], report["methods"]["bm25"]["passed"]) == (1, 1.0)
     text = (tmp_path / "run" / "report.md").read_text()
     assert "unusable: bm25 (2 of 3: EMPTY 1, TRUNCATED 1). They are scored 0." in text
     assert "Not graded" not in text

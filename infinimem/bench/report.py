@@ -123,6 +123,8 @@ def _method(tally: Tally, tallies: Tallies) -> dict[str, Any]:
         "counted": len(tally.counted),
         "failed": dict(tally.failed),
         "ungraded": tally.ungraded(),
+        "graded": len(tally.grades),
+        "passed": _round(mean(tally.grades)),
         "cases": len(tally.ingested),
         "mean": _rounded({name: tally.mean(name) for name in tallies.measures}),
         "macro": _rounded({name: tally.macro(name) for name in tallies.measures}),

@@ -111,6 +111,12 @@ class Tally:
         return sum(item.answered and any(grade not in item.scores for grade in GRADES) for item in self.asked)
 
     @property
+    def grades(self) -> list[float]:
+        """The judge's strict ones, of the questions that count; an answer that failed has none of its own."""
+        asked = (item for item in self.counted if not item.failed)
+        return [item.scores[GRADES[0]] for item in asked if GRADES[0] in item.scores]
+
+    @property
     def failed(self) -> Mapping[str, int]:
         """Answers that the answerer failed to give, by what was wrong with its reply."""
         counts = Counter(item.failed for item in self.asked if item.failed)

@@ -21,7 +21,6 @@ DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation")
 RANKING = "infini-retrieve,bm25,dense"
 ANSWERING = "infini-h,bm25,dense,grep,full,none"
 """Methods that are compared if nothing is said."""
-GRADE = "judge strict"
 PATIENCE = 600.0
 """Seconds for one call: nobody waits for it, and a local model may take its time."""
 
@@ -158,6 +157,6 @@ def _show(out: Output, report: Any, folder: Path) -> None:
 def _grades(report: Any) -> str | None:
     from infinimem.bench.judge import indifferent
 
-    found = report["methods"].items()
-    means = {name: one["mean"][GRADE] for name, one in found if GRADE in one["mean"]}
-    return indifferent(means, min((one["counted"] for _, one in found), default=0))
+    found = {name: one for name, one in report["methods"].items() if one["graded"]}
+    means = {name: one["passed"] for name, one in found.items()}
+    return indifferent(means, min((one["graded"] for one in found.values()), default=0))
