@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -87,6 +88,19 @@ def test_an_answer_that_failed_is_scored_zero(tmp_path: Path) -> None:
         assert result.verdicts == {}
     assert any("Lisbon" in (result.answer or "") for result in found), "what was quoted is kept"
     assert max(result.scores["R@5"] for result in found) == 1, "what was found is scored as ever"
+
+
+def test_scoring_is_not_in_the_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+
+    class Slow(Small):
+        def retrieval(self, *given: Any) -> Any:
+            clock[0] += 100
+            return super().retrieval(*given)
+
+    monkeypatch.setattr("infinimem.bench.working.time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    start(request(tmp_path, "bm25", retrieval_only=True), Slow())
+    assert {result.seconds for result in results(tmp_path / "out")} == {0.0}
 
 
 def test_an_answer_without_words_failed(tmp_path: Path) -> None:

@@ -150,6 +150,7 @@ class _Unit:
                 drawn = chosen.retrieve(question, None)
             else:
                 drawn = chosen.answer(question, request.budget)
+        seconds = time.perf_counter() - began  # scoring is no part of it
         result = Result(
             method=self._spec.text,
             case=self._case.name,
@@ -160,7 +161,7 @@ class _Unit:
             answer=drawn.answer,
             scores=dict(working.benchmark.retrieval(self._case, question, drawn.found)),
             usage=dict(usage),
-            seconds=round(time.perf_counter() - began, 4),
+            seconds=round(seconds, 4),
             steps=drawn.steps,
             failed=drawn.failed,
         )
