@@ -6,12 +6,13 @@ off their templates, and models differ in how much they say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from infinimem import tokens
 from infinimem.bench.methods.spec import READERS, Spec
 from infinimem.bench.model import Case
+from infinimem.bench.spending import EMBEDDING
 from infinimem.model import Usage
 from infinimem.settings import InfiniSettings, ReaderSettings
 
@@ -26,11 +27,13 @@ _TOPIC = 2000
 _TOOLS, _RESULT, _ROUNDS = 600, 800, 4
 """Of the search agent: descriptions of its tools, what one round shows it, rounds of an ordinary question."""
 _CATALOG, _OFFERED = 50, 200
+_TEXTS = 256
+"""That are embedded with one call."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One phase of one method: "making", "reading", "answering" or "judging"."""
+    """One phase of one method: "making", "embedding", "reading", "answering" or "judging"."""
 
     method: str
     phase: str
@@ -54,11 +57,13 @@ class Estimate:
         models: which of them are real.
         budget: tokens of evidence of an answer.
         retrieval_only: nothing is answered or judged.
+        embeds: texts of the methods whose vectors take tokens.
     """
 
     models: Models
     budget: int
     retrieval_only: bool
+    embeds: Collection[str] = ()
     questions: int = 0
     """Still to be asked, over all methods."""
     cases: int = 0
@@ -85,6 +90,8 @@ class Estimate:
                     self._count(spec, "making", making(size, spec))
                 for _ in sizes:
                     self._count(spec, "reading", reading(size, spec))
+            if spec.text in self.embeds:
+                self._embed(spec, size, len(case.turns), sizes, is_new, made)
             if self.retrieval_only:
                 continue
             for question in sizes:
@@ -112,6 +119,18 @@ class Estimate:
         parts = ", ".join(f"{phase} {count:,}" for phase, count in phases.items())
         size = f"{total.tokens_in:,} tokens in and {total.tokens_out:,} out"
         return f"about {total.calls:,} calls, {size} ({parts})"
+
+    def _embed(
+        self, spec: Spec, size: int, turns: int, sizes: Sequence[int], is_new: bool, made: set[str]
+    ) -> None:
+        """Baselines share vectors, and make them at each start; a library keeps its own."""
+        is_library = spec.name in READERS
+        key = f"{spec.embedder} {spec.draws} {spec.toml(building=True)}" if is_library else f"{spec.embedder}"
+        if f"{EMBEDDING} {key}" not in made and (is_new or not is_library):
+            made.add(f"{EMBEDDING} {key}")
+            times = 2 if is_library and spec.draws else 1  # what was drawn is about as long as what was said
+            self._count(spec, EMBEDDING, Usage(-(-times * turns // _TEXTS), times * size, 0))
+        self._count(spec, EMBEDDING, Usage(len(sizes), sum(sizes), 0))
 
     def _answer(self, size: int, question: int, spec: Spec) -> Usage:
         shown = size if spec.name == "full" else 0 if spec.name == "none" else min(size, self.budget)

@@ -68,8 +68,8 @@ class Run:
         self._request = request
         self._benchmark = benchmark
         self._specs = parse_all(request.methods)
-        self._embedders = Embedders(request.embedder)
         self._spending = Spending(request.max_tokens)
+        self._embedders = Embedders(request.embedder, self._spending)
         named = {spec.text: self._embedders.named(spec) for spec in self._specs}
         self._vectors = {text: name for text, name in named.items() if name is not None}
 
@@ -82,7 +82,9 @@ class Run:
         request = self._request
         demand_same(request.out, self.config())
         offline = (llm.name == OFFLINE for llm in (request.keeper, request.answerer, request.judge))
-        found = Estimate(Models(*(not each for each in offline)), request.budget, request.retrieval_only)
+        models = Models(*(not each for each in offline))
+        paid = frozenset(spec.text for spec in self._specs if self._embedders.is_paid(spec))
+        found = Estimate(models, request.budget, request.retrieval_only, paid)
         book = Book(request.out, self._specs)
         for case in self._cases():
             rows = []

@@ -7,13 +7,20 @@ the account of what it works on.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from infinimem.embedders.base import Embedder
 from infinimem.errors import SpendingCapReached
-from infinimem.llm.base import LLM, Reply, Task
+from infinimem.llm.base import LLM, Reply, Task, total
 from infinimem.model import Usage
+
+if TYPE_CHECKING:
+    from infinimem.embedders.base import Matrix
+
+EMBEDDING = "embedding"
+"""The phase under which an embedder's calls are booked."""
 
 
 class Spending:
@@ -123,3 +130,59 @@ class Metered:
         reply = self._llm.complete(task, variables)
         self._spending.add(task.name, reply.usage)
         return reply
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """What adds up the tokens that it takes; an embedder that does is paid for."""
+
+    usage: dict[str, Usage]
+
+
+class Booked:
+    """An embedder whose calls are booked; it is asked by one thread at a time, so that each knows its own.
+
+    Args:
+        embedder: makes the vectors.
+        counts: the same one, which counts what they take.
+        spending: of the run.
+    """
+
+    def __init__(self, embedder: Embedder, counts: Counts, spending: Spending) -> None:
+        self._embedder = embedder
+        self._counts = counts
+        self._spending = spending
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def semantic(self) -> bool:
+        return self._embedder.semantic
+
+    @property
+    def size(self) -> int:
+        with self._booking():
+            return self._embedder.size
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """See `Embedder.embed`.
+
+        Raises:
+            SpendingCapReached: nothing was sent.
+        """
+        self._spending.demand()
+        with self._booking():
+            return self._embedder.embed(texts)
+
+    @contextmanager
+    def _booking(self) -> Iterator[None]:
+        with self._lock:
+            before = total(self._counts.usage)
+            try:
+                yield
+            finally:
+                if (spent := total(self._counts.usage) - before).calls:
+                    self._spending.add(EMBEDDING, spent)

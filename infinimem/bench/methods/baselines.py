@@ -48,12 +48,13 @@ class Baseline:
         self._rank: Ranker = _nothing
 
     def ingest(self, case: Case) -> Ingested:
-        """Take in a history: rank functions are made, no model is called."""
+        """Take in a history: rank functions are made, no language model is called."""
         began = time.perf_counter()
         self._case = case
         self._turn_of = {seq: turn.turn or str(seq) for seq, turn in enumerate(case.turns, 1)}
-        self._rank = _ranker(self._spec, case.turns, self._means)
-        return Ingested(self._spec.text, case.name, seconds=time.perf_counter() - began)
+        with self._means.spending.account() as usage:  # vectors may be paid for
+            self._rank = _ranker(self._spec, case.turns, self._means)
+        return Ingested(self._spec.text, case.name, dict(usage), time.perf_counter() - began)
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
         """The turns in their order, within a budget."""

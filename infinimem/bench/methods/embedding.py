@@ -7,11 +7,13 @@ import threading
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from infinimem.bench.methods.spec import READERS, Spec
-from infinimem.embedders.connect import connect
-from infinimem.errors import ModelNotConfigured
+from infinimem.bench.spending import Booked, Counts, Spending
+from infinimem.embedders.connect import NAMES, connect
+from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.settings import EmbedderSettings
 
 if TYPE_CHECKING:
@@ -22,16 +24,23 @@ if TYPE_CHECKING:
 
 _LOCAL = ("static", "minilm", "lexical")
 """What stands in for an embedder that nobody named, the first that is installed."""
+_MODELS = ("openai", "minilm")
+"""Embedders of which one may name a model."""
+KEPT = 1 << 26
+"""Numbers that are kept of vectors, 256 MB: those of some 170,000 turns by a small model."""
 
 
 class Embedders:
     """Connects to embedders by name; threads may share them.
 
     Args:
-        name: of the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself.
+        name: of the run's; None takes INFINIMEM_EMBEDDER, else what each method takes by itself. A model
+            may follow: "openai/NAME".
+        spending: of the run, where vectors that are paid for are booked.
     """
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(self, name: str | None = None, spending: Spending | None = None) -> None:
+        self._spending = spending or Spending()
         self.name = name or os.environ.get("INFINIMEM_EMBEDDER") or None
         self._lock = threading.RLock()
         self._known: dict[str, Embedding] = {}
@@ -48,16 +57,30 @@ class Embedders:
 
     def named(self, spec: Spec) -> str | None:
         """The full name of what a method's vectors come from; None where it says nothing of that."""
+        found = self._for(spec)
+        return found.name if found else None
+
+    def is_paid(self, spec: Spec) -> bool:
+        """Whether the vectors of a method take tokens."""
+        return isinstance(self._for(spec), Booked)
+
+    def _for(self, spec: Spec) -> Embedder | None:
         if spec.name in READERS:
-            found = self.memory(spec.embedder)
-            return found.name if found else None
-        return self.dense(spec.embedder).embedder.name if spec.takes_embedder else None
+            return self.memory(spec.embedder)
+        return self.dense(spec.embedder).embedder if spec.takes_embedder else None
 
     def _of(self, name: str) -> Embedding:
         with self._lock:
             if name not in self._known:
-                self._known[name] = Embedding(connect(name, EmbedderSettings()))
+                self._known[name] = Embedding(self._connect(name))
             return self._known[name]
+
+    def _connect(self, name: str) -> Embedder:
+        kind, _, model = name.partition("/")
+        if model and kind in NAMES and kind not in _MODELS:
+            raise UsageError(f"the embedder {kind!r} has one model only; write {kind!r}, without a slash")
+        found = connect(kind, EmbedderSettings(model=model or None))
+        return Booked(found, found, self._spending) if isinstance(found, Counts) else found
 
     @cached_property
     def _fallback(self) -> str:
@@ -71,12 +94,19 @@ class Embedders:
 
 
 class Embedding:
-    """An embedder that remembers: histories of one data set share sessions, and methods share texts."""
+    """An embedder that remembers: histories of one data set share sessions, and methods share texts.
+
+    What is oldest is forgotten first.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
         self._lock = threading.Lock()
         self._rows: dict[bytes, NDArray[np.float32]] = {}
+
+    def __len__(self) -> int:
+        """Vectors that are kept."""
+        return len(self._rows)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """A row of length 1 for each text."""
@@ -88,4 +118,7 @@ class Embedding:
             if new:
                 self._rows.update(zip(new, self.embedder.embed(list(new.values())), strict=True))
             rows = [self._rows[key] for key in keys]
+            most = KEPT // max(self.embedder.size, 1)
+            for key in list(islice(self._rows, max(len(self._rows) - most, 0))):  # the oldest
+                del self._rows[key]
         return np.stack(rows) if rows else np.zeros((0, self.embedder.size), np.float32)
