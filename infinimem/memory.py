@@ -112,8 +112,16 @@ class Memory(Reader):
             NotALibrary: the folder was not made a library.
             ModelUnavailable: the turns are recorded, and drawn from at the next call.
         """
-        self.library.record(tuple(turns))
+        self.record(turns)
         return self._extract(progress)
+
+    def record(self, turns: Iterable[Turn]) -> tuple[Located, ...]:
+        """Write turns down, without a model, and give the new lines; the next `observe` draws from them.
+
+        Raises:
+            UsageError, NotALibrary: as `observe`.
+        """
+        return self.library.record(tuple(turns))
 
     def _extract(self, progress: Progress | None = None) -> tuple[Located, ...]:
         view = self.view

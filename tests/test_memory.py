@@ -300,10 +300,18 @@ def test_a_copied_folder_draws_nothing_twice(tmp_path: Path) -> None:
     assert again.status()["pending"] == 0
 
 
+def test_what_was_recorded_is_drawn_from_at_the_next_call(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    assert len(memory.record(turns(TALK))) == len(TALK)
+    assert memory.status()["pending"] == len(TALK) and not list(memory.view.entries())
+    assert len(memory.observe([])) == len(TALK)
+    assert memory.record([]) == ()
+
+
 def test_two_that_draw_from_the_same_turn_give_one_line(tmp_path: Path) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     other = open_memory(tmp_path / "m", model="offline")
-    memory.library.record(turns(TALK))
+    memory.record(turns(TALK))
     plans = [m.strategy.observe(m.view, m.view.uncited()) for m in (memory, other)]
     for plan, m in [(next(plans[0]), memory), (next(plans[1]), other)]:
         m.library.apply(plan)

@@ -150,7 +150,7 @@ class Making:
                     memory.observe(case.turns)
                     memory.consolidate()
                 else:
-                    memory.library.record(case.turns)
+                    memory.record(case.turns)
                 record.sizes = tuple(row.tokens for row in memory.view.catalog(folder=TOPICS))
                 record.done = True
             finally:
