@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from infinimem.bench.model import Found, Ingested, Result
-from infinimem.bench.record import ingested_of, lines_of, result_of, to_json
+from infinimem.bench.record import ingested_of, lines_of, records, result_of, to_json
 from infinimem.errors import UsageError
 from infinimem.model import Usage
 
@@ -59,5 +59,13 @@ def test_a_line_may_be_torn_inside_a_character(tmp_path: Path) -> None:
     path.write_bytes(whole + b"\n" + whole[: whole.index("\u2028".encode()) + 1])
     assert [result_of(line) for line in lines_of(path)] == [RESULT]
     path.write_bytes(b"\xff\n")
-    with pytest.raises(UsageError, match="has a damaged line"):
+    with pytest.raises(UsageError, match="line 1: no UTF-8"):
         list(lines_of(path))
+
+
+@pytest.mark.parametrize("damaged", [b"{}", b"[]", b"{", b'{"found": "\xff"}'])
+def test_a_damaged_line_is_named_with_its_file(tmp_path: Path, damaged: bytes) -> None:
+    path = tmp_path / "bm25.jsonl"
+    path.write_bytes(to_json(RESULT).encode() + b"\n" + damaged + b"\n")
+    with pytest.raises(UsageError, match=r"bm25\.jsonl, line 2: no .*; remove the line and resume the run"):
+        list(records(path, result_of))

@@ -218,3 +218,10 @@ def test_answers_that_failed_are_told(tmp_path: Path) -> None:
     text = (tmp_path / "run" / "report.md").read_text()
     assert "unusable: bm25 (2 of 3: EMPTY 1, TRUNCATED 1). They are scored 0." in text
     assert "Not graded" not in text
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    out = write(tmp_path / "run", RETRIEVAL)
+    (out / "cases" / "1.jsonl").write_text("{}\n")
+    with pytest.raises(UsageError, match=r"cases/1\.jsonl, line 1: no whole costs"):
+        write_report(out)

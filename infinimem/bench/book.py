@@ -17,7 +17,7 @@ from typing import Any
 
 from infinimem.bench.methods.spec import Spec
 from infinimem.bench.model import Ingested, Result
-from infinimem.bench.record import ingested_of, lines_of, result_of, to_json
+from infinimem.bench.record import ingested_of, records, result_of, to_json
 from infinimem.errors import LockTimeout, UsageError
 
 CONFIG = "config.json"
@@ -43,9 +43,9 @@ class Book:
         self._asked: dict[str, set[tuple[str, str]]] = {}
         self._made: dict[str, set[str]] = {}
         for spec in specs:
-            results = map(result_of, lines_of(self._raw(spec)))
+            results = records(self._raw(spec), result_of)
             self._asked[spec.text] = {(result.case, result.question) for result in results}
-            cases = map(ingested_of, lines_of(self._cases(spec)))
+            cases = records(self._cases(spec), ingested_of)
             self._made[spec.text] = {ingested.case for ingested in cases}
         self._specs = specs
 

@@ -7,14 +7,16 @@ cases/<method>.jsonl     one Ingested a line
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from infinimem.bench.model import Found, Ingested, Result
 from infinimem.errors import UsageError
 from infinimem.model import Usage
+
+_Record = TypeVar("_Record", Result, Ingested)
 
 
 def to_json(record: Result | Ingested) -> str:
@@ -34,7 +36,7 @@ def result_of(line: str) -> Result:
         steps = tuple(values["steps"])
         return Result(**{**values, "found": found, "steps": steps, "usage": _usage(values["usage"])})
     except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError("a line of results is damaged: remove it and resume the run") from error
+        raise UsageError("no whole result; remove the line and resume the run") from error
 
 
 def ingested_of(line: str) -> Ingested:
@@ -47,7 +49,24 @@ def ingested_of(line: str) -> Ingested:
     try:
         return Ingested(**{**values, "usage": _usage(values["usage"]), "sizes": tuple(values["sizes"])})
     except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError("a line of cases is damaged: remove it and resume the run") from error
+        raise UsageError("no whole costs of a case; remove the line and resume the run") from error
+
+
+def records(path: Path, record_of: Callable[[str], _Record]) -> Iterator[_Record]:
+    """The records of a file.
+
+    Args:
+        path: one that is not there has none.
+        record_of: `result_of` or `ingested_of`.
+
+    Raises:
+        UsageError: a line is damaged; file and line are named.
+    """
+    for number, line in enumerate(lines_of(path), 1):
+        try:
+            yield record_of(line)
+        except UsageError as error:
+            raise UsageError(f"{path}, line {number}: {error}") from error
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -59,12 +78,13 @@ def lines_of(path: Path) -> Iterator[str]:
     if not path.exists():
         return
     with path.open("rb") as file:  # what was cut off may end inside a character
-        for line in file:
+        for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):
                 try:
                     yield line.decode("utf-8")
                 except UnicodeDecodeError as error:
-                    raise UsageError(f"{path} has a damaged line: remove it and resume the run") from error
+                    told = "no UTF-8; remove the line and resume the run"
+                    raise UsageError(f"{path}, line {number}: {told}") from error
 
 
 def _usage(values: Mapping[str, Mapping[str, int]]) -> dict[str, Usage]:
@@ -75,7 +95,7 @@ def _object(line: str) -> dict[str, Any]:
     try:
         values = json.loads(line)
     except ValueError as error:
-        raise UsageError("a line of the run is no JSON: remove it and resume the run") from error
+        raise UsageError("no JSON; remove the line and resume the run") from error
     if not isinstance(values, dict):
-        raise UsageError("a line of the run is no JSON object: remove it and resume the run")
+        raise UsageError("no JSON object; remove the line and resume the run")
     return values

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from infinimem.bench.metrics.statistics import Difference, macro, mean, paired_differences, percentile
-from infinimem.bench.model import Ingested
-from infinimem.bench.record import ingested_of, lines_of, result_of
+from infinimem.bench.model import Ingested, Result
+from infinimem.bench.record import ingested_of, records, result_of
 from infinimem.errors import UsageError
 from infinimem.model import Usage
+
+_Record = TypeVar("_Record", Result, Ingested)
 
 UNTIL = "tokens to all"
 """The one score that is no share; it is missing where not all evidence was found."""
@@ -203,8 +205,7 @@ def read(folder: Path) -> Tallies:
         raise UsageError(f"{folder} holds no run that can be read: its config.json is no object")
     tallies = {str(name): Tally(str(name)) for name in config.get("methods", ())}
     seen = set()
-    for line in _lines(folder / "raw"):
-        result = result_of(line)
+    for result in _records(folder / "raw", result_of):
         key = (result.method, result.case, result.question)
         if key not in seen:
             seen.add(key)
@@ -221,17 +222,16 @@ def read(folder: Path) -> Tallies:
                 result.failed,
             )
             tallies.setdefault(result.method, Tally(result.method)).asked.append(asked)
-    for line in _lines(folder / "cases"):
-        ingested = ingested_of(line)
+    for ingested in _records(folder / "cases", ingested_of):
         tallies.setdefault(ingested.method, Tally(ingested.method)).ingested.append(ingested)
     if not seen:
         raise UsageError(f"{folder} holds no results yet: start the run first")
     return Tallies(config, tuple(tally for tally in tallies.values() if tally.asked))
 
 
-def _lines(folder: Path) -> Iterable[str]:
+def _records(folder: Path, record_of: Callable[[str], _Record]) -> Iterable[_Record]:
     for path in sorted(folder.glob("*.jsonl")):
-        yield from lines_of(path)
+        yield from records(path, record_of)
 
 
 def _added(usages: Iterable[Mapping[str, Usage]]) -> dict[str, Usage]:
