@@ -8,6 +8,9 @@ import pytest
 from bench_data import locomo_file, results
 from cli_runner import Shell
 
+from infinimem.bench.datasets import NAMES
+from infinimem.cli.bench import DATA_SETS
+
 ABLATIONS = (
     "infini-h:markdown_length=1000",
     "infini-h:plan_split_threshold=1000",
@@ -17,6 +20,11 @@ ABLATIONS = (
     "infini-bm25",
     "infini-retrieve:people=false",
 )
+
+
+def test_the_command_knows_every_data_set() -> None:
+    """They are named twice: to import the registry would make every command slow to start."""
+    assert DATA_SETS == NAMES
 
 
 @pytest.fixture
