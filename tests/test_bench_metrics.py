@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from infinimem.bench.metrics import answers, porter, retrieval, statistics
+from infinimem.llm.offline import judge
 
 WORDS = "the cat sat on a mat and dogs ran to the painted fences in 2023 while running cats".split()
 
@@ -155,10 +156,19 @@ class TestAnswers:
 
     @pytest.mark.parametrize(
         "text",
-        ["No information available", "Not mentioned.", "The memory holds nothing about it.", "I don't know"],
+        [
+            "No information available",
+            "Not mentioned.",
+            "The memory holds nothing about it.",
+            "I don't know",
+            "She doesn\u2019t say.",
+            "That is not stated.",
+        ],
     )
     def test_ways_to_say_nothing(self, text: str) -> None:
-        assert answers.says_nothing(text)
+        assert answers.locomo_f1(text, "", "adversarial") == 1
+        asked = {"answer": text, "kind": "unanswerable", "expected": []}
+        assert judge.strict(asked)["correct"], "the offline judge takes the same ways"
 
     def test_bleu1(self) -> None:
         assert answers.bleu1("the cat the cat", "The cat sat.") == pytest.approx(2 / 4)

@@ -16,6 +16,7 @@ from infinimem.bench.model import Case, Found, Question
 from infinimem.errors import UsageError
 from infinimem.importers import longmemeval
 from infinimem.importers.fields import Json, rows
+from infinimem.llm.offline.judge import says_nothing
 from infinimem.model import Turn
 
 ABSTENTION = "abstention"
@@ -84,7 +85,7 @@ class LongMemEval:
         The data set's own measure is a judge; preferences (a rubric is expected) fit no measure of words.
         """
         if not question.answerable:
-            return {"F1": float(answers.says_nothing(answer))}
+            return {"F1": float(says_nothing(answer))}
         return {
             "F1": answers.best(answers.token_f1, answer, question.expected),
             "BLEU-1": answers.best(answers.bleu1, answer, question.expected),

@@ -13,16 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from infinimem.bench.metrics.porter import stem
+from infinimem.llm.offline.judge import says_nothing
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _ARTICLES_AND = re.compile(r"\b(?:a|an|the|and)\b")
 _WORDS = re.compile(r"\w+")
-_NOTHING = re.compile(
-    r"no information|not (?:mentioned|specified|known|stated)|unknown|holds? nothing|nothing about|"
-    r"do(?:es)? not (?:know|say)|do(?:es)?n['’]t (?:know|say)|(?:cannot|can['’]t) be answered"
-)
-"""Ways to say that there is no answer. LoCoMo's own list is "no information available", "not mentioned"."""
 
 
 def normal(text: str) -> str:
@@ -34,11 +30,6 @@ def holds(text: str, expected: Iterable[str]) -> bool:
     """Whether one of the expected answers is a part of the text, both as `normal` leaves them."""
     whole = normal(text)
     return any(wanted in whole for answer in expected if (wanted := normal(answer)))
-
-
-def says_nothing(text: str) -> bool:
-    """Whether an answer says that there is none."""
-    return bool(_NOTHING.search(text.lower()))
 
 
 def stems(text: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ to answers that quote much; they serve to try a run out, not to be published.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,18 +17,16 @@ ENOUGH = 0.5
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _MONTH = {name[:length]: str(number) for number, name in enumerate(_MONTHS, 1) for length in (3, len(name))}
-_UNKNOWN = (
-    "holds nothing",
-    "not known",
-    "unknown",
-    "no information",
-    "not mentioned",
-    "does not say",
-    "do not know",
-    "don't know",
-    "not specified",
-    "cannot be answered",
+_NOTHING = re.compile(
+    r"no information|not (?:mentioned|specified|known|stated)|unknown|holds? nothing|nothing about|"
+    r"do(?:es)? not (?:know|say)|do(?:es)?n't (?:know|say)|(?:cannot|can't) be answered"
 )
+"""Ways to say that there is no answer. LoCoMo's own list is "no information available", "not mentioned"."""
+
+
+def says_nothing(text: str) -> bool:
+    """Whether an answer says that there is none; measures without a judge ask this too."""
+    return bool(_NOTHING.search(fold(text)))
 
 
 def strict(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,7 +41,7 @@ def lenient(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def _judge(variables: Mapping[str, Any], wanted: float) -> dict[str, Any]:
     told = fold(variables["answer"])
-    unknown = any(words in told for words in _UNKNOWN)
+    unknown = says_nothing(told)
     if variables["kind"] == "unanswerable":
         reason = "the answer says" if unknown else "the answer does not say"
         return {"reason": f"{reason} that it is not known", "correct": unknown}
