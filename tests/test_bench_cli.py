@@ -9,7 +9,8 @@ from bench_data import locomo_file, results
 from cli_runner import Shell
 
 from infinimem.bench.datasets import NAMES
-from infinimem.cli.bench import DATA_SETS
+from infinimem.cli.bench import DATA_SETS, _show
+from infinimem.cli.output import Output
 
 ABLATIONS = (
     "infini-h:markdown_length=1000",
@@ -38,7 +39,7 @@ def test_a_ranking_in_a_pipe(shell: Shell, data: str) -> None:
     assert ran.code == 0, ran.err
     assert "20 questions to ask, no tokens: no model is asked" in ran.err
     rows = [line.split("\t") for line in ran.out.splitlines()]
-    assert {"bm25", "grep"} <= {row[0] for row in rows}
+    assert [row[0] for row in rows] == ["method", "bm25", "grep"]
     assert {path.name for path in (shell.library / "o").glob("report.*")} >= {"report.md", "report.json"}
     again = shell(
         "--json",
@@ -53,6 +54,25 @@ def test_a_ranking_in_a_pipe(shell: Shell, data: str) -> None:
         "o",
     )
     assert again.code == 0 and len(again.json["rows"]) == 2
+
+
+def test_each_run_of_a_day_has_a_folder(shell: Shell, data: str) -> None:
+    words = f"bench locomo --data {data} --retrieval-only --methods"
+    for methods in ("bm25", "grep", "bm25"):
+        assert shell(*words.split(), methods).code == 0
+    assert sorted(path.name[-2:] == "-2" for path in shell.library.iterdir()) == [False, True]
+
+
+def test_what_a_terminal_has_no_room_for_is_left_out_whole(
+    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = {"columns": ["method", "one", "two"], "rows": [["bm25", "12.5", "99.5"]]}
+    out = Output()
+    monkeypatch.setattr(Output, "for_people", True)
+    monkeypatch.setenv("COLUMNS", "16")
+    _show(out, report, tmp_path)
+    told = capsys.readouterr()
+    assert "12.5" in told.out and "99" not in told.out and "not shown: two" in told.err
 
 
 def test_every_ablation_runs_from_the_command(shell: Shell, data: str) -> None:

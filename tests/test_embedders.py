@@ -207,12 +207,21 @@ def test_what_is_fetched_is_told_first(
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(hf_hub_download=download))
     monkeypatch.setattr(minilm, "folder_of", lambda _: None)
+    monkeypatch.setattr(minilm, "_packages", lambda: None)
     with pytest.raises(ModelNotConfigured, match="cannot be fetched"):
         connect("minilm", EmbedderSettings(model="someone/model"))
     assert asked == [("someone/model", True, 0), ("someone/model", False, 1)], (
         "here first, then told, then fetched"
     )
     assert "someone/model" in caplog.text and caplog.records[0].levelname == "WARNING"
+
+
+def test_nothing_is_fetched_for_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setattr(minilm, "folder_of", lambda _: None)
+    monkeypatch.setattr(minilm, "_from_hub", lambda *_: pytest.fail("it is fetched"))
+    with pytest.raises(ModelNotConfigured, match="needs the package onnxruntime"):
+        connect("minilm", EmbedderSettings())
 
 
 def test_who_chooses_the_embedder() -> None:

@@ -97,11 +97,16 @@ class Book:
         return self.out / "cases" / f"{spec.file}.jsonl"
 
 
+class OtherRun(UsageError):
+    """The folder holds a run that was asked for something else."""
+
+
 def demand_same(out: Path, config: Mapping[str, Any]) -> None:
     """Check that a folder may hold the run: it is new, or holds the beginning of the same one.
 
     Raises:
-        UsageError: the folder is no run's, or another one's.
+        UsageError: the folder is no run's.
+        OtherRun: it is another one's.
     """
     path = out / CONFIG
     if not path.exists():
@@ -116,7 +121,7 @@ def demand_same(out: Path, config: Mapping[str, Any]) -> None:
     for name in names:
         if before.get(name) != config.get(name):
             was, now = (json.dumps(each.get(name), ensure_ascii=False) for each in (before, config))
-            raise UsageError(
+            raise OtherRun(
                 f"{out} holds a run with other {name} ({was}, now {now}); ask for the same, "
                 "or choose another --out"
             )

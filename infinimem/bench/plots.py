@@ -56,11 +56,14 @@ def draw(tallies: Tallies, measure: str, folder: Path) -> list[tuple[str, str]] 
     drawn = []
     with matplotlib.rc_context({"font.size": 9, "text.color": INK, "axes.labelcolor": INK}):
         for name, (title, drawer) in drawers.items():
-            (folder / name).unlink(missing_ok=True)  # of an earlier report
             figure = drawer(tallies, measure)
-            if figure is not None:
-                figure.savefig(folder / name, dpi=150, metadata={"Software": None})
-                drawn.append((name, title))
+            if figure is None:
+                (folder / name).unlink(missing_ok=True)  # of an earlier report
+                continue
+            part = folder / f".{name}"  # the earlier one stays until this one is whole
+            figure.savefig(part, dpi=150, format="png", metadata={"Software": None})
+            part.replace(folder / name)
+            drawn.append((name, title))
     return drawn
 
 

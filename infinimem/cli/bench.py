@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +79,7 @@ def bench(
     NAME is locomo, longmemeval, longmemeval-mix or factconsolidation; PATH is its official file. --model
     keeps the memories. A run that ended early goes on when it is started again.
     """
+    from infinimem.bench.book import OtherRun
     from infinimem.bench.datasets.registry import benchmark
     from infinimem.bench.report import write_report
     from infinimem.bench.request import Request
@@ -86,7 +91,7 @@ def bench(
     request = Request(
         data=data,
         methods=chosen.split(","),
-        out=out or Path(f"bench-{name}-{date.today().isoformat()}"),
+        out=out or Path(),
         keeper=keeper,
         answerer=answerer,
         judge=judge,
@@ -95,8 +100,15 @@ def bench(
         jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
         **how,
     )
-    run = Run(request, benchmark(name, corrections))
-    size = run.estimate()
+    for folder in [out] if out else _folders(name):
+        request = replace(request, out=folder)
+        run = Run(request, benchmark(name, corrections))
+        try:
+            size = run.estimate()
+            break
+        except OtherRun:
+            if out:
+                raise
     if estimate:
         _show_estimate(options.out, size)
         return
@@ -107,12 +119,12 @@ def bench(
     try:
         with options.out.progress(f"{name}") as step:
             ended = run.start(step, size.questions + size.cases)
+        report = write_report(request.out)
     except KeyboardInterrupt:
         options.out.say(
             f"interrupted; what is done is kept in {request.out}, the same command goes on from there"
         )
         raise
-    report = write_report(request.out)
     options.out.result(report, lambda: _show(options.out, report, request.out))
     if told := _grades(report):
         options.out.say(told)
@@ -121,6 +133,12 @@ def bench(
             f"{counted(ended.failed, 'case or question')} failed, see {request.out / 'errors.jsonl'}; "
             "the same command tries them again"
         )
+
+
+def _folders(name: str) -> Iterator[Path]:
+    """Where a run of today goes, if nothing is said: each run that asks for something else has a folder."""
+    first = f"bench-{name}-{date.today().isoformat()}"
+    return (Path(first if number == 1 else f"{first}-{number}") for number in itertools.count(1))
 
 
 def _models(keeper: str | None, answerer: str | None, judge: str | None) -> tuple[LLM, LLM, LLM]:
@@ -150,7 +168,17 @@ def _show_estimate(out: Output, size: Estimate) -> None:
 
 
 def _show(out: Output, report: Any, folder: Path) -> None:
-    out.table(tuple(report["columns"]), report["rows"])
+    """The table as far as a terminal is wide, or all of it with its heading in a pipe."""
+    columns, rows = tuple(report["columns"]), report["rows"]
+    if not out.for_people:
+        out.table((), [columns, *rows])
+    else:
+        widths = [max(len(str(row[at])) + 1 for row in (columns, *rows)) for at in range(len(columns))]
+        room = shutil.get_terminal_size().columns
+        shown = max(2, sum(width <= room for width in itertools.accumulate(widths)))
+        out.table(columns[:shown], [row[:shown] for row in rows])
+        if shown < len(columns):
+            out.say(f"not shown: {', '.join(columns[shown:])}")
     out.say(f"report: {folder / 'report.md'}")
 
 

@@ -62,6 +62,8 @@ def retrieve(
     out = options.out
     evidence = as_of(options.reading(), moment).retrieve(question, budget, sources or None)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
+    if not rows:
+        out.say("nothing is found that fits the budget" if budget else "nothing is found")
     out.result(
         {"items": [asdict(item) for item in evidence.items]},
         lambda: out.table(("score", "where", "line"), rows),

@@ -104,6 +104,7 @@ def connect(path: Path | None = None, repository: str | None = None) -> MiniLM:
     if repository is None and (found_here := installed()):
         return _load("all-MiniLM-L6-v2", *found_here)
     repository = repository or HUB
+    _packages()  # before anything is fetched for them
     weights, rules = (_from_hub(repository, name) for name in (WEIGHTS, TOKENIZER))
     return _load(repository, weights, rules)
 
@@ -137,19 +138,25 @@ def _from_hub(repository: str, name: str) -> Path:
         ) from None
 
 
-@lru_cache(maxsize=1)
-def _load(title: str, weights: Path, tokens: Path) -> MiniLM:
+def _packages() -> tuple[Any, Any]:
+    """onnxruntime, and the tokenizer's class."""
     try:
         import onnxruntime
         from tokenizers import Tokenizer
     except ImportError as error:
         raise ModelNotConfigured(f"the embedder 'minilm' needs the package {error.name}; {ADVICE}") from None
+    return onnxruntime, Tokenizer
+
+
+@lru_cache(maxsize=1)
+def _load(title: str, weights: Path, tokens: Path) -> MiniLM:
+    onnxruntime, reader = _packages()
     try:
         data, rules = weights.read_bytes(), tokens.read_bytes()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        tokenizer = Tokenizer.from_buffer(rules)
+        tokenizer = reader.from_buffer(rules)
         tokenizer.no_padding()
         tokenizer.enable_truncation(_LONGEST)
         digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
