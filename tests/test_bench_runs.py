@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -265,6 +266,15 @@ def test_a_run_that_is_killed_mid_line_goes_on(tmp_path: Path, after: int) -> No
     assert sorted(json.loads(line)["case"] for line in costs) == ["one", "two"]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What runs in the background is started with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_what_is_done(tmp_path: Path) -> None:
     """The signal comes while a thread waits for a model; the next call is refused."""
     slow = ScriptedLLM({"answer": lambda _: (time.sleep(0.05), {"answer": "Lisbon", "cites": []})[1]})

@@ -92,6 +92,10 @@ def test_a_run_of_a_benchmark(tmp_path: Path, model_url: str) -> None:
     assert run.estimate().total.calls == 2
     assert run.start(lambda done, total: None, 0) == Ended(2, 0)
     for result in results(tmp_path / "out"):
-        assert result.answer and result.usage["answer"].tokens_in > 100
-        assert result.verdicts["strict"]["reason"]
+        assert result.usage["answer"].tokens_in > 100
+        if result.failed:  # so small a model may not come to an end
+            assert result.failed in ("TRUNCATED", "JSON_PARSE_FAIL", "SCHEMA_FAIL", "EMPTY")
+            assert not result.verdicts and result.scores["judge strict"] == 0
+        else:
+            assert result.answer and result.verdicts["strict"]["reason"]
     assert [row[0] for row in write_report(tmp_path / "out")["rows"]] == ["none", "recent"]
