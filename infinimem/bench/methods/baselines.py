@@ -90,7 +90,7 @@ class Baseline:
         ]
 
 
-def said(turn: Turn) -> str:
+def said(turn: Turn | Retrieved) -> str:
     """A turn as an answerer is shown it."""
     return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
 
@@ -115,8 +115,7 @@ def _shown_tokens(items: Sequence[Retrieved]) -> Callable[[str], int]:
     """Counts a turn with its speaker, so that nothing that was packed is cut off afterwards."""
     longest: dict[str, int] = {}
     for item in items:
-        shown = f"{item.speaker}: {item.text}" if item.speaker else item.text
-        longest[item.text] = max(tokens.count(shown), longest.get(item.text, 0))
+        longest[item.text] = max(tokens.count(said(item)), longest.get(item.text, 0))
     return longest.__getitem__
 
 

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from infinimem.bench.methods.spec import READERS, Spec
 from infinimem.bench.spending import Booked, Counts, Spending
 from infinimem.embedders.connect import NAMES, connect
 from infinimem.errors import ModelNotConfigured, UsageError
+from infinimem.retrieval.vectors import text_key
 from infinimem.settings import EmbedderSettings
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Embedding:
         """A row of length 1 for each text."""
         import numpy as np
 
-        keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        keys = [text_key(text) for text in texts]
         with self._lock:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
             if new:
