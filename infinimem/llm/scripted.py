@@ -126,6 +126,8 @@ def _garbage(schema: Mapping[str, Any], chance: random.Random, pool: Sequence[st
         return [_garbage(schema["items"], chance, pool) for _ in range(chance.randrange(7))]
     if kind == "integer":
         return chance.choice((-1, 0, 1, 2, 10, 10**9))
+    if kind == "number":
+        return chance.choice((schema["minimum"], 0.5, 0.9, 0.95, schema["maximum"]))
     if kind == "boolean":
         return chance.random() < 0.2
     if kind == "null":

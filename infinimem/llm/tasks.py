@@ -8,6 +8,8 @@ Shapes that several tasks share:
     fact     {"id", "time", "source", "text"}, and "speaker" where it is known
     topic    {"title", "facts": [fact, …]}
     doc      {"id", "summary"}
+    unit     {"id", "time", "speaker", "text", "summary", "keywords"}; "time" and "speaker" may be null
+    anchor   {"id", "time", "summary", "keywords"}
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 MAYBE: Schema = {"type": ["string", "null"]}
 IDS: Schema = {"type": "array", "items": TEXT}
+TEXTS: Schema = {"type": "array", "items": TEXT}
+CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 
 
 def _object(**properties: Schema) -> Schema:
@@ -44,7 +48,7 @@ def _task(name: str, variables: str, max_tokens: int, **properties: Schema) -> T
 _DUPLICATES = _list(discarded=TEXT, kept=TEXT)
 _SUPERSEDED = _list(old=TEXT, new=TEXT)
 
-# ── writing ─────────────────────────────────────────────────────────────────────────────────────
+# ── writing, as documents of topics ─────────────────────────────────────────────────────────────────
 
 EXTRACT = _task(
     "extract",
@@ -103,6 +107,55 @@ MERGE = _task(
 )
 """Which small documents belong together (prompt M1). `docs`: [{"id", "summary", "tokens"}]."""
 
+# ── writing, as units and links (STRATEGIES 2) ──────────────────────────────────────────────────
+
+DESCRIBE = _task("describe", "turn", 512, summary=TEXT, keywords=TEXTS)
+"""A turn's descriptor: one or two dense sentences and three to five keywords, which are what is searched."""
+
+DIAGNOSE = _task(
+    "diagnose",
+    "target anchors",
+    1024,
+    split_tasks=_list(node_id=TEXT, confidence=CONFIDENCE, reason=TEXT),
+    merge_tasks=_list(node_ids=IDS, confidence=CONFIDENCE, reason=TEXT),
+    update_tasks=_list(current_id=TEXT, superseded_id=TEXT, confidence=CONFIDENCE, reason=TEXT),
+)
+"""What a unit and its neighbours need. `target`: a unit whose id is the word `TARGET` (models mistype ids);
+`anchors`: [anchor, …]. How many ids a merge names is for the router to check."""
+
+SPLIT_UNIT = _task(
+    "split_unit",
+    "unit reason",
+    4096,
+    do_split={"type": "boolean"},
+    segments=_list(segment_text=TEXT, segment_summary=TEXT, segment_keywords=TEXTS, topic_label=TEXT),
+    split_rationale=TEXT,
+)
+"""A unit's text cut at its topics. Segments are pieces of the text, byte for byte; without a split there is
+one, the text itself."""
+
+MERGE_UNITS = _task(
+    "merge_units",
+    "units",
+    1024,
+    summary=TEXT,
+    keywords=TEXTS,
+    salient_points=TEXTS,
+)
+"""One descriptor for units that say the same. `units`: [unit, …], oldest first."""
+
+UPDATE_UNIT = _task(
+    "update_unit",
+    "current superseded anchors",
+    1024,
+    updated_summary=TEXT,
+    updated_keywords=TEXTS,
+    deprecations=TEXTS,
+    alignment_note=TEXT,
+)
+"""The descriptor of a unit that makes an older one untrue. `current`, `superseded`: units; `deprecations`:
+what of the older one no longer holds."""
+
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
 
 SELECT = _task("select", "question docs limit", 512, ids=IDS)
@@ -112,7 +165,7 @@ DECOMPOSE = _task(
     "decompose",
     "question limit",
     512,
-    parts={"type": "array", "items": TEXT},
+    parts=TEXTS,
 )
 """A question that asks for several things, as questions for one each."""
 
@@ -154,4 +207,6 @@ JUDGE_LENIENT = _judge("judge_lenient")
 
 _READING = (SELECT, DECOMPOSE, STEP, ANSWER)
 _JUDGING = (JUDGE, JUDGE_LENIENT)
-ALL: tuple[Task, ...] = (EXTRACT, REWRITE, PLAN, LAYOUT, LAYOUT_FREE, MERGE, *_READING, *_JUDGING)
+_FILING = (EXTRACT, REWRITE, PLAN, LAYOUT, LAYOUT_FREE, MERGE)
+_LINKING = (DESCRIBE, DIAGNOSE, SPLIT_UNIT, MERGE_UNITS, UPDATE_UNIT)
+ALL: tuple[Task, ...] = (*_FILING, *_LINKING, *_READING, *_JUDGING)
