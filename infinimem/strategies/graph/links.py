@@ -1,0 +1,148 @@
+"""Typed directed links between named nodes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, KeysView, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as its source holds it.
+
+    Args:
+        kind: its type, such as "version".
+        to: the node that it leads to.
+        weight: how near the two are, in the caller's measure; None for a kind that has no measure.
+    """
+
+    kind: str
+    to: str
+    weight: float | None = None
+
+
+class Graph:
+    """Nodes named by strings, at most one link of a kind from one to another, none to itself.
+
+    Links stand in canonical order (kind, target), so equal graphs read alike however they came about. Nodes
+    keep the order in which they came.
+
+    Args:
+        links: each node with its out-links, in any order; every target must be a node too.
+
+    Raises:
+        ValueError: for a link to itself, to no node, or twice; also from `put` and `add`.
+        KeyError: from every method that is asked about a node that is not there.
+    """
+
+    def __init__(self, links: Mapping[str, Iterable[Link]] | None = None) -> None:
+        # The values are never changed in place, only replaced: that is what makes a copy cheap.
+        self._out: dict[str, tuple[Link, ...]] = dict.fromkeys(links or {}, ())
+        self._into: dict[str, Mapping[str, tuple[str, ...]]] = {node: {} for node in self._out}
+        arriving: dict[str, dict[str, list[str]]] = {}
+        for node in sorted(self._out):
+            self._out[node] = self._checked(node, (links or {})[node])
+            for link in self._out[node]:
+                arriving.setdefault(link.to, {}).setdefault(link.kind, []).append(node)
+        for node, kinds in arriving.items():
+            self._into[node] = {kind: tuple(sources) for kind, sources in kinds.items()}
+
+    def __contains__(self, node: str) -> bool:
+        return node in self._out
+
+    def __len__(self) -> int:
+        return len(self._out)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the nodes and their links are equal, weights included, whatever the order of the nodes."""
+        return isinstance(other, Graph) and self._out == other._out
+
+    @property
+    def nodes(self) -> KeysView[str]:
+        return self._out.keys()
+
+    def links(self, node: str, kind: str | None = None) -> tuple[Link, ...]:
+        """The out-links of a node, all or of one kind, by (kind, target)."""
+        links = self._out[node]
+        return links if kind is None else tuple(link for link in links if link.kind == kind)
+
+    def out(self, node: str, kind: str) -> tuple[str, ...]:
+        """Where the out-links of a kind lead, ascending."""
+        return tuple(link.to for link in self._out[node] if link.kind == kind)
+
+    def into(self, node: str, kind: str | None = None) -> tuple[str, ...]:
+        """The nodes that link to this one, by one kind or by any, ascending."""
+        kinds = self._into[node]
+        if kind is not None:
+            return kinds.get(kind, ())
+        return tuple(sorted({source for sources in kinds.values() for source in sources}))
+
+    def copy(self) -> Graph:
+        """A graph of its own with the same links; costs two shallow copies of a dict."""
+        twin = Graph()
+        twin._out = self._out.copy()
+        twin._into = self._into.copy()
+        return twin
+
+    def add_node(self, node: str) -> None:
+        """Let a node be there, without links if it is new."""
+        self._out.setdefault(node, ())
+        self._into.setdefault(node, {})
+
+    def remove(self, node: str) -> None:
+        """Take a node away, with every link from it and to it."""
+        for link in self._out[node]:
+            self._leave(node, link)
+        for kind, sources in tuple(self._into[node].items()):
+            for source in sources:
+                self.drop(source, kind, node)
+        del self._out[node], self._into[node]
+
+    def put(self, node: str, kind: str, links: Iterable[Link]) -> None:
+        """Replace all out-links of a kind."""
+        links = tuple(links)
+        if any(link.kind != kind for link in links):
+            raise ValueError(f"a link of {node} is not of kind {kind}")
+        self._set(node, (*(link for link in self._out[node] if link.kind != kind), *links))
+
+    def add(self, node: str, link: Link) -> None:
+        """Add a link; the one of this kind to this target, if there is one, takes the new weight."""
+        others = (old for old in self._out[node] if (old.kind, old.to) != (link.kind, link.to))
+        self._set(node, (*others, link))
+
+    def drop(self, node: str, kind: str, to: str) -> None:
+        """Take away a link, if it is there."""
+        self._set(node, (link for link in self._out[node] if (link.kind, link.to) != (kind, to)))
+
+    def _set(self, node: str, links: Iterable[Link]) -> None:
+        new = self._checked(node, links)
+        old = {(link.kind, link.to): link for link in self._out[node]}
+        self._out[node] = new
+        for link in new:
+            if old.pop((link.kind, link.to), None) is None:
+                self._arrive(node, link)
+        for link in old.values():
+            self._leave(node, link)
+
+    def _checked(self, node: str, links: Iterable[Link]) -> tuple[Link, ...]:
+        found = tuple(sorted(links, key=lambda link: (link.kind, link.to)))
+        for position, link in enumerate(found):
+            if link.to == node:
+                raise ValueError(f"{node} has a {link.kind} link to itself")
+            if link.to not in self._out:
+                raise ValueError(f"{node} has a {link.kind} link to {link.to}, which is no node")
+            if position and (link.kind, link.to) == (found[position - 1].kind, found[position - 1].to):
+                raise ValueError(f"{node} has two {link.kind} links to {link.to}")
+        return found
+
+    def _arrive(self, node: str, link: Link) -> None:
+        kinds = self._into[link.to]
+        sources = kinds.get(link.kind, ())
+        at = bisect_left(sources, node)
+        self._into[link.to] = {**kinds, link.kind: (*sources[:at], node, *sources[at:])}
+
+    def _leave(self, node: str, link: Link) -> None:
+        kinds = self._into[link.to]
+        rest = tuple(source for source in kinds[link.kind] if source != node)
+        self._into[link.to] = {**kinds, link.kind: rest}

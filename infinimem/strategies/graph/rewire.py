@@ -1,0 +1,157 @@
+"""Links rewired under caps, the same way every time.
+
+Keys come from the caller: the larger is kept first, equal ones by the smaller id, which a key must therefore
+not hold itself. What is visible comes as a container that answers `in`.
+
+Source: All-Mem, Appendix B: trimming (Eq. 17 and 18), redirecting (Eq. 20), out-links of a new node (Eq. 21),
+no-orphan pruning (Eq. 23, B.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from infinimem.strategies.graph.links import Graph, Link
+
+
+class Orderable(Protocol):
+    """What can be a key: anything that is less or not less than another, such as a tuple."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rewired:
+    """A link that no longer leads where it led.
+
+    Args:
+        source: the node that holds it.
+        old: where it led.
+        new: where it leads now; None where it fell away: the new link was there already, would have led to
+            its own source, or was beyond the cap.
+    """
+
+    source: str
+    old: str
+    new: str | None
+
+
+def trim(candidates: Iterable[str], cap: int | None, key: Callable[[str], Orderable]) -> tuple[str, ...]:
+    """The first `cap` candidates in descending order of key, each once; all of them where cap is None."""
+    ranked = sorted(sorted(set(candidates)), key=key, reverse=True)  # stable: equal keys stay by id
+    return tuple(ranked if cap is None else ranked[:cap])
+
+
+def settle(
+    graph: Graph,
+    kind: str,
+    node: str,
+    candidates: Iterable[str],
+    cap: int | None,
+    key: Callable[[str, str], Orderable],
+    weight: Callable[[str, str], float | None],
+) -> tuple[Link, ...]:
+    """Give a node its out-links of a kind: the best candidates other than itself. What it had is replaced.
+
+    Args:
+        key: of a link, by source and target.
+        weight: of a link, by source and target.
+
+    Returns:
+        The links, by target.
+    """
+    kept = trim((to for to in candidates if to != node), cap, partial(key, node))
+    graph.put(node, kind, (Link(kind, to, weight(node, to)) for to in kept))
+    return graph.links(node, kind)
+
+
+def redirect(
+    graph: Graph,
+    kind: str,
+    gone: str,
+    reps: Collection[str],
+    visible: Container[str],
+    cap: int | None,
+    key: Callable[[str, str], Orderable],
+    weight: Callable[[str, str], float | None],
+) -> tuple[Rewired, ...]:
+    """Let every visible node that links to `gone` link to the best of its representatives instead, then trim.
+
+    A representative that itself links to `gone` takes the best of the others. Links of nodes that are not
+    visible stay as they are, and so do the links of `gone`.
+
+    Args:
+        reps: the nodes that stand for `gone` from now on.
+        key: of a link, by source and target.
+        weight: of a new link, by source and target.
+
+    Returns:
+        Every link that changed: by source, the redirected one first, then those beyond the cap, by target.
+
+    Raises:
+        ValueError: where nothing represents `gone`, it would represent itself, or a representative is no
+            node; then nothing has changed.
+    """
+    if not reps or gone in reps or any(rep not in graph for rep in reps):
+        raise ValueError(f"{gone} needs other nodes of the graph to represent it")
+    changed: list[Rewired] = []
+    for source in graph.into(gone, kind):
+        if source not in visible:
+            continue
+        held = {link.to: link for link in graph.links(source, kind) if link.to != gone}
+        best = trim((rep for rep in reps if rep != source), 1, partial(key, source))
+        fresh = {to: Link(kind, to, weight(source, to)) for to in best if to not in held}
+        kept = trim({**held, **fresh}, cap, partial(key, source))
+        graph.put(source, kind, (held.get(to) or fresh[to] for to in kept))
+        changed.append(Rewired(source, gone, next((to for to in fresh if to in kept), None)))
+        changed += [Rewired(source, to, None) for to in sorted(held) if to not in kept]
+    return tuple(changed)
+
+
+def prune(
+    graph: Graph,
+    kind: str,
+    node: str,
+    cap: int,
+    visible: Container[str],
+    key: Callable[[str, str], Orderable],
+    *,
+    raise_cap: bool,
+) -> tuple[str, ...] | None:
+    """Hold the out-links of a visible node to a cap without cutting off anything that is not visible.
+
+    A child that is not visible is mandatory if this node is the only visible one that links to it directly; a
+    way to it through nodes that are not visible does not count. Which children are, is looked up anew each
+    time: archiving another parent makes a child mandatory here.
+
+    Args:
+        node: a visible node.
+        key: of a link, by source and target; the best of the rest fill what the mandatory ones leave.
+        raise_cap: where the mandatory children alone are more than `cap`, keep just these instead of all.
+
+    Returns:
+        The children that it links to no longer, by id; None where pruning was given up.
+
+    Raises:
+        ValueError: the node is not visible.
+    """
+    if node not in visible:
+        raise ValueError(f"{node} is not visible; only the links of visible nodes are pruned")
+    children = graph.out(node, kind)
+    if len(children) <= cap:
+        return ()
+    mandatory = {
+        child
+        for child in children
+        if child not in visible
+        and not any(parent in visible for parent in graph.into(child, kind) if parent != node)
+    }
+    if len(mandatory) > cap and not raise_cap:
+        return None
+    room = max(cap - len(mandatory), 0)
+    kept = mandatory.union(trim(set(children) - mandatory, room, partial(key, node)))
+    graph.put(node, kind, (link for link in graph.links(node, kind) if link.to in kept))
+    return tuple(child for child in children if child not in kept)
