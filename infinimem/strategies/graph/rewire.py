@@ -115,7 +115,7 @@ def prune(
     graph: Graph,
     kind: str,
     node: str,
-    cap: int,
+    cap: int | None,
     visible: Container[str],
     key: Callable[[str, str], Orderable],
     *,
@@ -129,6 +129,7 @@ def prune(
 
     Args:
         node: a visible node.
+        cap: links that it keeps; None for all.
         key: of a link, by source and target; the best of the rest fill what the mandatory ones leave.
         raise_cap: where the mandatory children alone are more than `cap`, keep just these instead of all.
 
@@ -141,7 +142,7 @@ def prune(
     if node not in visible:
         raise ValueError(f"{node} is not visible; only the links of visible nodes are pruned")
     children = graph.out(node, kind)
-    if len(children) <= cap:
+    if cap is None or len(children) <= cap:
         return ()
     mandatory = {
         child

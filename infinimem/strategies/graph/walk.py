@@ -5,9 +5,10 @@ Source: All-Mem, Appendix D.3 (expansion), Eq. 3 and section 4.4 (recoverability
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from infinimem.strategies.graph.links import Graph, Link
 from infinimem.strategies.graph.rewire import Orderable
@@ -115,7 +116,8 @@ def recoverability(
     far = distances(visible, graph, kinds)
     hops = [far[node] for node in archived if node in far]
     total = len(archived)
-    within = [sum(hop <= limit for hop in hops) for limit in range(max(hops, default=0) + 1)] if total else []
+    at = Counter(hops)
+    within = list(accumulate(at[hop] for hop in range(max(at, default=0) + 1))) if total else []
     return Recoverability(
         archived=total,
         unreachable=total - len(hops),
