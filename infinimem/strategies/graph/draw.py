@@ -22,7 +22,7 @@ _ARROWS = ("==>", "-->", "-.->", "--o")
 _STYLES = ("bold", "solid", "dashed", "dotted")
 
 _PLAIN = re.compile(r"[^\W_]| |,|(?<=[^\W_])[-.:]")
-_END = re.compile(r"\bend\b", re.IGNORECASE)
+_HEEDED = re.compile(r"^\d+\.|\be(?=nd\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,13 @@ def _plain(text: str) -> str:
 
 def _mermaid(text: str) -> str:
     """`text` for a quoted label: all but letters, digits and the mildest punctuation as character codes, and
-    no word "end", which is a keyword even where it should not be."""
-    text = "".join(char if _PLAIN.match(text, at) else f"#{ord(char)};" for at, char in enumerate(text))
-    return _END.sub(lambda found: f"#{ord(found[0][0])};{found[0][1:]}", text)
+    so no number of a list and no word "end", which renderers heed even in quotes."""
+    text = "".join(char if _PLAIN.match(text, at) else _code(char) for at, char in enumerate(text))
+    return _HEEDED.sub(lambda found: found[0][:-1] + _code(found[0][-1]), text)
+
+
+def _code(char: str) -> str:
+    return f"#{ord(char)};"
 
 
 def _dot(text: str) -> str:

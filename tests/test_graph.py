@@ -1,0 +1,284 @@
+"""A typed graph against a plain set of links, and its rewiring under caps on random graphs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_graphs import (
+    KINDS,
+    NODES,
+    Key,
+    Triple,
+    graph_of,
+    keys,
+    nodes,
+    some_nodes,
+    triples,
+    triples_of,
+)
+
+from infinimem.strategies.graph.links import Graph, Link
+from infinimem.strategies.graph.rewire import Rewired, prune, redirect, settle, trim
+
+caps = st.integers(0, 4)
+
+
+def weight(source: str, to: str) -> float:
+    return ord(to) / 100
+
+
+def shuffled(links: Iterable[Triple]) -> list[Triple]:
+    order = sorted(links)
+    random.Random(7).shuffle(order)
+    return order
+
+
+def consistent(graph: Graph) -> None:
+    """Every reading of the graph says the same."""
+    there = triples_of(graph)
+    assert sum(len(graph.links(node)) for node in graph.nodes) == len(there)
+    for node in graph.nodes:
+        links = [(link.kind, link.to) for link in graph.links(node)]
+        assert links == sorted(links)
+        assert graph.into(node) == tuple(sorted({at for at, _, to in there if to == node}))
+        for kind in KINDS:
+            assert graph.out(node, kind) == tuple(sorted(to for *link, to in there if link == [node, kind]))
+            assert graph.out(node, kind) == tuple(link.to for link in graph.links(node, kind))
+            assert graph.into(node, kind) == tuple(sorted(at for at, *link in there if link == [kind, node]))
+
+
+kinds = st.sampled_from(KINDS)
+edits = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), nodes, kinds, nodes),
+        st.tuples(st.just("drop"), nodes, kinds, nodes),
+        st.tuples(st.just("put"), nodes, kinds, some_nodes),
+        st.tuples(st.just("remove"), nodes, kinds, nodes),
+    ),
+    max_size=15,
+)
+
+
+@settings(max_examples=150)
+@given(triples, edits)
+def test_a_graph_is_a_set_of_links(links: set[Triple], changes: list[Any]) -> None:
+    graph, model, there = graph_of(links), set(links), set(NODES)
+    before, twin = set(links), graph.copy()
+    for name, node, kind, other in changes:
+        if node not in there:
+            graph.add_node(node)
+            there.add(node)
+        targets = (set(other) & there) - {node}
+        if name == "put":
+            graph.put(node, kind, [Link(kind, to) for to in targets])
+            model = {link for link in model if link[:2] != (node, kind)}
+            model |= {(node, kind, to) for to in targets}
+        elif name == "remove":
+            graph.remove(node)
+            there.remove(node)
+            model = {link for link in model if node not in (link[0], link[2])}
+        elif name == "drop":
+            graph.drop(node, kind, other)
+            model.discard((node, kind, other))
+        elif targets:
+            graph.add(node, Link(kind, other))
+            model.add((node, kind, other))
+    assert triples_of(graph) == model
+    assert set(graph.nodes) == there
+    consistent(graph)
+    assert triples_of(twin) == before
+    consistent(twin)
+
+
+def test_equal_links_are_an_equal_graph_in_whatever_order_they_came() -> None:
+    links = {"a": [Link("version", "b"), Link("like", "c", 0.5)], "b": [], "c": []}
+    other = {"c": [], "b": [], "a": [Link("like", "c", 0.5), Link("version", "b")]}
+    assert Graph(links) == Graph(other)
+    assert Graph(links).links("a") == (Link("like", "c", 0.5), Link("version", "b"))
+    assert Graph({**links, "b": [Link("version", "a")]}) != Graph(links)
+    assert Graph(links) != Graph({**links, "a": [Link("version", "b"), Link("like", "c", 0.6)]})
+
+
+def test_adding_a_link_again_gives_it_the_new_weight() -> None:
+    graph = Graph({"a": [Link("like", "b", 0.5)], "b": []})
+    graph.add("a", Link("like", "b", 0.7))
+    assert graph.links("a") == (Link("like", "b", 0.7),)
+    assert graph.into("b") == ("a",)
+
+
+@pytest.mark.parametrize(
+    "links",
+    [[Link("like", "a")], [Link("like", "z")], [Link("like", "b", 0.1), Link("like", "b", 0.2)]],
+    ids=["to itself", "to no node", "twice"],
+)
+def test_a_link_that_cannot_be_is_refused_and_changes_nothing(links: list[Link]) -> None:
+    with pytest.raises(ValueError, match="a has "):
+        Graph({"a": links, "b": []})
+    graph = Graph({"a": [Link("like", "b", 0.5)], "b": []})
+    with pytest.raises(ValueError, match="a has "):
+        graph.put("a", "like", links)
+    assert graph == Graph({"a": [Link("like", "b", 0.5)], "b": []})
+    consistent(graph)
+
+
+def test_links_of_another_kind_are_not_put() -> None:
+    with pytest.raises(ValueError, match="not of kind like"):
+        Graph({"a": [], "b": []}).put("a", "like", [Link("version", "b")])
+
+
+@settings(max_examples=150)
+@given(st.lists(nodes), st.one_of(st.none(), caps), keys)
+def test_trimming_keeps_the_best_and_of_equals_the_smaller_ids(
+    candidates: list[str], cap: int | None, key: Key
+) -> None:
+    kept = trim(candidates, cap, lambda to: key("a", to))
+    assert kept == trim(reversed(candidates), cap, lambda to: key("a", to))
+    ranked = sorted(set(candidates), key=lambda to: (-key("a", to)[0], to))
+    assert list(kept) == ranked[: len(ranked) if cap is None else cap]
+
+
+def test_a_node_is_given_the_best_candidates_in_place_of_what_it_had() -> None:
+    graph = graph_of({("a", "like", "h"), ("a", "version", "h")})
+    links = settle(graph, "like", "a", ["d", "a", "c", "b", "c"], 2, lambda at, to: to == "d", weight)
+    assert links == (Link("like", "b", 0.98), Link("like", "d", 1.0))
+    assert triples_of(graph) == {("a", "like", "b"), ("a", "like", "d"), ("a", "version", "h")}
+
+
+@settings(max_examples=300)
+@given(triples, nodes, some_nodes, some_nodes, caps, keys)
+def test_redirecting_leads_visible_nodes_to_the_best_representative(
+    links: set[Triple], gone: str, reps: set[str], visible: set[str], cap: int, key: Key
+) -> None:
+    reps.discard(gone)
+    graph = graph_of(links)
+    if not reps:
+        with pytest.raises(ValueError, match="represent"):
+            redirect(graph, "like", gone, reps, visible, cap, key, weight)
+        assert graph == graph_of(links)
+        return
+    changed = redirect(graph, "like", gone, sorted(reps), visible, cap, key, weight)
+    again = graph_of(shuffled(links))
+    assert redirect(again, "like", gone, sorted(reps, reverse=True), visible, cap, key, weight) == changed
+    assert again == graph
+    consistent(graph)
+
+    sources = {at for at, kind, to in links if (kind, to) == ("like", gone)} & visible
+    for node in NODES:
+        held = {to for at, kind, to in links if (at, kind) == (node, "like")}
+        if node not in sources:
+            assert set(graph.out(node, "like")) == held
+            continue
+        best = sorted(reps - {node}, key=lambda rep: (-key(node, rep)[0], rep))[:1]
+        wanted = sorted((held - {gone}) | set(best), key=lambda to: (-key(node, to)[0], to))[:cap]
+        assert set(graph.out(node, "like")) == set(wanted)
+        for link in graph.links(node, "like"):
+            assert link.weight == (1.0 if link.to in held else weight(node, link.to))
+    lost = {(change.source, "like", change.old) for change in changed}
+    new = {(change.source, "like", change.new) for change in changed if change.new is not None}
+    assert len(lost) == len(changed)
+    assert triples_of(graph) == (links - lost) | new
+    assert lost <= links
+    assert not new & links
+
+
+def test_redirecting_says_first_what_took_the_place_then_what_the_cap_cut() -> None:
+    graph = graph_of({("a", "like", "d"), ("a", "like", "b"), ("c", "like", "d"), ("c", "like", "e")})
+    changed = redirect(graph, "like", "d", ["c", "e"], set("abce"), 1, lambda at, to: to, weight)
+    assert changed == (Rewired("a", "d", "e"), Rewired("a", "b", None), Rewired("c", "d", None))
+    assert triples_of(graph) == {("a", "like", "e"), ("c", "like", "e")}
+
+
+@pytest.mark.parametrize("reps", [[], ["d"], ["a", "d"], ["nobody"]])
+def test_redirecting_to_nothing_changes_nothing(reps: list[str]) -> None:
+    graph = graph_of({("a", "like", "d")})
+    with pytest.raises(ValueError, match="d needs other nodes"):
+        redirect(graph, "like", "d", reps, set("a"), 1, lambda at, to: 0, weight)
+    assert triples_of(graph) == {("a", "like", "d")}
+
+
+def reachable(links: set[Triple], visible: set[str]) -> set[str]:
+    """What the visible nodes lead to, themselves included, by brute force."""
+    there = set(visible)
+    for _ in NODES:
+        there |= {to for at, kind, to in links if kind == "version" and at in there}
+    return there
+
+
+@settings(max_examples=500)
+@given(triples, nodes, some_nodes, caps, keys, st.booleans())
+def test_pruning_orphans_nothing(
+    links: set[Triple], node: str, visible: set[str], cap: int, key: Key, raise_cap: bool
+) -> None:
+    visible.add(node)
+    graph = graph_of(links)
+    gone = prune(graph, "version", node, cap, visible, key, raise_cap=raise_cap)
+    again = graph_of(shuffled(links))
+    assert prune(again, "version", node, cap, visible, key, raise_cap=raise_cap) == gone
+    assert again == graph
+    consistent(graph)
+
+    left = triples_of(graph)
+    assert left == links - {(node, "version", child) for child in gone or ()}
+    assert reachable(left, visible) == reachable(links, visible)
+    for child in set(NODES) - visible:
+        before = {at for at, kind, to in links if (kind, to) == ("version", child) and at in visible}
+        after = {at for at, kind, to in left if (kind, to) == ("version", child) and at in visible}
+        assert bool(before) == bool(after)
+    alone = {
+        child
+        for child in set(NODES) - visible
+        if {at for at, kind, to in links if (kind, to) == ("version", child) and at in visible} == {node}
+    }
+    kept = set(graph.out(node, "version"))
+    if gone is None:
+        assert not raise_cap
+        assert len(alone) > cap
+    else:
+        assert len(kept) <= max(cap, len(alone))
+        assert alone <= kept
+    if gone:
+        assert len(kept) == max(cap, len(alone))
+        free = kept - alone
+        assert all(
+            (-key(node, one)[0], one) < (-key(node, other)[0], other) for one in free for other in gone
+        )
+
+
+def test_a_way_through_archived_nodes_does_not_free_a_child() -> None:
+    """h is reached from a directly, and from b only by way of the archived g."""
+    links = {("a", "version", "h"), ("a", "version", "c"), ("b", "version", "g"), ("g", "version", "h")}
+    graph = graph_of(links)
+    assert prune(graph, "version", "a", 1, {"a", "b", "c"}, lambda at, to: (to == "c",), raise_cap=False) == (
+        "c",
+    )
+    assert graph.out("a", "version") == ("h",)
+
+
+def test_which_children_are_mandatory_is_looked_up_anew() -> None:
+    links = {
+        ("a", "version", "h"),
+        ("a", "version", "g"),
+        ("b", "version", "h"),
+        ("b", "version", "g"),
+        ("c", "version", "b"),
+    }
+    key = {"g": 2, "h": 1}
+    one = graph_of(links)
+    assert prune(one, "version", "a", 1, {"a", "b"}, lambda at, to: key[to], raise_cap=False) == ("h",)
+    other = graph_of(links)
+    archived = {"a", "c"}  # b is archived under c: a alone holds both
+    assert prune(other, "version", "a", 1, archived, lambda at, to: key[to], raise_cap=False) is None
+    assert prune(other, "version", "a", 1, archived, lambda at, to: key[to], raise_cap=True) == ()
+    assert triples_of(other) == links
+
+
+def test_pruning_knows_no_cap_and_no_archived_parent() -> None:
+    graph = graph_of({("a", "version", "h")})
+    assert prune(graph, "version", "a", None, {"a"}, lambda at, to: 0, raise_cap=False) == ()
+    with pytest.raises(ValueError, match="not visible"):
+        prune(graph, "version", "a", 0, {"h"}, lambda at, to: 0, raise_cap=False)
