@@ -50,6 +50,61 @@ class InfiniSettings:
     maintenance: bool = True
 
 
+@dataclass(frozen=True)
+class AllmemSettings:
+    """[allmem]: units, their links and their consolidation (arXiv 2603.19595), then how they are read.
+
+    Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees).
+    """
+
+    split: bool = True
+    merge: bool = True
+    update: bool = True
+    """Each operator may be switched off by itself."""
+    confidence: float = 0.9
+    """Least confidence of a proposal (Eq. 28)."""
+    coherence: float = 0.7
+    """Least mean cosine over the pairs of a merge (Eq. 29)."""
+    merge_max: int = 4
+    coverage: float = 0.8
+    """Least share of a unit's text that its segments hold together."""
+    online_anchors: int = 10
+    """Neighbours on the surface that a new unit is compared with (Eq. 4)."""
+    attach: int = 3
+    """Of these, how many it is linked to."""
+    attach_min: float = 0.65
+    """Least cosine of such a link."""
+    degree_semantic: int = 8
+    degree_sibling: int = 8
+    degree_temporal: int = 1
+    degree_version: int = 0
+    """Most version links of a unit; 0 for any number."""
+    raise_version_cap: bool = False
+    """Where more version links than that are indispensable: keep just these, instead of all."""
+    every_sessions: int = 3
+    """Sessions after which the buffer is consolidated; 0 for never."""
+    buffer_max: int = 200
+    """Units in the buffer after which it is, whatever the sessions; 0 for any number."""
+    workers: int = 8
+    """Calls of a model that run side by side."""
+    anchors: int = 10
+    """Units of the surface from which a question starts."""
+    candidates: int = 40
+    """Units that a question looks at, anchors included."""
+    hops: int = 2
+    final: int = 16
+    """Units that an answer may rest on."""
+    block_tokens: int = 2048
+    visibility: bool = True
+    """Whether a question starts from the surface alone."""
+    expand: bool = True
+    """Whether links are followed at all."""
+    recovery_links: bool = True
+    """Whether version and sibling links are followed."""
+    type_priority: bool = True
+    """Whether version and sibling links are followed before the others."""
+
+
 # fmt: off
 Language = Literal[
     "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german",
@@ -120,6 +175,7 @@ class Settings:
     """Whether each receipt becomes a commit of the repository around the folder."""
     llm: ModelSettings = field(default_factory=ModelSettings)
     infini: InfiniSettings = field(default_factory=InfiniSettings)
+    allmem: AllmemSettings = field(default_factory=AllmemSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
@@ -199,7 +255,7 @@ def template() -> str:
         f"# git = {_toml(Settings.git)}",
     ]
     defaults = Settings()
-    for group in ("llm", "infini", "search", "embedder", "reader"):
+    for group in ("llm", "infini", "allmem", "search", "embedder", "reader"):
         lines += ["", f"[{group}]"]
         for item in dataclasses.fields(getattr(defaults, group)):
             lines.append(f"# {item.name} = {_toml(item.default)}")

@@ -1,0 +1,359 @@
+"""One memory unit as a record: a header of its own making, and below it the evidence quoted for people.
+
+A unit holds no words but its descriptor; its evidence is named, never copied. The header alone is read.
+Source: All-Mem, Eq. 1 (unit) and section 3.1 (links).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.document import Document
+from infinimem.markdown.header import MAX_BYTES, flow, quote
+from infinimem.model import Finding
+from infinimem.strategies.graph.links import Link
+
+HOME = "allmem/"
+UNITS, ARCHIVED = f"{HOME}units/", f"{HOME}archive/"
+"""Folders of the visible surface and of what left it."""
+
+VERSION, SIBLING, TEMPORAL, SEMANTIC = "version", "sibling", "temporal", "semantic"
+KINDS = (VERSION, SIBLING, TEMPORAL, SEMANTIC)
+"""Kinds of link, in the order in which a reader follows them (section 3.4)."""
+
+SHOWN = 4000
+"""Characters of evidence that a unit's file quotes."""
+
+_ID = re.compile(r"u-([0-9]{6,18})(?:-([0-9]{2,9}))?\Z")
+_SPAN = re.compile(r"(0|[1-9][0-9]{0,11})-([1-9][0-9]{0,11})\Z")
+_SEQ = re.compile(r"[1-9][0-9]{0,17}\Z")
+_WEIGHT = re.compile(r"-?[01]\.[0-9]{3}\Z")
+_STEM = re.compile(r"[^/\n]{1,200}\Z")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ref:
+    """A turn, or characters `span[0]` to `span[1]` (exclusive) of its text."""
+
+    seq: int
+    span: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a reference stands for; `text` is empty where the turn is gone."""
+
+    ref: Ref
+    speaker: str | None
+    time: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A memory unit; its links are the graph's.
+
+    Args:
+        id: "u-000212", or with a suffix "u-000212-01" for what consolidation made.
+        summary: one line.
+        keywords: each one line.
+        time: ISO 8601, when its evidence was said; of a merge that of the newest member.
+        session: stem of the evidence document; None where there are several.
+        refs: the evidence of a turn's unit or of a split's sibling.
+        sources: ids of the units whose evidence a merge's representative stands for.
+        visible: whether it is on the surface.
+        unverified: whether the descriptor claims what the evidence does not hold.
+    """
+
+    id: str
+    summary: str
+    keywords: tuple[str, ...] = ()
+    time: str | None = None
+    session: str | None = None
+    refs: tuple[Ref, ...] = ()
+    sources: tuple[str, ...] = ()
+    visible: bool = True
+    unverified: bool = False
+
+    @property
+    def doc_id(self) -> str:
+        return (UNITS if self.visible else ARCHIVED) + self.id
+
+    @property
+    def text(self) -> str:
+        """What is embedded: keywords, then summary."""
+        return f"{', '.join(self.keywords)}\n{self.summary}"
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The order of creation: number, then suffix."""
+        return number_of(self.id)
+
+    @property
+    def age(self) -> tuple[datetime, int]:
+        """Older is less: by time, then by number. What has no time is older than what has one."""
+        return moment(self.time), self.order[0]
+
+
+def unit_id(number: int, suffix: int = 0) -> str:
+    """The id of a turn's unit, or with a suffix of one that was derived."""
+    return f"u-{number:06d}" + (f"-{suffix:02d}" if suffix else "")
+
+
+@lru_cache(maxsize=1 << 16)
+def number_of(name: str) -> tuple[int, int]:
+    """Number and suffix (0 for none) of a unit.
+
+    Raises:
+        ValueError: it is no unit's id as `unit_id` writes it.
+    """
+    match = _ID.match(name)
+    found = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
+    if unit_id(*found) != name:
+        raise ValueError(f"{name[:80]!r} is no unit's id")
+    return found
+
+
+def is_unit_id(name: str) -> bool:
+    """Whether it is a unit's id as `unit_id` writes it."""
+    try:
+        return number_of(name) > (0, 0)
+    except ValueError:
+        return False
+
+
+@lru_cache(maxsize=1 << 16)
+def moment(time: str | None) -> datetime:
+    """A time to order by, without a zone (UTC where it names one); what is none is older than all."""
+    try:
+        found = datetime.fromisoformat(time or "")
+        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    except (ValueError, OverflowError):
+        return datetime.min
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def header(unit: Unit, links: Sequence[Link]) -> list[str]:
+    """The lines of a unit's header, both delimiters included; links by kind and target."""
+    lines = ["---", f"id: {unit.doc_id}", "kind: unit"]
+    lines.append(f"summary: {quote(unit.summary)}")
+    lines.append(f"keywords: {flow(unit.keywords)}")
+    if unit.time is not None:
+        lines.append(f"time: {quote(unit.time)}")
+    if unit.session is not None:
+        lines.append(f"session: {quote(unit.session)}")
+    lines.append("evidence:")
+    lines += map(_ref_line, unit.refs)
+    lines += [f"  - {{unit: {name}}}" for name in unit.sources]
+    if links:
+        lines.append("links:")
+        lines += map(_link_line, sorted(links, key=lambda link: (link.kind, link.to)))
+    if unit.unverified:
+        lines.append("aux: {unverified: true}")
+    return [*lines, "---"]
+
+
+def _ref_line(ref: Ref) -> str:
+    span = f', span: "{ref.span[0]}-{ref.span[1]}"' if ref.span else ""
+    return f"  - {{ref: {ref.seq}{span}}}"
+
+
+def _link_line(link: Link) -> str:
+    weight = "" if link.weight is None else f", w: {link.weight:.3f}"
+    return f"  - {{type: {link.kind}, to: {link.to}{weight}}}"
+
+
+def fits(unit: Unit, links: Sequence[Link]) -> bool:
+    """Whether the header keeps within the bound over which none is read."""
+    return sum(len(line.encode()) + 1 for line in header(unit, links)) <= MAX_BYTES
+
+
+def render(unit: Unit, links: Sequence[Link], quotes: Sequence[Quote]) -> str:
+    """A unit's file."""
+    lines = header(unit, links)
+    room = SHOWN
+    for at, said in enumerate(quotes):
+        lines += [""] if at else []
+        if room <= 0:
+            lines.append("> …")
+            break
+        lines += _quoted(said, room)
+        room -= len(said.text)
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(said: Quote, room: int) -> list[str]:
+    """A quotation; no line of it can be taken for an entry or a heading."""
+    text = said.text if len(said.text) <= room else said.text[:room].rstrip() + "…"
+    who = f"{one_line(said.speaker)}: " if said.speaker else ""
+    told = clean_text(who + (text or f"(turn {said.ref.seq} is not in the evidence)"))
+    return [f"> {line}".rstrip(" ") for line in told.split("\n")]
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A unit as its file has it."""
+
+    unit: Unit
+    links: tuple[Link, ...]
+
+
+def parse(document: Document) -> Record | Finding:
+    """The unit that a document's header describes, or why it describes none; never raises.
+
+    A header that `header` wrote is read without YAML, which would take a hundred times as long.
+    """
+    quick = _quick(document)
+    if quick is not None:
+        return quick
+    found = document.header
+    if found.problem or not found.end:
+        return Finding("error", found.problem or "a unit without a header", document.id, "")
+    try:
+        return _record(document.id, found.values)
+    except (ValueError, OverflowError) as wrong:
+        return Finding("error", f"the header is no unit's: {wrong}", document.id, "")
+
+
+def _record(doc_id: str, values: Mapping[str, Any]) -> Record:
+    """A unit from a header's values.
+
+    Raises:
+        ValueError: what is wrong with them.
+    """
+    name = doc_id.rsplit("/", 1)[-1]
+    number_of(name)
+    known = {"id", "kind", "summary", "keywords", "time", "session", "evidence", "links", "aux"}
+    if strange := sorted(values.keys() - known):
+        raise ValueError(f"it has a key {strange[0][:40]!r}")
+    if values.get("kind") != "unit":
+        raise ValueError("its kind is not unit")
+    rows = [*map(_evidence, _listed(values, "evidence"))]
+    refs = tuple(row for row in rows if isinstance(row, Ref))
+    sources = tuple(row for row in rows if isinstance(row, str))
+    if not rows or (refs and sources) or len(set(rows)) < len(rows) or name in sources:
+        raise ValueError("its evidence is neither turns nor other units, each once")
+    aux = values.get("aux", {})
+    if aux not in ({}, {"unverified": "true"}):
+        raise ValueError("aux is not {unverified: true}")
+    session = values.get("session")
+    if session is not None and not (isinstance(session, str) and _STEM.match(session)):
+        raise ValueError("session is no name of an evidence file")
+    links = tuple(sorted(map(_link, _listed(values, "links")), key=lambda link: (link.kind, link.to)))
+    if len({(link.kind, link.to) for link in links}) < len(links) or any(link.to == name for link in links):
+        raise ValueError("a link stands twice or leads to the unit itself")
+    unit = Unit(
+        id=name,
+        summary=_line(values.get("summary", ""), "summary"),
+        keywords=tuple(_line(word, "keywords") for word in _listed(values, "keywords")),
+        time=_line(values["time"], "time") if "time" in values else None,
+        session=session,
+        refs=refs,
+        sources=sources,
+        visible=doc_id.startswith(UNITS),
+        unverified=bool(aux),
+    )
+    return Record(unit, links)
+
+
+def _listed(values: Mapping[str, Any], key: str) -> Sequence[Any]:
+    found = values.get(key, [])
+    if not isinstance(found, list):
+        raise ValueError(f"{key} is no list")
+    return found
+
+
+def _line(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{key} is no text")
+    return one_line(clean_text(value))
+
+
+def _evidence(row: object) -> Ref | str:
+    match row:
+        case {"unit": str(name), **rest} if is_unit_id(name) and not rest:
+            return name
+        case {"ref": str(seq), **rest} if _SEQ.match(seq) and not rest:
+            return Ref(int(seq))
+        case {"ref": str(seq), "span": str(span), **rest} if _SEQ.match(seq) and not rest:
+            ends = _SPAN.match(span)
+            if ends and int(ends[1]) < int(ends[2]):
+                return Ref(int(seq), (int(ends[1]), int(ends[2])))
+    raise ValueError("a line of its evidence is not understood")
+
+
+def _link(row: object) -> Link:
+    match row:
+        case {"type": str(kind), "to": str(to), **rest} if kind in KINDS and is_unit_id(to):
+            weight = rest.pop("w", None)
+            if not rest and (weight is None or (isinstance(weight, str) and _WEIGHT.match(weight))):
+                return Link(kind, to, None if weight is None else float(weight))
+    raise ValueError("a link is not understood")
+
+
+# ── reading what was written here ───────────────────────────────────────────────────────────────
+
+_PAIRS = re.compile(r'([a-z]+): ("(?:[^"\\]|\\.)*"|[^",}]*)(?:, |\Z)')
+_ITEMS = re.compile(r'("(?:[^"\\]|\\.)*"|[^",]+)(?:, |\Z)')
+_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")
+_ONE = {"n": "\n", "t": "\t"}
+
+
+def _quick(document: Document) -> Record | None:
+    """The record, if writing it again gives the very header that it was read from; else None."""
+    lines = document.lines
+    if not lines or lines[0] != "---" or "---" not in lines[1:]:
+        return None
+    end = lines.index("---", 1) + 1
+    if sum(map(len, lines[:end])) > MAX_BYTES:
+        return None
+    values: dict[str, Any] = {}
+    key = ""
+    for line in lines[1 : end - 1]:
+        if line.startswith("  - {"):
+            if not isinstance(values.get(key), list):
+                return None
+            values[key].append(_mapping(line[5:-1]))
+            continue
+        key, _, text = line.partition(":")
+        if key in ("evidence", "links"):
+            values[key] = []
+        elif key == "keywords":
+            values[key] = [_scalar(item) for item in _ITEMS.findall(text[2:-1])]
+        else:
+            values[key] = _mapping(text[2:-1]) if key == "aux" else _scalar(text[1:])
+    try:
+        record = _record(document.id, values)
+        same = header(record.unit, record.links) == list(lines[:end]) and fits(record.unit, record.links)
+    except (ValueError, OverflowError):
+        return None
+    return record if same else None
+
+
+def _mapping(text: str) -> dict[str, str]:
+    return {key: _scalar(value) for key, value in _PAIRS.findall(text)}
+
+
+def _scalar(text: str) -> str:
+    if not text.startswith('"'):
+        return text
+    return _ESCAPED.sub(_unescaped, text[1:-1]) if "\\" in text else text[1:-1]
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
+    try:
+        return chr(int(code, 16)) if code else _ONE.get(match[4], match[4])
+    except (ValueError, OverflowError):
+        return match[0]

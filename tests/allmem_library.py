@@ -1,0 +1,113 @@
+"""A library of units without files: documents in a dict, records put as the store puts them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import format_entry
+from infinimem.model import Located, Plan, Reason, Source
+from infinimem.settings import AllmemSettings, Settings
+from infinimem.store.keeper import ALLMEM
+from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.view import View
+from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
+
+
+class Library:
+    """Documents in memory.
+
+    Args:
+        settings: of the `allmem` group.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = Settings(strategy="allmem", allmem=AllmemSettings(**settings))
+        self.documents: dict[str, Document] = {}
+        self.plans: list[Plan] = []
+        self.refuse = 0
+        """Plans to refuse from now on."""
+        self._high = 0
+
+    def say(self, *texts: str, session: str = "s1", **fields: str) -> list[Located]:
+        """Put turns into the evidence."""
+        doc_id = f"evidence/{session}"
+        lines = []
+        source: Source = "AI" if fields.pop("role", "") == "assistant" else "user"
+        time = fields.pop("time", None)
+        for text in texts:
+            self._high += 1
+            lines.append(format_entry(self._high, text, time=time, source=source, fields=fields))
+        self.documents[doc_id] = self.documents.get(doc_id, Document.empty(doc_id)).insert(lines)
+        return list(self.documents[doc_id].entries[-len(texts) :])
+
+    def view(self) -> View:
+        frozen = dict(self.documents)
+        return View(tuple(sorted(frozen)), frozen.__getitem__, self.settings, keeper=ALLMEM)
+
+    def pending(self) -> list[Located]:
+        """Turns that no unit holds."""
+        bank = self.bank()
+        held = {ref.seq for unit in bank.units.values() for ref in unit.refs}
+        turns = [
+            place
+            for doc_id, document in sorted(self.documents.items())
+            if doc_id.startswith("evidence/")
+            for place in document.entries
+        ]
+        return sorted((place for place in turns if place.seq not in held), key=lambda place: place.seq)
+
+    def bank(self, known: Bank | None = None) -> Bank:
+        return Bank.load(self.view(), known)
+
+    def apply(self, plan: Plan) -> Outcome:
+        self.plans.append(plan)
+        if self.refuse:
+            self.refuse -= 1
+            return Rejected(self.view(), (Reason("STALE_RECORD"),))
+        assert not (plan.adds or plan.moves or plan.derived or plan.empty)
+        for put in plan.records:
+            assert put.doc_id.startswith("allmem/")
+            if put.text is None:
+                del self.documents[put.doc_id]
+            else:
+                self.documents[put.doc_id] = Document.parse(put.doc_id, put.text.encode())
+        return Applied(self.view())
+
+    def drive(self, plans: Generator[Plan, Outcome, Any]) -> None:
+        """Carry out a strategy's plans."""
+        try:
+            plan = next(plans)
+            while True:
+                plan = plans.send(self.apply(plan))
+        except StopIteration:
+            return
+
+    def files(self, prefix: str = "allmem/") -> Mapping[str, bytes]:
+        return {
+            doc_id: document.to_bytes()
+            for doc_id, document in self.documents.items()
+            if doc_id.startswith(prefix)
+        }
+
+
+def banked(library: Library, *descriptors: tuple[str, str]) -> tuple[Bank, Space]:
+    """A bank with a unit a turn of the library, each with these keywords (comma-separated) and summary."""
+    bank = Bank.load(library.view())
+    for place, (keywords, summary) in zip(library.pending(), descriptors, strict=True):
+        bank.put(
+            Unit(
+                unit_id(place.seq),
+                summary,
+                tuple(keywords.split(",")),
+                place.entry.time,
+                place.doc_id.split("/")[-1],
+                (Ref(place.seq),),
+            )
+        )
+    space = Space.of(library.view())
+    space.sync(bank)
+    return bank, space
