@@ -11,6 +11,7 @@ Reason codes of `verify`:
     NO_ORIGIN          a new entry names no origin
     EMPTY_TEXT         a new entry says nothing
     FOREIGN_RECORD     a record outside the strategy's folder
+    STALE_RECORD       a record that someone changed since the plan was made (store/plans.py)
     PROTECTED          a new entry would replace a person's line, or a pinned one
 and of archivings that are withheld (the line stays live):
     UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
@@ -92,9 +93,11 @@ def verify(plan: Plan, lookup: Lookup, roots: Sequence[str], approved: Collectio
             let pass, and one that may not be archived stays where it is.
     """
     refused = [*_bad_moves(plan.moves, lookup, roots), *_bad_adds(plan, lookup, roots)]
-    refused += [
-        Reason("FOREIGN_RECORD", (), put.doc_id) for put in plan.records if not _under(put.doc_id, roots)
-    ]
+    for put in plan.records:
+        if not _under(put.doc_id, roots):
+            refused.append(Reason("FOREIGN_RECORD", (), put.doc_id))
+        if missing := tuple(seq for seq in put.origin if lookup(seq) is None):
+            refused.append(Reason("UNKNOWN_SEQ", missing, put.doc_id))
     if refused:
         return Verdict(plan, (), tuple(refused))
     kept, withheld = _withhold(plan.moves, lookup, approved)

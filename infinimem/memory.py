@@ -17,21 +17,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from infinimem import tokens
 from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.capped import Capped
 from infinimem.llm.connect import connect
-from infinimem.model import CURRENT, Finding, Located, Plan, Receipt, Turn, Usage
+from infinimem.model import Finding, Located, Plan, Receipt, Turn, Usage
 from infinimem.reader import Reader
 from infinimem.retrieval.cache import cache_folder, is_large
 from infinimem.retrieval.grep import compile_pattern
 from infinimem.store.blame import Blamed, blame
+from infinimem.store.counts import counts
 from infinimem.store.create import init
 from infinimem.store.forget import Forgotten, forget, preview_forget
 from infinimem.store.forgetting.choice import Wanted
-from infinimem.store.git.keep import status as git_waiting
 from infinimem.store.health.doctor import examine
 from infinimem.store.health.repair import repair
 from infinimem.store.history import Event, history
@@ -42,11 +41,10 @@ from infinimem.store.past import as_of
 from infinimem.store.past import moment as moment_of
 from infinimem.store.review import Waiting, decide, drop_void, waiting
 from infinimem.store.review import keep as keep_plan
-from infinimem.store.state import kept
 from infinimem.store.undo import undo
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans
-from infinimem.strategies.infini import Infini
+from infinimem.strategies.registry import known, make
 
 log = logging.getLogger("infinimem")
 
@@ -58,7 +56,7 @@ def open_memory(
     path: str | Path,
     *,
     model: str | LLM | None = None,
-    strategy: str = "infini",
+    strategy: str | None = None,
     create: bool = False,
     clock: Clock = system_clock,
     embedder: Choice = None,
@@ -69,7 +67,8 @@ def open_memory(
         path: the folder.
         model: a model's name, "offline", or a client; None takes infinimem.toml or the environment, and
             "offline" where they name none.
-        strategy: which system keeps the topics; "infini".
+        strategy: which system keeps it, "infini" or "allmem"; None takes infinimem.toml. That of a new
+            library names it.
         create: make the folder a library if it is not one.
         clock: gives the time; injected by tests and reproducible runs.
         embedder: what gives texts vectors, by name ("lexical", "static", "minilm", "openai") or itself; None
@@ -79,10 +78,8 @@ def open_memory(
         LibraryError: no such folder (and `create` is false).
         UsageError: no such strategy or embedder, or a setting is wrong.
     """
-    if strategy != "infini":
-        raise UsageError(f"no strategy is called {strategy!r}; there is: infini")
-    make = init if create else Library
-    library = make(Path(path), clock, embedder)
+    opened = init if create else Library
+    library = opened(Path(path), clock, embedder, known(strategy) if strategy is not None else None)
     llm = connect(model, library.settings.llm) if model is None or isinstance(model, str) else model
     return Memory(library, llm)
 
@@ -93,7 +90,8 @@ class Memory(Reader):
     def __init__(self, library: Library, llm: LLM) -> None:
         self.library = library
         capped = Capped(llm)
-        super().__init__(library.view, capped, Infini(capped, library.settings), lambda: library.clock())
+        strategy = make(library.keeper.name, capped, library.settings)
+        super().__init__(library.view, capped, strategy, lambda: library.clock())
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -105,7 +103,8 @@ class Memory(Reader):
             progress: told how far it is.
 
         Returns:
-            The new entries, where they stand in CURRENT (or already in a topic).
+            The new entries, where they stand in CURRENT (or already in a topic); of a strategy that keeps
+            records, the turns that have one now.
 
         Raises:
             UsageError: a turn is empty or its time is no time; nothing is recorded.
@@ -136,7 +135,9 @@ class Memory(Reader):
             view = outcome.view
             if isinstance(outcome, Applied):
                 entries.extend(outcome.added)
-                done.update(plan.empty, *(add.origin for add in plan.adds))
+                held = [seq for put in plan.records for seq in put.origin]
+                entries.extend(place for seq in held if (place := view.entry(seq)))
+                done.update(plan.empty, held, *(add.origin for add in plan.adds))
                 if self._drive(self.strategy.tick(view, "due"), view):
                     self.library.stamp()
                     view = self.view
@@ -192,20 +193,33 @@ class Memory(Reader):
         finally:
             drafts.close()
         if keep:
-            keep_plan(self.library, plan, view, self.strategy.name, self.llm.name)
-        return self.library.preview(plan, self.strategy.roots)
+            keep_plan(self.library, plan, view, view.keeper.name, self.llm.name)
+        return self.library.preview(plan)
+
+    def rebuild(self, progress: Progress | None = None) -> tuple[Receipt, ...]:
+        """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics.
+
+        Args:
+            progress: told how far it is.
+
+        Returns:
+            The receipts of what was done.
+
+        Raises:
+            NotALibrary: the folder was not made a library.
+            ModelUnavailable: what was done stays; the next `observe` goes on with what is pending.
+        """
+        self.library.demand_initialised()
+        view = self.view
+        receipts = self._drive(self.strategy.rebuild(view), view)
+        self._extract(progress)
+        if not self.library.keeper.has_entries and (last := self.consolidate()):
+            receipts.append(last)
+        return tuple(receipts)
 
     def estimate(self) -> int:
-        """Tokens that consolidating the buffer would send to a model, roughly: each line is read three
-        times (grouped, routed, laid out) beside the summaries of the documents on offer and their bodies."""
-        size = tokens.count(self.view.buffer.body)
-        if not size:
-            return 0
-        rows = [row for root in self.strategy.roots for row in self.view.catalog(folder=root)]
-        offered = rows[: self.library.settings.infini.planner_docs]
-        return (
-            3 * size + sum(tokens.count(row.summary) for row in offered) + sum(row.tokens for row in offered)
-        )
+        """Tokens that `consolidate` would send to a model, roughly."""
+        return self.strategy.estimate(self.view)
 
     def _drive(
         self, plans: Plans, view: View, note: Callable[[Plan, Outcome], Outcome] | None = None
@@ -241,8 +255,7 @@ class Memory(Reader):
         return self.library.apply(
             plan,
             base=base,
-            roots=self.strategy.roots,
-            strategy=self.strategy.name,
+            strategy=self.library.keeper.name,
             model=self.llm.name,
             usage=usage,
             began=began,
@@ -332,7 +345,7 @@ class Memory(Reader):
 
     def review(self) -> tuple[Waiting, ...]:
         """What waits for a person's word (store/review.py); what is void is told once, then dropped."""
-        rows = waiting(self.library, self.strategy.roots)
+        rows = waiting(self.library)
         drop_void(self.library, rows)
         return rows
 
@@ -344,36 +357,17 @@ class Memory(Reader):
             LibraryError: a line that was named alone cannot be approved any more; nothing is done.
         """
         self.library.demand_initialised()
-        return decide(self.library, self.strategy.roots, approve, reject)
+        return decide(self.library, approve, reject)
 
     def status(self) -> dict[str, Any]:
         """Counts for people and scripts."""
         view = self.view
-        infini = self.library.settings.infini
-        receipts = self.receipts()
-        last = receipts[-1] if receipts else None
-        on_disk = is_large(view) and cache_folder(str(self.library.files.root), "index")
+        on_disk = is_large(view) and cache_folder(str(self.library.files.root), "index", view.keeper.name)
         return {
-            "library": str(self.library.root),
-            "initialised": view.initialised,
-            "documents": sum(doc_id != CURRENT for doc_id in view.ids()),
-            "entries": sum(1 for _ in view.entries()),
-            "archived": sum(1 for _ in view.entries("archive")),
-            "evidence": sum(1 for _ in view.entries("evidence")),
-            "pending": len(view.uncited()),
-            "buffer": {
-                "entries": len(view.buffer.entries),
-                "tokens": tokens.count(view.buffer.body),
-                "threshold": infini.current_threshold,
-            },
-            "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
-            "receipts": len(receipts),
-            "withheld": len(self.library.proposals()),
-            "git": git_waiting(self.library),
-            "plans": len(kept.plans(self.library.files)),
-            "leaning": len(leaning(view, receipts)),
+            **counts(self.library),
+            **self.strategy.status(view),
             "index": "on disk" if on_disk else "in memory",
-            "strategy": self.strategy.name,
+            "strategy": view.keeper.name,
             "model": self.llm.name,
         }
 

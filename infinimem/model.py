@@ -146,10 +146,17 @@ class Derived:
 
 @dataclass(frozen=True)
 class Put:
-    """A whole file in the strategy's own folder; None deletes it."""
+    """A whole file in the strategy's own folder.
+
+    Args:
+        doc_id: of the record.
+        text: the file; None deletes it.
+        origin: seqs of the evidence that this record is the first to hold.
+    """
 
     doc_id: str
     text: str | None
+    origin: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Reader:
 
         Args:
             question: in plain words.
-            reader: "agent", "hybrid", "bm25" or "summary"; None takes `[reader] name`.
+            reader: one of the strategy's; None takes `[reader] name`.
             budget: tokens of evidence; None takes `[reader] evidence_budget`.
             sources: only entries of these sources.
 
@@ -66,14 +66,14 @@ class Reader:
             raise UsageError("the question is empty; ask something")
         settings = self.view.settings.reader
         limit = settings.evidence_budget if budget is None else budget
-        return self.strategy.read(self._seen(sources), question, reader or settings.name, limit)
+        return self.strategy.read(self._seen(sources), question, self._reader(reader), limit)
 
     def ask(self, question: str, reader: str | None = None, sources: Collection[str] | None = None) -> Answer:
         """Collect evidence and answer from it, with citations.
 
         Args:
             question: in plain words.
-            reader: "agent", "hybrid", "bm25" or "summary"; None takes `[reader] name`.
+            reader: one of the strategy's; None takes `[reader] name`.
             sources: only evidence of these sources.
 
         Raises:
@@ -86,6 +86,10 @@ class Reader:
         now = self._clock().date().isoformat()
         text, citations = answer(self.llm, question, evidence.items, now, budget)
         return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
+
+    def _reader(self, name: str | None) -> str:
+        chosen = name or self.view.settings.reader.name
+        return self.strategy.readers[0] if chosen == "auto" else chosen
 
     def _seen(self, sources: Collection[str] | None) -> View:
         return self.view if sources is None else self.view.only(sources)

@@ -154,7 +154,8 @@ class EmbedderSettings:
 class ReaderSettings:
     """[reader]: how evidence is collected. Budgets are tokens."""
 
-    name: Literal["agent", "hybrid", "bm25", "summary"] = "agent"
+    name: Literal["auto", "agent", "hybrid", "bm25", "summary", "topology"] = "auto"
+    """auto: the first of the strategy's, agent for infini and topology for allmem."""
     max_iterations: int = 7
     search_limit: int = 10
     fallback_empty: int = 5
@@ -171,6 +172,8 @@ class Settings:
     """All groups, and the format number of the folder."""
 
     format: int = FORMAT
+    strategy: Literal["infini", "allmem"] = "infini"
+    """Which system keeps the library."""
     git: bool = False
     """Whether each receipt becomes a commit of the repository around the folder."""
     llm: ModelSettings = field(default_factory=ModelSettings)
@@ -247,11 +250,16 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
     return value
 
 
-def template() -> str:
-    """The infinimem.toml that `init` writes: every setting, commented out, with its default."""
+def template(strategy: str | None = None) -> str:
+    """The infinimem.toml that `init` writes: every setting, commented out, with its default.
+
+    Args:
+        strategy: of the library; one that is named stands there as chosen.
+    """
     lines = [
         "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
         f"format = {FORMAT}",
+        f"strategy = {_toml(strategy)}" if strategy else f"# strategy = {_toml(Settings.strategy)}",
         f"# git = {_toml(Settings.git)}",
     ]
     defaults = Settings()

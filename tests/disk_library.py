@@ -50,7 +50,7 @@ def write_note(root: Path, number: int, text: str) -> None:
 
 
 def index_folder(memory: Memory) -> Path:
-    folder = cache.cache_folder(str(memory.library.files.root), "index")
+    folder = cache.cache_folder(str(memory.library.files.root), "index", "infini")
     assert folder
     return folder
 

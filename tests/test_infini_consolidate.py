@@ -427,5 +427,5 @@ def test_retrieve_packs_the_best_entries_and_calls_no_model() -> None:
     strategy = Infini(ScriptedLLM({}), library.settings)
     found = strategy.retrieve(library.view(), "what milk?", 100)
     assert [item.seqs for item in found.items][:1] == [(11,)]
-    with pytest.raises(UsageError, match="no reader is called 'x'"):
+    with pytest.raises(UsageError, match="has no reader 'x'"):
         strategy.read(library.view(), "what milk?", "x", 100)

@@ -19,7 +19,7 @@ from infinimem.llm.offline.chain import LINKS, Statement, stands_alone, walks
 from infinimem.llm.offline.statements import first_phrase, last_phrase, lead, names, words
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
-from infinimem.strategies.infini.read_agentic import read_agentic
+from infinimem.strategies.readers.agentic import read_agentic
 
 EMMA = [
     "The author of Emma is Jane Austen.",

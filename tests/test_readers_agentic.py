@@ -16,7 +16,7 @@ from infinimem.llm.base import Reply
 from infinimem.model import Evidence
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
-from infinimem.strategies.infini.read_agentic import read_agentic
+from infinimem.strategies.readers.agentic import read_agentic
 from infinimem.testing import GarbageLLM, ScriptedLLM
 
 SETTINGS = ReaderSettings(min_tokens=0)

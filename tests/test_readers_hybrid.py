@@ -9,7 +9,7 @@ from infinimem import tokens
 from infinimem.errors import ModelUnavailable
 from infinimem.model import Evidence
 from infinimem.settings import ReaderSettings
-from infinimem.strategies.infini.read_hybrid import read_bm25, read_hybrid, read_summary
+from infinimem.strategies.readers.hybrid import read_bm25, read_hybrid, read_summary
 from infinimem.testing import GarbageLLM, ScriptedLLM
 
 SETTINGS = ReaderSettings()

@@ -17,9 +17,9 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.decompose import parts
 from infinimem.model import Retrieved
 from infinimem.settings import ReaderSettings
-from infinimem.strategies.infini.parts import PARTS, interleaved, parts_of
-from infinimem.strategies.infini.read_agentic import read_agentic
-from infinimem.strategies.infini.read_hybrid import read_hybrid
+from infinimem.strategies.readers.agentic import read_agentic
+from infinimem.strategies.readers.hybrid import read_hybrid
+from infinimem.strategies.readers.parts import PARTS, interleaved, parts_of
 from infinimem.testing import ScriptedLLM
 
 SPLIT = ReaderSettings(min_tokens=0, decompose=True)

@@ -93,6 +93,7 @@ for command in (
     writing.add,
     writing.import_,
     writing.consolidate,
+    writing.rebuild,
     reading.ask,
     reading.retrieve,
     lookup.search,

@@ -32,6 +32,7 @@ class Options:
     library: str | None = None
     model: str | None = None
     embedder: str | None = None
+    strategy: str | None = None
     json: bool = False
     quiet: bool = False
     verbose: bool = False
@@ -78,7 +79,9 @@ class Options:
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
             )
-        return open_memory(place.path, model=model, create=create, embedder=self.embedder)
+        return open_memory(
+            place.path, model=model, create=create, embedder=self.embedder, strategy=self.strategy
+        )
 
 
 def as_of(memory: Memory, moment: str | None) -> Reader:
@@ -105,6 +108,7 @@ def _globals() -> list[click.Option]:
         click.Option(["--library"], metavar="DIR", help="The memory folder.", **keep),
         click.Option(["--model"], metavar="NAME", help="The model, or `offline`.", **keep),
         click.Option(["--embedder"], metavar="NAME", help="What gives texts vectors.", **keep),
+        click.Option(["--strategy"], metavar="NAME", help="The system that keeps it.", **keep),
         click.Option(["--json"], is_flag=True, help="One JSON object on stdout.", **keep),
         click.Option(["-q", "--quiet"], is_flag=True, help="No talk on stderr.", **keep),
         click.Option(["-v", "--verbose"], is_flag=True, help="Tracebacks, and what it cost.", **keep),

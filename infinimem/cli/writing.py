@@ -32,7 +32,7 @@ def init(options: Options, directory: str | None) -> None:
     from infinimem.memory import open_memory
 
     path = Path.cwd() / Path(directory or options.library or ".").expanduser()
-    library = str(open_memory(path, model=OFFLINE, create=True).library.root)
+    library = str(open_memory(path, model=OFFLINE, create=True, strategy=options.strategy).library.root)
     options.out.result({"library": library}, lambda: options.out.line(library))
 
 
@@ -197,3 +197,28 @@ def consolidate(options: Options, dry_run: bool, keep: bool, estimate: bool, max
             show_receipt(out, receipt)
 
     out.result({"receipt": receipt_json(receipt)}, show)
+
+
+@click.command(cls=Command)
+@pass_options
+def rebuild(options: Options) -> None:
+    """Derive anew what the strategy derived from the evidence: records, or headings and summaries.
+
+    No line of a topic leaves its document, and nothing that was said is touched.
+    """
+    out, memory = options.out, options.writing()
+    with out.progress("Rebuilding") as step:
+        receipts = memory.rebuild(step)
+    status = memory.status()
+    found = {
+        "strategy": status["strategy"],
+        "documents": status["documents"],
+        "evidence": status["evidence"],
+        "receipts": [receipt.id for receipt in receipts],
+    }
+    out.result(
+        found,
+        lambda: out.line(
+            f"{counted(status['documents'], 'document')} from {counted(status['evidence'], 'turn')}"
+        ),
+    )

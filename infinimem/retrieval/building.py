@@ -6,23 +6,15 @@ from collections.abc import Callable, Sequence
 
 from infinimem.markdown.document import Document
 from infinimem.retrieval.columns import Builder, Segment
-from infinimem.retrieval.lexical import key
+from infinimem.retrieval.lexical import ASIDE, key
 from infinimem.retrieval.pieces import Piece, Pieces, date_parts
 from infinimem.retrieval.priors import asking
 from infinimem.retrieval.vectors import as_keys, text_key
 from infinimem.store.listing import Stamp
-from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, View
+from infinimem.store.view import View
 
 Index = Callable[[str, int, Sequence[str]], object]
 """Told the shelf, the key and the terms of each row."""
-
-
-def group_of(view: View, doc_id: str) -> str:
-    """The group of documents that one belongs to."""
-    for folder, group in ((ARCHIVE, "archive"), (EVIDENCE, "evidence"), (JOURNAL, "journal")):
-        if view.initialised and doc_id.startswith(folder):
-            return group
-    return "live"
 
 
 def day_of(time: str | None) -> int:
@@ -59,7 +51,10 @@ class Shelves:
 
     def add(self, document: Document, stamp: Stamp | None = None) -> None:
         """Add all rows of a document."""
-        group = group_of(self._view, document.id)
+        group = self._view.group(document.id)
+        if group == "aside":
+            self._part(ASIDE, document.id, stamp, ())
+            return
         if document.entries:
             self._part(f"entries/{group}", document.id, stamp, self._pieces.entries(document))
             self._part(f"blocks/{group}", document.id, stamp, self._pieces.blocks(document))

@@ -34,7 +34,7 @@ from infinimem.retrieval.tantivy_index import TantivyIndex
 from infinimem.retrieval.tokenizer import analyzer
 from infinimem.store.view import View
 
-LAYOUT = 3
+LAYOUT = 4
 """Of files and rows: raise it when either changes, and indexes are built anew."""
 
 SLOW = 1000

@@ -188,7 +188,7 @@ def indexed(view: View) -> Indexed:
     if view.stored and is_large(view):
         from infinimem.retrieval.disk import disk_index
 
-        folder = cache_folder(view.stored.root, "index")
+        folder = cache_folder(view.stored.root, "index", view.keeper.name)
         try:
             if folder:
                 return disk_index(folder).of(view)

@@ -17,8 +17,10 @@ Kind = Literal["entries", "blocks"]
 """What is ranked."""
 KINDS: tuple[Kind, ...] = ("entries", "blocks")
 GROUPS = ("live", "archive", "evidence", "journal")
-"""Of documents, as `building.group_of` tells them apart."""
-SHELVES = tuple(f"{kind}/{group}" for kind in (*KINDS, "both") for group in GROUPS)
+"""Of documents that can be found."""
+ASIDE = "both/aside"
+"""Of documents that are the keeper's books or a sibling's: they have no rows."""
+SHELVES = (*(f"{kind}/{group}" for kind in (*KINDS, "both") for group in GROUPS), ASIDE)
 """Entries and heading blocks of each group of documents; a document without entries has blocks for both."""
 ORDINALS = 24
 """Bits of a key that number the rows of a part."""

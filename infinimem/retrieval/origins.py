@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from infinimem.model import CURRENT, Located
-from infinimem.store.view import ARCHIVE, EVIDENCE, View, drawn_from
+from infinimem.store.keeper import ARCHIVE
+from infinimem.store.view import EVIDENCE, View, drawn_from
 
 NEIGHBOURS = 2
 """How many turns before and after count as what was said around one."""

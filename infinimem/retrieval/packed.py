@@ -99,8 +99,8 @@ class Snapshot:
     """A column a document, as in the table; its segment is -1 where it is pending."""
     pending: tuple[str, ...]
     """Documents that are to be read from their files."""
-    chosen: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
-    """Which documents are in a scope, as far as somebody asked."""
+    chosen: dict[tuple[str, str], NDArray[np.bool_]] = field(default_factory=dict)
+    """Which documents are in a keeper's scope, as far as somebody asked."""
 
 
 class Packed:

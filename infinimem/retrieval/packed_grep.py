@@ -187,12 +187,13 @@ def _chosen(view: View, snapshot: Snapshot, scope: Scope) -> NDArray[np.bool_]:
     """Which of the documents are in a scope."""
     import numpy as np
 
-    if scope not in snapshot.chosen:
+    asked = (view.keeper.name, scope)
+    if asked not in snapshot.chosen:
         wanted = view.ids(scope)
         if len(wanted) == len(snapshot.ids):
             chosen = np.ones(len(snapshot.ids), bool)
         else:
             known = frozenset(wanted)
             chosen = np.array([doc_id in known for doc_id in snapshot.ids], bool)
-        snapshot.chosen[scope] = chosen
-    return snapshot.chosen[scope]
+        snapshot.chosen[asked] = chosen
+    return snapshot.chosen[asked]

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError
-from infinimem.model import CURRENT
 from infinimem.settings import template
 from infinimem.store.files import Files
 from infinimem.store.library import SETTINGS, Clock, Library, system_clock
 from infinimem.store.listing import explained
 from infinimem.store.lock import exclusive
-from infinimem.store.view import OWNED
+from infinimem.store.view import EVIDENCE, JOURNAL
 
 
-def init(root: Path, clock: Clock = system_clock, embedder: Choice = None) -> Library:
+def init(
+    root: Path, clock: Clock = system_clock, embedder: Choice = None, strategy: str | None = None
+) -> Library:
     """Make a folder a library: settings, folders, .gitignore. What is there already is left alone.
 
     Args:
         root: the folder; made if missing.
-        clock, embedder: the library's.
+        clock, embedder, strategy: the library's.
 
     Raises:
         LibraryError: the folder cannot be made or written.
@@ -31,19 +33,26 @@ def init(root: Path, clock: Clock = system_clock, embedder: Choice = None) -> Li
         raise LibraryError(f"cannot make {root}: {error.strerror}; choose another folder") from error
     files = Files(root)
     made = {
-        SETTINGS: template().encode(),
-        f"{CURRENT}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n",
+        SETTINGS: template(strategy).encode(),
         ".gitignore": b".infinimem/\n",
         ".infinimem/.gitignore": b"*\n",
     }
     with exclusive(files):
-        for folder in OWNED:
-            with explained("make", folder):
-                files.make_folder(files.root / folder)
-        for path, data in made.items():
-            if not files.exists(path):
-                files.create(path, data)
-    library = Library(root, clock, embedder)
+        _create(files, made)
+    library = Library(root, clock, embedder, strategy)
     if not library.initialised:
         raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")
+    keeper = library.keeper
+    with exclusive(files):
+        for folder in (*keeper.folders, EVIDENCE, JOURNAL):
+            with explained("make", folder):
+                files.make_folder(files.root / folder)
+        if keeper.buffer:
+            _create(files, {f"{keeper.buffer}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n"})
     return library
+
+
+def _create(files: Files, made: Mapping[str, bytes]) -> None:
+    for path, data in made.items():
+        if not files.exists(path):
+            files.create(path, data)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Entry, Located
+from infinimem.store.keeper import ARCHIVE
 from infinimem.store.merged import Cited, Place, at, certain, cited, keeper
 from infinimem.store.state.seen import SeenLine, tracked
-from infinimem.store.view import ARCHIVE, View, former
+from infinimem.store.view import View, former
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 

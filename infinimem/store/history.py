@@ -11,9 +11,10 @@ from typing import Literal
 
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT, Receipt
+from infinimem.store.keeper import ARCHIVE
 from infinimem.store.provenance import Records, Said, at
 from infinimem.store.trail import REPLACED, Step, Trail
-from infinimem.store.view import ARCHIVE, View, drawn_from
+from infinimem.store.view import View, drawn_from
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "heir", "now"]
 _HEIRS = {"superseded by": "supersedes", "duplicate of": "says the same as", "rewritten as": "rewrites"}

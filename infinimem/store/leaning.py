@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from infinimem import law
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import Entry, Finding, Located, Receipt
+from infinimem.store.keeper import TOPICS
 from infinimem.store.provenance import Records
 from infinimem.store.trail import Trail, successor
-from infinimem.store.view import TOPICS, View
+from infinimem.store.view import View
 
 RARE = 3
 """Live lines that may have a name or a number which still tells one thing from another."""

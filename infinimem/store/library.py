@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infinimem import law
 from infinimem.embedders.connect import Choice, lazily
 from infinimem.errors import LibraryError, NotALibrary
+from infinimem.law import Verdict
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.settings import parse_settings
@@ -25,16 +25,17 @@ from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.found import look
 from infinimem.store.freshness import Freshness
 from infinimem.store.git import keep
+from infinimem.store.keeper import KEEPERS
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
 from infinimem.store.past import receipts_of
-from infinimem.store.plans import broken, clashes, current, previewed, record
+from infinimem.store.plans import broken, clashes, previewed, record, weighed
 from infinimem.store.receipts import next_number, parse_receipt
 from infinimem.store.render import Rendered, render
 from infinimem.store.stamp import already_drawn, stamp
 from infinimem.store.state import drawn, rejected, seen, sequence, tails, withheld
-from infinimem.store.view import OWNED, TOPICS, Stored, View
+from infinimem.store.view import OWNED, Stored, View
 
 SETTINGS = "infinimem.toml"
 RETRIES = 2
@@ -58,19 +59,23 @@ class Library:
         root: the folder.
         clock: gives the time for headers and receipts; injected so that runs can be repeated.
         embedder: for its views; None takes the environment or infinimem.toml.
+        strategy: name of the one that keeps it; None takes infinimem.toml.
 
     Raises:
         LibraryError: no such folder.
         SettingsError, FormatTooNew: infinimem.toml cannot be used.
     """
 
-    def __init__(self, root: Path, clock: Clock = system_clock, embedder: Choice = None) -> None:
+    def __init__(
+        self, root: Path, clock: Clock = system_clock, embedder: Choice = None, strategy: str | None = None
+    ) -> None:
         self.root = root
         self.clock = clock
         self.files = Files(root)
         found = self.files.read(SETTINGS)
         self.initialised = found is not None
         self.settings = parse_settings(found or b"", str(root / SETTINGS))
+        self.keeper = KEEPERS[strategy or self.settings.strategy]
         self._embedder = lazily(embedder, self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
         self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
@@ -131,16 +136,13 @@ class Library:
             buffer_age=age,
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
             embedder=self._embedder,
+            keeper=self.keeper,
         )
         self._view = (state, view)
         return view
 
     def _is_newest(self, view: View) -> bool:
         return self._view is not None and self._view[1] is view
-
-    def too_large(self) -> tuple[str, ...]:
-        """Notes over the size that tools read; they are skipped."""
-        return tuple(sorted(f"{doc_id}.md" for doc_id in self.fresh.look().oversized))
 
     def high_water(self) -> int | None:
         """Every seq up to this one may have been given; None where the machine state is lost or garbled."""
@@ -189,7 +191,6 @@ class Library:
         plan: Plan,
         *,
         base: View | None = None,
-        roots: Sequence[str] = (TOPICS,),
         strategy: str = "",
         model: str = "",
         usage: Usage | None = None,
@@ -201,7 +202,7 @@ class Library:
         Args:
             plan: what a strategy wants.
             base: what it was made from; lines that someone moved or deleted since are left out.
-            roots, approved: for law.verify; strategy, model, usage, began: for the receipt.
+            approved: for law.verify; strategy, model, usage, began: for the receipt.
 
         Raises:
             NotALibrary: the folder has no infinimem.toml.
@@ -212,8 +213,7 @@ class Library:
         for left in reversed(range(RETRIES + 1)):
             try:
                 with self.locked() as view:
-                    verdict = law.verify(current(plan, base, view), view.entry, roots, approved)
-                    outcome = self._apply(verdict, view, head)
+                    outcome = self._apply(weighed(plan, base, view, approved), view, head)
                     rejected.keep(self.files, [*plan.rejected, *rejected.told(plan, outcome)], head.time)
                     return outcome
             except Conflict:
@@ -221,10 +221,10 @@ class Library:
                     raise
         raise AssertionError
 
-    def preview(self, plan: Plan, roots: Sequence[str] = (TOPICS,)) -> dict[str, tuple[bytes, bytes]]:
+    def preview(self, plan: Plan) -> dict[str, tuple[bytes, bytes]]:
         """What `apply` would write: bytes before and after of every document that would change."""
         view = self.view()
-        return previewed(plan, view, roots, next_number(view), self._now())
+        return previewed(plan, view, next_number(view), self._now())
 
     def unsigned(self) -> int:
         """How many lines `stamp` would sign."""
@@ -290,7 +290,7 @@ class Library:
             yield self.view()
             keep.after(self)
 
-    def _apply(self, verdict: law.Verdict, view: View, head: Receipt) -> Outcome:
+    def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         if verdict.refused:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
@@ -316,7 +316,7 @@ class Library:
             receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
-        if plan.op == "append":
+        if plan.op == "append" and self.keeper.has_entries:
             drawn.note(self.files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))

@@ -114,15 +114,7 @@ def as_of(view: View, at: Moment) -> View:
             del documents[receipt.id]
             documents = _before(_without_later(view, documents, receipt.high), receipt, backs)
     documents = _without_later(view, documents, at.seq)
-    return View(
-        tuple(sorted(documents)),
-        documents.__getitem__,
-        view.settings,
-        initialised=view.initialised,
-        drawn=view.seen,
-        embedder=view.connect_embedder,
-        root=view.root,
-    )
+    return view.showing(documents, drawn=view.seen)
 
 
 def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> dict[str, Document]:

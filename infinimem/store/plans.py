@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from infinimem import law
+from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Located, Plan, Reason, Receipt
@@ -17,7 +18,21 @@ from infinimem.store.render import Rendered, render
 from infinimem.store.view import View, fold
 
 
-def current(plan: Plan, base: View | None, now: View) -> Plan:
+def weighed(plan: Plan, base: View | None, now: View, approved: Collection[int] = ()) -> Verdict:
+    """What the law says of a plan, as the library is now.
+
+    Args:
+        plan: what a strategy wants.
+        base: what it was made from; None where that is `now`.
+        now: the library.
+        approved: as law.verify.
+    """
+    if stale := _overtaken(plan, base, now):
+        return Verdict(plan, (), stale)
+    return law.verify(_current(plan, base, now), now.entry, now.keeper.writes, approved)
+
+
+def _current(plan: Plan, base: View | None, now: View) -> Plan:
     """The plan without what it says of lines that left their place since it was made: theirs stands."""
     if base is None:
         return plan
@@ -39,11 +54,21 @@ def current(plan: Plan, base: View | None, now: View) -> Plan:
     )
 
 
-def previewed(
-    plan: Plan, view: View, roots: Sequence[str], receipt: int, now: str
-) -> dict[str, tuple[bytes, bytes]]:
+def _overtaken(plan: Plan, base: View | None, now: View) -> tuple[Reason, ...]:
+    """Records that someone changed since the plan was made: it was made from what is no more."""
+    if base is None:
+        return ()
+
+    def data(view: View, doc_id: str) -> bytes | None:
+        return view.document(doc_id).to_bytes() if doc_id in view else None
+
+    changed = (put.doc_id for put in plan.records if data(base, put.doc_id) != data(now, put.doc_id))
+    return tuple(Reason("STALE_RECORD", (), doc_id) for doc_id in changed)
+
+
+def previewed(plan: Plan, view: View, receipt: int, now: str) -> dict[str, tuple[bytes, bytes]]:
     """Bytes before and after of every document that a plan would change; nothing where it is refused."""
-    verdict = law.verify(plan, view.entry, roots)
+    verdict = weighed(plan, None, view)
     if verdict.refused:
         return {}
     done = render(verdict.plan, view, view.max_seq + 1, receipt, now)

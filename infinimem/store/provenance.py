@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from infinimem.model import Entry, Located
+from infinimem.store.keeper import ARCHIVE
 from infinimem.store.trail import REPLACED, Trail, successor
-from infinimem.store.view import ARCHIVE, EVIDENCE, View, drawn_from
+from infinimem.store.view import EVIDENCE, View, drawn_from
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from collections import Counter
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT
+from infinimem.store.keeper import ARCHIVE, TOPICS
 from infinimem.store.render import Rendered
-from infinimem.store.view import ARCHIVE, TOPICS, View, aliases_of
+from infinimem.store.view import View, aliases_of
 
 _OWN_LINE = re.compile(r"id: \S+\s*\Z|aliases: *(?:\[.*\])?\s*\Z| *- ")
 """The lines that may go from a header: what they say is said again."""

@@ -65,12 +65,12 @@ class Waiting:
     void: str = ""
 
 
-def waiting(library: Library, roots: Sequence[str]) -> tuple[Waiting, ...]:
+def waiting(library: Library) -> tuple[Waiting, ...]:
     """Everything that waits, oldest first: withheld archivings by receipt, then kept plans."""
     view = library.view()
-    rows = [_withheld(one, view, roots) for one in library.proposals()]
+    rows = [_withheld(one, view) for one in library.proposals()]
     for plan in kept.plans(library.files):
-        rows += _planned(plan, view, roots)
+        rows += _planned(plan, view)
     return tuple(rows)
 
 
@@ -81,14 +81,11 @@ def drop_void(library: Library, rows: Sequence[Waiting]) -> None:
             _drop(library, void)
 
 
-def decide(
-    library: Library, roots: Sequence[str], approve: Sequence[str] = (), reject: Sequence[str] = ()
-) -> tuple[Receipt, ...]:
+def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
     """Do what a person approved, and drop what they rejected.
 
     Args:
         library: the library.
-        roots: the strategy's folders.
         approve, reject: items, whole ("7", "p1") or some lines of them ("7:12,15").
 
     Returns:
@@ -98,7 +95,7 @@ def decide(
         UsageError: nothing that waits has that name; nothing is done.
         LibraryError: a line named alone cannot be approved any more; nothing is done.
     """
-    rows = waiting(library, roots)
+    rows = waiting(library)
     yes, no = _chosen(rows, approve), _chosen(rows, reject)
     if both := {(row.item, row.seq) for row in yes} & {(row.item, row.seq) for row in no}:
         item, seq = min(both)
@@ -106,11 +103,11 @@ def decide(
     for row in _chosen(rows, [name for name in approve if ":" in name]):
         if row.void:
             raise LibraryError(f"{row.item}:{row.seq} cannot be approved: {row.void}")
-    receipts = [*_archive(library, roots, yes)]
+    receipts = [*_archive(library, yes)]
     for plan in kept.plans(library.files):
         seqs = {row.seq for row in yes if row.item == f"p{plan.number}" and not row.void}
         if seqs:
-            receipts.append(_carry_out(library, roots, plan, seqs))
+            receipts.append(_carry_out(library, plan, seqs))
     done = {row.seq for row in yes if not row.void}
     _drop(library, [*no, *yes, *(row for row in rows if row.seq in done and row.code != "PLAN")])
     return tuple(receipts)
@@ -119,25 +116,25 @@ def decide(
 # ── what waits ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _withheld(proposal: Proposal, view: View, roots: Sequence[str]) -> Waiting:
-    move = _here(proposal.move, view, roots)
-    void = _edited(proposal.marks, (move.seq, move.by), view) or _void(move, view, roots)
+def _withheld(proposal: Proposal, view: View) -> Waiting:
+    move = _here(proposal.move, view)
+    void = _edited(proposal.marks, (move.seq, move.by), view) or _void(move, view)
     return _row(str(proposal.receipt), move, view, proposal.code, void)
 
 
-def _here(move: Move, view: View, roots: Sequence[str]) -> Move:
+def _here(move: Move, view: View) -> Move:
     """The archiving as it is to be done now: into the archive of the topic that its survivor stands in."""
     survivor = view.entry(move.by) if move.by is not None else None
-    there = survivor is not None and survivor.doc_id.startswith(tuple(roots))
+    there = survivor is not None and survivor.doc_id.startswith(view.keeper.writes)
     return replace(move, to=survivor.doc_id) if survivor and there else move
 
 
-def _planned(plan: Kept, view: View, roots: Sequence[str]) -> Iterator[Waiting]:
+def _planned(plan: Kept, view: View) -> Iterator[Waiting]:
     item = f"p{plan.number}"
     for move in plan.plan.moves:
         void = _left(plan, move.seq, view)
         if not void and move.archives:
-            void = _edited(plan.marks, (move.seq, move.by), view) or _void(move, view, roots)
+            void = _edited(plan.marks, (move.seq, move.by), view) or _void(move, view)
         yield _row(item, move, view, "PLAN", void)
     for add in plan.plan.adds:
         for seq in sorted(kept.seqs_of(add)):
@@ -193,14 +190,14 @@ def _edited(marks: Mapping[int, str], seqs: Collection[int | None], view: View) 
     return ""
 
 
-def _void(move: Move, view: View, roots: Sequence[str]) -> str:
+def _void(move: Move, view: View) -> str:
     """Why the law does not let a line be archived, even where a person wants it."""
     place = view.entry(move.seq)
     if place is None:
         return "the line is gone"
     if law.is_archive(place.doc_id):
         return f"the line is in {place.doc_id} already"
-    verdict = law.verify(Plan("review", moves=(move,)), view.entry, roots, {move.seq})
+    verdict = law.verify(Plan("review", moves=(move,)), view.entry, view.keeper.writes, {move.seq})
     reasons = [*verdict.refused, *(item.reason for item in verdict.withheld)]
     return _WORDS.get(reasons[0].code, str(reasons[0])) if reasons else ""
 
@@ -230,7 +227,7 @@ def _chosen(rows: Sequence[Waiting], names: Sequence[str]) -> list[Waiting]:
     return found
 
 
-def _archive(library: Library, roots: Sequence[str], rows: Sequence[Waiting]) -> Iterator[Receipt]:
+def _archive(library: Library, rows: Sequence[Waiting]) -> Iterator[Receipt]:
     """Archive approved lines; one that is to stand for another goes after that."""
     wanted = {row.seq for row in rows if row.code != "PLAN" and not row.void}
     left = {
@@ -243,12 +240,12 @@ def _archive(library: Library, roots: Sequence[str], rows: Sequence[Waiting]) ->
         view = library.view()
         survivors = {move.by for move in left.values()}
         first = {seq: move for seq, move in left.items() if seq not in survivors} or left
-        moves = tuple(_here(first[seq], view, roots) for seq in sorted(first))
-        yield from _applied(library, Plan("review", moves=moves), view, roots, set(first))
+        moves = tuple(_here(first[seq], view) for seq in sorted(first))
+        yield from _applied(library, Plan("review", moves=moves), view, set(first))
         left = {seq: move for seq, move in left.items() if seq not in first}
 
 
-def _carry_out(library: Library, roots: Sequence[str], plan: Kept, seqs: Collection[int]) -> Receipt:
+def _carry_out(library: Library, plan: Kept, seqs: Collection[int]) -> Receipt:
     """Do what a kept plan says of these lines."""
     named = {move.seq for move in plan.plan.moves} | {
         seq for add in plan.plan.adds for seq in kept.seqs_of(add)
@@ -260,7 +257,7 @@ def _carry_out(library: Library, roots: Sequence[str], plan: Kept, seqs: Collect
         raise LibraryError(
             f"p{plan.number}: a new line goes with all that it stands for; approve those together"
         )
-    (receipt,) = _applied(library, wanted, library.view(), roots, archived, plan.strategy, plan.model)
+    (receipt,) = _applied(library, wanted, library.view(), archived, plan.strategy, plan.model)
     return receipt
 
 
@@ -268,12 +265,11 @@ def _applied(
     library: Library,
     plan: Plan,
     base: View,
-    roots: Sequence[str],
     approved: Collection[int],
     strategy: str = "people",
     model: str = "none",
 ) -> Iterator[Receipt]:
-    outcome = library.apply(plan, base=base, roots=roots, strategy=strategy, model=model, approved=approved)
+    outcome = library.apply(plan, base=base, strategy=strategy, model=model, approved=approved)
     if isinstance(outcome, Rejected):
         raise LibraryError(
             f"the plan cannot be carried out: {'; '.join(map(str, outcome.reasons))}; reject it"

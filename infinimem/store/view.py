@@ -22,13 +22,20 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
+from infinimem.store.keeper import ARCHIVE, INFINI, KEEPERS, TOPICS, Keeper
 from infinimem.store.listing import Stamp
+from infinimem.store.records import held_by
+from infinimem.store.sources import of_sources
 
 Scope = Literal["default", "archive", "evidence", "all"]
 SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
 
-TOPICS, ARCHIVE, EVIDENCE, JOURNAL = "topics/", "archive/", "evidence/", "journal/"
-OWNED = (TOPICS, ARCHIVE, EVIDENCE, JOURNAL)
+Group = Literal["live", "archive", "evidence", "journal", "aside"]
+"""Of documents; "aside" are those of other strategies, and a strategy's books."""
+_GROUP_OF: Mapping[Scope, Group] = {"default": "live", "archive": "archive", "evidence": "evidence"}
+
+EVIDENCE, JOURNAL = "evidence/", "journal/"
+OWNED = (*(folder for keeper in KEEPERS.values() for folder in keeper.folders), EVIDENCE, JOURNAL)
 """Folders that the program writes in an initialised library; all else but CURRENT is a person's."""
 
 
@@ -109,6 +116,7 @@ class View:
         stored: the files that it shows; None where it shows them otherwise than they are.
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
+        keeper: the strategy that looks: its documents are seen by default, and no sibling's.
     """
 
     def __init__(
@@ -123,7 +131,9 @@ class View:
         stored: Stored | None = None,
         embedder: Callable[[], Embedder] | None = None,
         root: str | None = None,
+        keeper: Keeper = INFINI,
     ) -> None:
+        self.keeper = keeper
         self.stored = stored
         self.root = stored.root if stored else root
         self.connect_embedder = embedder or lazily(None, settings.embedder)
@@ -152,10 +162,18 @@ class View:
             return self._ids
         if not self.initialised:
             return self._ids if scope == "default" else ()
-        if scope == "default":
-            hidden = (ARCHIVE, EVIDENCE, JOURNAL)
-            return tuple(doc_id for doc_id in self._ids if not doc_id.startswith(hidden))
-        return tuple(doc_id for doc_id in self._ids if doc_id.startswith(f"{scope}/"))
+        return tuple(doc_id for doc_id in self._ids if self.group(doc_id) == _GROUP_OF[scope])
+
+    def group(self, doc_id: str) -> Group:
+        """What a document is to the keeper."""
+        if self.is_note(doc_id) or doc_id == self.keeper.buffer or doc_id.startswith(self.keeper.live):
+            return "live"
+        folders: tuple[tuple[str, Group], ...] = (
+            (self.keeper.archived, "archive"),
+            (EVIDENCE, "evidence"),
+            (JOURNAL, "journal"),
+        )
+        return next((group for folder, group in folders if doc_id.startswith(folder)), "aside")
 
     def is_note(self, doc_id: str) -> bool:
         """Whether a person owns the whole document: the program never writes it."""
@@ -255,27 +273,22 @@ class View:
         return CatalogRow(doc_id, summary, count, len(document.entries), archived)
 
     def only(self, sources: Collection[str]) -> View:
-        """The same library with nothing in it but entries of these sources, each where it was.
+        """The same library with nothing in it but what came from these sources (store/sources.py)."""
+        left = of_sources(self, frozenset(sources))
+        return self.showing(left, drawn=self.seen)
 
-        What people wrote unsigned counts as "human". Headers and headings of the program's documents may tell
-        of any line, so they go where a line does; so do receipts, and documents of which nothing is left.
-        """
-        kept = frozenset(sources)
-        left: dict[str, Document] = {}
-        for doc_id in self._ids:
-            if self.is_note(doc_id) or not doc_id.startswith(JOURNAL):
-                document = _only(self._load(doc_id), kept, self.is_note(doc_id))
-                if document.body.strip():
-                    left[doc_id] = document
+    def showing(self, documents: Mapping[str, Document], drawn: frozenset[int] | None) -> View:
+        """This library with other documents in it."""
         return View(
-            tuple(left),
-            left.__getitem__,
+            tuple(sorted(documents)),
+            documents.__getitem__,
             self.settings,
             initialised=self.initialised,
-            drawn=self.seen,
+            drawn=drawn,
             buffer_age=self.buffer_age,
             embedder=self.connect_embedder,
             root=self.root,
+            keeper=self.keeper,
         )
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
@@ -310,7 +323,10 @@ class View:
 
     @cached_property
     def cited(self) -> frozenset[int]:
-        """Seqs that some entry names as its origin."""
+        """Seqs that some entry names as its origin, or some record of the keeper's as its evidence."""
+        if not self.keeper.has_entries:
+            kept = map(self.document, self._owned(self.keeper.live, self.keeper.archived))
+            return frozenset(seq for document in kept for seq in held_by(document))
         return frozenset(
             seq
             for place in self._by_seq.values()
@@ -320,9 +336,11 @@ class View:
 
     def uncited(self) -> tuple[Located, ...]:
         """Evidence that is still to be drawn from (store/state/drawn.py), by seq."""
-        done, newest = self.cited | (self.drawn or frozenset()), 0
-        if self.drawn is None:
-            newest = max((self._said_at(seq) for seq in self.cited if self._is_evidence(seq)), default=0)
+        done, newest = self.cited, 0
+        if self.keeper.has_entries:
+            done |= self.drawn or frozenset()
+            if self.drawn is None:
+                newest = max((self._said_at(seq) for seq in self.cited if self._is_evidence(seq)), default=0)
         return tuple(
             place
             for seq, place in sorted(self._by_seq.items())
@@ -374,24 +392,3 @@ def _same_turn(one: Entry, other: Entry) -> bool:
         return replace(entry, seq=1, line="", fields=fields)
 
     return said(one) == said(other)
-
-
-def _only(document: Document, sources: frozenset[str], is_note: bool) -> Document:
-    signed = {
-        number: place.entry.source
-        for place in document.entries
-        for number in range(place.start_line, place.end_line + 1)
-    }
-    titles = {heading.line for heading in document.headings}
-    body = range(document.header.end + 1, len(document.lines) + 1)
-    gone = {
-        number
-        for number in body
-        if (is_note or number not in titles) and signed.get(number, "human") not in sources
-    }
-    if any(document.text_line(number).strip() for number in gone):
-        gone.update(range(1, document.header.end + 1))
-        gone.update(() if is_note else titles)
-        left = document.blanked(gone)
-        return left.blanked({1}) if left.header.end else left  # a rule above that would open a header now
-    return document

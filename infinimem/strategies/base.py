@@ -6,10 +6,11 @@ It reads snapshots (`View`), asks models, and touches no file.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Literal, Protocol
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 from infinimem.model import Evidence, Finding, Located, Plan
+from infinimem.store.keeper import Keeper
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.view import View
 
@@ -25,18 +26,27 @@ Plans = Generator[Plan, Outcome, None]
 class Strategy(Protocol):
     """A memory system over the folder.
 
-    `roots` are the folders of documents that it keeps and that readers see by default.
+    `keeper` names its folders, `readers` the ways in which it collects evidence, that which it is best known
+    for first.
     """
 
-    name: str
-    roots: tuple[str, ...]
+    keeper: Keeper
+    readers: tuple[str, ...]
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
-        """Draw entries from evidence lines that were just recorded (or are still pending)."""
+        """Draw entries or records from evidence lines that were just recorded (or are still pending)."""
         ...
 
     def tick(self, view: View, event: Event) -> Plans:
         """Consolidate if due ("append", "due"), or because someone asked ("consolidate")."""
+        ...
+
+    def rebuild(self, view: View) -> Plans:
+        """Derive again what it derived, before all evidence that no document of its holds is observed."""
+        ...
+
+    def estimate(self, view: View) -> int:
+        """Tokens that `tick` would send to a model if someone asked for it, roughly."""
         ...
 
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
@@ -50,6 +60,10 @@ class Strategy(Protocol):
             UsageError: there is no such reader.
             ModelUnavailable: the model does not answer.
         """
+        ...
+
+    def status(self, view: View) -> Mapping[str, Any]:
+        """Its own counts, for people and scripts."""
         ...
 
     def check(self, view: View) -> list[Finding]:

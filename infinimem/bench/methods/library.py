@@ -22,7 +22,7 @@ from infinimem.bench.model import Case, Drawn, Ingested, Question
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
 from infinimem.retrieval.cache import cache_folder
-from infinimem.store.view import TOPICS
+from infinimem.store.keeper import TOPICS
 
 SETTINGS = "infinimem.toml"
 

@@ -18,9 +18,10 @@ from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs, 
 from infinimem.model import CURRENT, Receipt, Touched
 from infinimem.store.forgetting.choice import Choice, numbered, quoted
 from infinimem.store.forgetting.words import Texts, stems
+from infinimem.store.keeper import TOPICS
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.render import HEADER_KEYS, Rendered
-from infinimem.store.view import JOURNAL, TOPICS, View, aliases_of
+from infinimem.store.view import JOURNAL, View, aliases_of
 
 MARK = "(forgotten)"
 """What stands where something was."""

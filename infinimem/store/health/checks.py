@@ -10,10 +10,11 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Finding, Level, Located
 from infinimem.store.found import Found
 from infinimem.store.health.shelf import ROOM, Shelf, listed
+from infinimem.store.keeper import ARCHIVE, TOPICS
 from infinimem.store.merged import Place, at
 from infinimem.store.renamed import mended, said_id
 from infinimem.store.state.sequence import MARK, MAX_SEQ
-from infinimem.store.view import ARCHIVE, TOPICS, fold
+from infinimem.store.view import fold
 
 _WHY = re.compile(r"^(?:Superseded by|Duplicate of|Rewritten as) ([1-9][0-9]{0,17}) ")
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ")

@@ -11,10 +11,11 @@ from infinimem.model import Finding
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
 from infinimem.store.health.shelf import LIMIT, Shelf
+from infinimem.store.keeper import ARCHIVE
 from infinimem.store.library import SETTINGS, Library
 from infinimem.store.state.drawn import PATH as DRAWN
 from infinimem.store.state.sequence import MARK
-from infinimem.store.view import ARCHIVE, EVIDENCE
+from infinimem.store.view import EVIDENCE
 
 _CONFLICT = (
     "lines that could not be put where they belong, or a save that came late, because someone kept saving the"
@@ -32,7 +33,7 @@ def passed_over(library: Library, shelf: Shelf) -> Iterator[Finding]:
     if not library.initialised and os.path.lexists(library.root / SETTINGS):
         what = "is a link or no file, so this counts as a folder of notes; put the settings themselves there"
         yield Finding("error", what, SETTINGS)
-    for path in library.too_large():
+    for path in sorted(f"{doc_id}.md" for doc_id in library.fresh.look().oversized):
         yield Finding("note", "larger than tools read; it is passed over", path)
     found = _skipped(library.root)
     yield from islice(found, LIMIT)

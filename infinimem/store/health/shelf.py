@@ -10,9 +10,10 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import CURRENT, Located, Receipt
+from infinimem.store.keeper import ARCHIVE, TOPICS
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.state.sequence import MAX_SEQ
-from infinimem.store.view import ARCHIVE, EVIDENCE, JOURNAL, TOPICS, View
+from infinimem.store.view import EVIDENCE, JOURNAL, View
 
 LIMIT = 20
 """Findings of one kind that are listed; of more only the number is told."""

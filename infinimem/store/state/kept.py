@@ -114,7 +114,7 @@ def _plan(data: Mapping[str, Any]) -> Plan:
         ),
         moves=tuple(Move(**row) for row in data["moves"]),
         derived=tuple(Derived(**{**row, "origin": tuple(row["origin"])}) for row in data["derived"]),
-        records=tuple(Put(**row) for row in data["records"]),
+        records=tuple(Put(**{**row, "origin": tuple(row["origin"])}) for row in data["records"]),
         empty=tuple(data["empty"]),
         notes=tuple(data["notes"]),
         withheld=tuple(

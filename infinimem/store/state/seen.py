@@ -15,8 +15,9 @@ from zlib import crc32
 from infinimem.markdown.document import Document
 from infinimem.model import Located
 from infinimem.store.files import Files
+from infinimem.store.keeper import ARCHIVE
 from infinimem.store.state import growing
-from infinimem.store.view import ARCHIVE, EVIDENCE, View, whole
+from infinimem.store.view import EVIDENCE, View, whole
 
 PATH = ".infinimem/seen"
 GONE = "-"

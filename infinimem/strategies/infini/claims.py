@@ -11,7 +11,8 @@ from typing import Literal
 
 from infinimem import law
 from infinimem.model import Move, Plan, Reason, Withheld
-from infinimem.store.view import TOPICS, View
+from infinimem.store.keeper import TOPICS
+from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Data, seq_of
 
 

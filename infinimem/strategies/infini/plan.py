@@ -17,7 +17,8 @@ from infinimem.model import Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.retrieval.tokenizer import query_terms
 from infinimem.retrieval.tokenizer import tokens as terms
-from infinimem.store.view import TOPICS, CatalogRow, View
+from infinimem.store.keeper import TOPICS
+from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of, unreadable
 from infinimem.strategies.infini.topics import (
     INBOX,

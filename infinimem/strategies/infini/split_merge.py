@@ -14,8 +14,9 @@ from infinimem import tokens
 from infinimem.llm.tasks import MERGE
 from infinimem.model import Plan, Reason
 from infinimem.settings import InfiniSettings
+from infinimem.store.keeper import TOPICS
 from infinimem.store.render import HEADER_KEYS
-from infinimem.store.view import TOPICS, CatalogRow, View
+from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome
 from infinimem.strategies.infini.apply import apply
 from infinimem.strategies.infini.asking import Asker, Data

@@ -8,18 +8,20 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from infinimem import tokens
-from infinimem.errors import ModelError, UsageError
+from infinimem.errors import ModelError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Reason
 from infinimem.retrieval.packing import best_that_fit
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
-from infinimem.store.view import TOPICS, View
+from infinimem.store.keeper import INFINI, TOPICS
+from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
 from infinimem.strategies.infini.apply import apply, compose
@@ -27,11 +29,9 @@ from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
-from infinimem.strategies.infini.read_agentic import read_agentic
-from infinimem.strategies.infini.read_hybrid import read_bm25, read_hybrid, read_summary
 from infinimem.strategies.infini.rewrite import rewrite, unsorted
-from infinimem.strategies.infini.topics import Slugs, movable, sections
-from infinimem.tools import Toolbox
+from infinimem.strategies.infini.topics import Slugs, movable, sections, title_of
+from infinimem.strategies.readers.collect import READERS, collect
 
 
 class Infini:
@@ -42,8 +42,8 @@ class Infini:
         settings: those of the library.
     """
 
-    name = "infini"
-    roots: tuple[str, ...] = (TOPICS,)
+    keeper = INFINI
+    readers: tuple[str, ...] = READERS
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
@@ -121,30 +121,43 @@ class Infini:
         notes = [f"refused: {reason}; lines went to the nearest documents" for reason in reasons]
         return compose("consolidate", [(item, plain(item)) for item in targets], (), view, notes)
 
+    def rebuild(self, view: View) -> Plans:
+        """Lay every document out again and describe it anew; no line leaves its document."""
+        yield from self._reporting(self._rebuild(view))
+
+    def _rebuild(self, view: View) -> Plans:
+        for row in view.catalog(folder=TOPICS):
+            if split_merge.may_change(row.id, view):
+                route = Route(row.id, title_of(row.id), ())
+                outcome = yield apply("rebuild", [target(view, route)], (), view, self._asker)
+                view = outcome.view
+
+    def estimate(self, view: View) -> int:
+        """Each line of the buffer is read three times (grouped, routed, laid out), beside the summaries and
+        the bodies of the documents on offer."""
+        size = tokens.count(view.buffer.body)
+        if not size:
+            return 0
+        rows = view.catalog(folder=TOPICS)[: self.settings.infini.planner_docs]
+        return 3 * size + sum(tokens.count(row.summary) + row.tokens for row in rows)
+
+    def status(self, view: View) -> Mapping[str, Any]:
+        """How full the buffer is."""
+        return {
+            "buffer": {
+                "entries": len(view.buffer.entries),
+                "tokens": tokens.count(view.buffer.body),
+                "threshold": self.settings.infini.current_threshold,
+            }
+        }
+
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
         return Evidence(tuple(best_that_fit(partial(searcher(view).entries, query), budget)))
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
-        """Evidence for an answer.
-
-        Args:
-            reader: "agent", "hybrid", "bm25" or "summary".
-
-        Raises:
-            UsageError: there is no such reader.
-            ModelUnavailable: the model does not answer.
-        """
-        settings = self.settings.reader
-        if reader == "agent":
-            return read_agentic(self.llm, Toolbox(lambda: view), view, question, settings, budget)
-        if reader == "hybrid":
-            return read_hybrid(self.llm, view, question, settings, budget)
-        if reader == "summary":
-            return read_summary(self.llm, view, question, settings, budget)
-        if reader == "bm25":
-            return read_bm25(view, question, settings, budget)
-        raise UsageError(f"no reader is called {reader!r}; choose agent, hybrid, bm25 or summary")
+        """Evidence for an answer, by one of the shared readers (strategies/readers/collect.py)."""
+        return collect(self.llm, view, question, reader, self.settings.reader, budget)
 
     def check(self, view: View) -> list[Finding]:
         """Documents that should have been split and could not be."""

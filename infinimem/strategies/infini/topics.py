@@ -15,7 +15,8 @@ from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
-from infinimem.store.view import TOPICS, View, aliases_of, fold
+from infinimem.store.keeper import TOPICS
+from infinimem.store.view import View, aliases_of, fold
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""

@@ -20,8 +20,8 @@ from infinimem.model import Evidence, Retrieved
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
-from infinimem.strategies.infini.materialise import Place, assemble, blocks_around, bodies, with_fallback
-from infinimem.strategies.infini.parts import parts_of
+from infinimem.strategies.readers.materialise import Place, assemble, blocks_around, bodies, with_fallback
+from infinimem.strategies.readers.parts import parts_of
 from infinimem.tools import Toolbox
 
 CATALOG = 50

@@ -11,8 +11,8 @@ from infinimem.model import Evidence
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
-from infinimem.strategies.infini.materialise import assemble, bodies
-from infinimem.strategies.infini.parts import interleaved, parts_of
+from infinimem.strategies.readers.materialise import assemble, bodies
+from infinimem.strategies.readers.parts import interleaved, parts_of
 
 OFFERED = 200
 """Documents whose summaries the model chooses among: the nearest to the question."""

@@ -1,0 +1,50 @@
+"""Which folders of a library a strategy keeps.
+
+Each strategy has a folder of its own and never reads a sibling's. A view shows by default what its keeper
+holds live, and people's notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from infinimem.model import CURRENT
+
+TOPICS, ARCHIVE = "topics/", "archive/"
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """A strategy, as the store knows it.
+
+    Args:
+        name: of the strategy.
+        writes: the folders ("topics/") that its plans may write to.
+        live: the folder of what readers see by default.
+        archived: the folder of what they see on request.
+        buffer: a document beside them that readers see too.
+    """
+
+    name: str
+    writes: tuple[str, ...]
+    live: str
+    archived: str
+    buffer: str | None = None
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """All folders that it keeps."""
+        return tuple(dict.fromkeys((*self.writes, self.archived)))
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether it keeps signed lines, and a list of the evidence that they were drawn from; else it keeps
+        records, each of which names its evidence."""
+        return self.buffer is not None
+
+
+INFINI = Keeper("infini", (TOPICS,), TOPICS, ARCHIVE, CURRENT)
+ALLMEM = Keeper("allmem", ("allmem/",), "allmem/units/", "allmem/archive/")
+
+KEEPERS: Mapping[str, Keeper] = {keeper.name: keeper for keeper in (INFINI, ALLMEM)}

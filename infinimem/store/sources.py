@@ -1,0 +1,67 @@
+"""A library with nothing in it but what came from some sources, each line where it was.
+
+What people wrote unsigned counts as "human". Headers and headings of the program's documents may tell of any
+line, so they go where a line does; so do receipts, and documents of which nothing is left. A record stays
+where all that it comes from does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from infinimem.markdown.document import Document
+from infinimem.store.keeper import KEEPERS
+from infinimem.store.records import evidence_behind
+
+if TYPE_CHECKING:
+    from infinimem.store.view import View
+
+_RECORDS = tuple(
+    folder
+    for keeper in KEEPERS.values()
+    if not keeper.has_entries
+    for folder in (keeper.live, keeper.archived)
+)
+"""Folders of records."""
+_BOOKS = ("journal/", *(f for k in KEEPERS.values() if not k.has_entries for f in k.writes))
+"""What may tell of any line: receipts, and what a strategy keeps beside its records."""
+
+
+def of_sources(view: View, kept: frozenset[str]) -> dict[str, Document]:
+    """The documents that are left, by id."""
+    left: dict[str, Document] = {}
+    records: dict[str, Document] = {}
+    for doc_id in view.ids("all"):
+        is_note = view.is_note(doc_id)
+        if not is_note and doc_id.startswith(_RECORDS):
+            records[doc_id] = view.document(doc_id)
+        elif is_note or not doc_id.startswith(_BOOKS):
+            document = _only(view.document(doc_id), kept, is_note)
+            if document.body.strip():
+                left[doc_id] = document
+    for doc_id, seqs in evidence_behind(records).items():
+        places = [view.entry(seq) for seq in seqs]
+        if all(place is not None and place.entry.source in kept for place in places):
+            left[doc_id] = records[doc_id]
+    return left
+
+
+def _only(document: Document, sources: frozenset[str], is_note: bool) -> Document:
+    signed = {
+        number: place.entry.source
+        for place in document.entries
+        for number in range(place.start_line, place.end_line + 1)
+    }
+    titles = {heading.line for heading in document.headings}
+    body = range(document.header.end + 1, len(document.lines) + 1)
+    gone = {
+        number
+        for number in body
+        if (is_note or number not in titles) and signed.get(number, "human") not in sources
+    }
+    if any(document.text_line(number).strip() for number in gone):
+        gone.update(range(1, document.header.end + 1))
+        gone.update(() if is_note else titles)
+        left = document.blanked(gone)
+        return left.blanked({1}) if left.header.end else left  # a rule above that would open a header now
+    return document
