@@ -13,7 +13,7 @@ from infinimem.retrieval.tokenizer import tokens
 
 Fact = Mapping[str, Any]
 
-_TODAY = re.compile(
+TODAY = re.compile(
     r"\b(?:today|yesterday|tomorrow|tonight|now|just|last|next|this|ago|recently|currently|again|already|still"
     r"|morning|evening|afternoon)\b",
     re.IGNORECASE,
@@ -59,7 +59,7 @@ def _key(text: str) -> tuple[str, ...]:
 def _said(fact: Fact) -> tuple[str, ...]:
     """Equal for facts of the same words, the same person and, where the words depend on it, the same time."""
     text = fact["text"]
-    when = str(fact.get("time")) if _TODAY.search(text) else ""
+    when = str(fact.get("time")) if TODAY.search(text) else ""
     return law.normalised(text) or text, str(fact.get("speaker")), when
 
 

@@ -48,7 +48,7 @@ def summary(facts: Sequence[Mapping[str, Any]], limit: int) -> str:
     names = sorted({fact["speaker"] for fact in facts if fact.get("speaker")})
     said = [(fact.get("speaker"), sentence) for fact in facts for sentence in _said(fact["text"], names)]
     said = (
-        [(speaker, sentence) for speaker, sentence in said if _states(sentence)]
+        [(speaker, sentence) for speaker, sentence in said if states(sentence)]
         or said
         or [(fact.get("speaker"), " ".join(fact_text(fact["text"]).split())) for fact in facts]
     )
@@ -56,7 +56,7 @@ def summary(facts: Sequence[Mapping[str, Any]], limit: int) -> str:
     while tokens.count(text) > limit and "," in text:
         text = text.rpartition(",")[0]
     glue = "; "
-    for i in _central([sentence for _, sentence in said], names):
+    for i in central([sentence for _, sentence in said], names):
         speaker, sentence = said[i]
         line = f"{speaker}: {sentence}" if speaker else sentence
         longer = f"{text}{glue}{line}" if text else line
@@ -73,7 +73,7 @@ def _said(text: str, names: Collection[str]) -> Iterator[str]:
             yield bare
 
 
-def _states(sentence: str) -> bool:
+def states(sentence: str) -> bool:
     """Whether a sentence says something by itself."""
     return len(sentence.split()) >= SHORTEST and len(set(content_terms(sentence))) > 1
 
@@ -85,7 +85,7 @@ def _without_opening(sentence: str, names: Collection[str]) -> str:
     return sentence
 
 
-def _central(said: Sequence[str], names: Collection[str]) -> list[int]:
+def central(said: Sequence[str], names: Collection[str]) -> list[int]:
     """Sentences in the order of how much of the whole each one says; what points or replies says less."""
     shares = Corpus(said, names).shares()
     for i, sentence in enumerate(said):

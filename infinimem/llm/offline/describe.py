@@ -1,0 +1,159 @@
+"""A unit's descriptor by rules: what is searched of it, in its own words, with the speaker's name before.
+
+A text up to some sixty words is its own best summary; of a longer one stand the sentences that say most of
+it. What is made of pieces is checked against the whole, for pieces side by side may claim what none does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from infinimem import law
+from infinimem.llm.offline.extract import sentences
+from infinimem.llm.offline.lexicon import Word, content_words, fact_text, short_names, vocatives
+from infinimem.llm.offline.salience import Corpus
+from infinimem.llm.offline.summary import central
+from infinimem.retrieval.tokenizer import STOP_WORDS, fold
+
+WORDS = 60
+"""Of a summary."""
+CHARACTERS = 600
+"""Of a summary; scripts without spaces have few words."""
+KEYWORDS = 5
+GAP = " … "
+"""Stands where a summary leaves something out: without it, a summary holds all that was said."""
+_LONGEST = 60
+"""Characters of a keyword."""
+_LONG_TEXT = 20_000
+"""Characters that are looked at; what comes later in a book-long text is found by its evidence only."""
+
+_TITLE = re.compile(r'"([^"\n]{2,40})"|“([^”\n]{2,40})”')
+_WORD = re.compile(r"[^\W_](?:[\w'’&./-]*\w)?")
+
+
+class Said(NamedTuple):
+    """A text and who said it ("" if that is not known)."""
+
+    speaker: str
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The text after its speaker's name."""
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+
+
+def describe(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `describe`."""
+    said = said_by(variables["turn"])
+    return {"summary": summary(said), "keywords": keywords([said])}
+
+
+def said_by(unit: Mapping[str, Any]) -> Said:
+    """The words of a turn or unit, white space folded."""
+    return Said(_fold(unit.get("speaker") or ""), _fold(unit.get("text") or ""))
+
+
+def summary(said: Said) -> str:
+    """A text in some sixty words at most, verbatim.
+
+    Returns:
+        Whole sentences in the order of the text, or its beginning where no sentence is short enough; never
+        empty unless there is neither text nor speaker.
+    """
+    if not said.text:
+        return said.speaker
+    if _fits(said.line):
+        return said.line
+    said = said._replace(text=said.text[:_LONG_TEXT])
+    cut = list(sentences(said.text))
+    chosen: list[int] = []
+    for i in central(cut, [said.speaker] if said.speaker else []):
+        more = sorted([*chosen, i])
+        text = said._replace(text=_joined(cut, more)).line
+        if _fits(text) and not law.unsupported(text, [said.line]):
+            chosen = more
+    return said._replace(text=_joined(cut, chosen) if chosen else _beginning(said)).line
+
+
+def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
+    """Who speaks, then names and short phrases by which texts would be looked for, the most telling first.
+
+    The speaker and a full number of words are worth a third of LoCoMo's evidence turns among the first ten:
+    without them a vector of few words is that of its commonest.
+
+    Args:
+        said: the texts; a phrase that several share comes before one of a single text.
+        limit: at most so many.
+    """
+    speakers = sorted({item.speaker for item in said if item.speaker})
+    pieces = [piece for item in said for piece in sentences(fact_text(item.text[:_LONG_TEXT]))]
+    called = {fold(name) for piece in pieces for name in vocatives(piece)}
+    people = short_names(speakers) | called
+    phrases = Corpus(pieces, speakers).phrases(range(len(pieces)), limit)
+    return _distinct([*speakers, *_names(pieces, people), *phrases, *_words(pieces, people)], limit)
+
+
+def _fits(text: str) -> bool:
+    return len(text.split()) <= WORDS and len(text) <= CHARACTERS
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _joined(cut: Sequence[str], chosen: Sequence[int]) -> str:
+    """Some sentences with a mark where others are left out."""
+    text = ""
+    last = -1
+    for i in chosen:
+        text += (GAP if i != last + 1 else " ") + cut[i] if text or i else cut[i]
+        last = i
+    return (text if last == len(cut) - 1 else text + GAP).strip()
+
+
+def _beginning(said: Said) -> str:
+    """As much as fits of a text that has no short sentence: cut between words, in need inside one."""
+    head = " ".join(said.text.split(" ")[: WORDS - 10])[: CHARACTERS - 100]
+    if len(head) == CHARACTERS - 100 and " " in head:
+        head = head.rpartition(" ")[0]
+    while law.unsupported(f"{said.speaker}: {head}", [said.line]) and " " in head:
+        head = head.rpartition(" ")[0]
+    return head + GAP.rstrip()
+
+
+def _names(pieces: Iterable[str], people: Collection[str]) -> Iterator[str]:
+    """Titles in quotation marks, then what is written with capitals inside a sentence."""
+    pieces = list(pieces)
+    for piece in pieces:
+        yield from (match[1] or match[2] for match in _TITLE.finditer(piece))
+    for piece in pieces:
+        run: list[Word] = []
+        for word in [*content_words(piece), None]:
+            named = word is not None and word.named and fold(word.surface) not in people
+            if run and not (named and word and word.start == run[-1].start + len(run[-1].surface) + 1):
+                yield " ".join(part.surface for part in run)
+                run = []
+            if named and word:
+                run.append(word)
+
+
+def _words(pieces: Iterable[str], people: Collection[str]) -> list[str]:
+    """Whatever words there are, long ones first, where nothing tells more."""
+    found = [match.group() for piece in pieces for match in _WORD.finditer(piece)]
+    telling = [word for word in found if fold(word) not in STOP_WORDS and fold(word) not in people]
+    return sorted(dict.fromkeys(telling), key=lambda word: ("'" in fold(word), -len(word), word))[:50]
+
+
+def _distinct(phrases: Iterable[str], limit: int) -> list[str]:
+    """The first phrases of which none repeats a word of another."""
+    chosen: list[str] = []
+    used: set[str] = set()
+    for phrase in phrases:
+        words = {fold(word) for word in phrase.split()}
+        if len(chosen) < limit and phrase.strip() and words.isdisjoint(used) and len(phrase) <= _LONGEST:
+            chosen.append(phrase)
+            used |= words
+    return chosen

@@ -1,0 +1,169 @@
+"""What a unit and its neighbours need, by rules that would rather miss: most units need nothing.
+
+A split where the text turns to something unrelated (shifts.py), an update where two units give different
+values to what has one (attributes.py), a merge where two say the same in all but small words, of what does
+not change. Confidences are those of the shape of the sentences: below 0.9 it may be otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from infinimem import law
+from infinimem.llm.offline.attributes import LIKELY, SURE, Value, values
+from infinimem.llm.offline.describe import GAP, Said, said_by
+from infinimem.llm.offline.duplicates import TODAY
+from infinimem.llm.offline.fillers import is_filler
+from infinimem.llm.offline.lexicon import strip_ordinal
+from infinimem.llm.offline.relevance import split_speaker
+from infinimem.llm.offline.shifts import announced, parts
+from infinimem.llm.offline.summary import states
+from infinimem.model import Entry
+from infinimem.retrieval.tokenizer import STOP_WORDS, fold, tokens
+
+Unit = Mapping[str, Any]
+
+UNANNOUNCED = 0.8
+"""Of a split at a paragraph that only its words tell from the one before."""
+MOST = 4
+"""Units of a merge."""
+LONGEST = 1000
+"""Characters of what is merged; one fact is shorter."""
+
+_PASSING = re.compile(
+    r"\b(?:(?:i|we|you|he|she|they)(?:['’](?:m|re|ve|ll|d|s)|\s(?:am|are|was|were|feel|felt|want|wanted|need|plan"
+    r"|hope|think|thought|will|would|should|went|got|had|have|live|lives|work|works|moved|started|try|tried|saw"
+    r"|made|did|do|can|could|may|might|must))|going|gonna|will|planning|trying|feeling|working|living|currently"
+    r"|soon|these days|at the moment|lately|price|weather|mood|health|score|status)\b",
+    re.IGNORECASE,
+)
+"""Words of states and single events: said twice, they may be two."""
+_ORDINAL = re.compile(r"\s*\(?(\d{1,6})[.):]\s")
+_NUMBER = re.compile(r"\d+")
+
+
+def diagnose(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `diagnose`."""
+    target, anchors = variables["target"], variables["anchors"]
+    updates = list(_updates(target, anchors))
+    return {
+        "split_tasks": list(_splits(target)),
+        # What is settled between two values is not merged in the same breath.
+        "merge_tasks": [] if updates else list(_merges(target, anchors)),
+        "update_tasks": updates,
+    }
+
+
+def _splits(target: Unit) -> Iterator[dict[str, Any]]:
+    found = parts(target.get("text") or "")
+    if len(found) > 1:
+        sure = LIKELY if all(map(announced, found[1:])) else UNANNOUNCED
+        yield {
+            "node_id": target["id"],
+            "confidence": sure,
+            "reason": f"the text turns to something unrelated; {len(found)} parts share no telling word",
+        }
+
+
+# ── updates ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _updates(target: Unit, anchors: Sequence[Unit]) -> Iterator[dict[str, Any]]:
+    ours = values(said_by(target))
+    for anchor in anchors if ours else ():
+        theirs = {value.of: value for value in values(_shown(anchor))}
+        for value in ours:
+            other = theirs.get(value.of)
+            if other is None or not value.differs(other):
+                continue
+            newer = _is_newer(target, anchor)
+            current, old = (value, other) if newer else (other, value)
+            yield {
+                "current_id": (target if newer else anchor)["id"],
+                "superseded_id": (anchor if newer else target)["id"],
+                "confidence": current.sure,
+                "reason": f"{_about(current)}: {_short(current.text)}, no longer {_short(old.text)}",
+            }
+            break
+
+
+def _is_newer(target: Unit, anchor: Unit) -> bool:
+    """Whether the target is newer: by time, then by the numbers that facts begin with, then by those of ids.
+
+    The target is called TARGET and has none; its neighbours stood there before it.
+    """
+    ours, theirs = (
+        _ORDINAL.match(unit.get("text") or unit.get("summary") or "") for unit in (target, anchor)
+    )
+    numbers = (
+        (int(ours[1]), int(theirs[1])) if ours and theirs else (_number(target["id"]), _number(anchor["id"]))
+    )
+    new, old = (
+        Entry(seq, "", "", unit.get("time") or None)
+        for seq, unit in zip(numbers, (target, anchor), strict=True)
+    )
+    return law.is_newer(new, old)
+
+
+def _number(unit_id: str) -> int:
+    found = _NUMBER.search(unit_id)
+    return int(found[0][:18]) if found else 10**18
+
+
+def _about(value: Value) -> str:
+    return _short(" ".join(value.of[1:]) if value.of[0] == "states" else " ".join(value.of))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+# ── merges ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _merges(target: Unit, anchors: Sequence[Unit]) -> Iterator[dict[str, Any]]:
+    said = said_by(target)
+    if not _lasts(said):
+        return
+    same = [anchor for anchor in anchors if _same(said, _shown(anchor))]
+    same = same[: MOST - 1]
+    if same and all(_same(_shown(one), _shown(two)) for one, two in combinations(same, 2)):
+        exact = all(law.normalised(_shown(anchor).text) == law.normalised(said.text) for anchor in same)
+        yield {
+            "node_ids": [target["id"], *(anchor["id"] for anchor in same)],
+            "confidence": SURE if exact else LIKELY,
+            "reason": "the same fact of the same speaker, " + ("word for word" if exact else "worded alike"),
+        }
+
+
+def _shown(anchor: Unit) -> Said:
+    """What a neighbour's summary quotes, as far as it is the offline client's."""
+    return Said(*split_speaker(" ".join((anchor.get("summary") or "").split())))
+
+
+def _lasts(said: Said) -> bool:
+    """Whether a text states one thing that was so before and will be."""
+    text = strip_ordinal(said.text)
+    return (
+        len(text) <= LONGEST
+        and "?" not in text
+        and states(text)
+        and not is_filler(text, [said.speaker])
+        and not (TODAY.search(text) or _PASSING.search(text))
+    )
+
+
+def _same(one: Said, other: Said) -> bool:
+    """Whether two texts differ in small words only, by what the law lets pass and more strictly."""
+    if fold(one.speaker) != fold(other.speaker) or GAP.strip() in other.text:
+        return False
+    a, b = strip_ordinal(one.text), strip_ordinal(other.text)
+    return law.is_duplicate(a, b) and _words(a) == _words(b)
+
+
+def _words(text: str) -> list[str]:
+    """All words that are no function words, in their order."""
+    return [term for word in text.split() if fold(word) not in STOP_WORDS for term in tokens(word)]

@@ -1,0 +1,54 @@
+"""Descriptors of what was put in order: of units that say the same, of a unit that replaces another.
+
+Both quote: the newest member for what holds, the others for what they add or no longer are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from infinimem import law
+from infinimem.llm.offline.attributes import values
+from infinimem.llm.offline.describe import KEYWORDS, Said, keywords, said_by, summary
+
+MERGED_KEYWORDS = 8
+"""Of a merge: its members may name the same thing in different words."""
+
+
+def merge_units(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `merge_units`: the newest speaks for all, the others' wordings are salient points."""
+    said = [said_by(unit) for unit in variables["units"]]
+    texts: dict[str, Said] = {}
+    for item in reversed(said):
+        texts.setdefault(law.normalised(item.line), item)
+    newest, *others = texts.values() or [Said("", "")]
+    return {
+        "summary": summary(newest),
+        "keywords": keywords([newest, *others], MERGED_KEYWORDS),
+        "salient_points": [summary(item) for item in reversed(others)],
+    }
+
+
+def update_unit(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `update_unit`: the current unit in its own words, the other one as outdated."""
+    current, old = said_by(variables["current"]), said_by(variables["superseded"])
+    gone = _replaced(current, old)
+    return {
+        "updated_summary": summary(current),
+        "updated_keywords": keywords([current], KEYWORDS),
+        "deprecations": [summary(old)] if old.text else [],
+        "alignment_note": f"{gone[1]}, no longer {gone[0]}"
+        if gone
+        else "the newer statement replaces the older",
+    }
+
+
+def _replaced(current: Said, old: Said) -> tuple[str, str] | None:
+    """The value that no longer holds and the one that does, where the two tell them."""
+    before = {value.of: value for value in values(old)}
+    for value in values(current):
+        other = before.get(value.of)
+        if other is not None and value.differs(other):
+            return other.text, value.text
+    return None
