@@ -33,6 +33,8 @@ PART = np.dtype(
 )
 NONE = 0xFFFFFFFF
 """No name; as a whole, the document that the row is in."""
+MOST_COUNTED = 255
+"""Of one term in one row."""
 FULL = 8 << 20
 """Items of a segment (a term of a row, once); beyond it the memory that building it takes grows too large."""
 _BATCH = 1 << 20
@@ -53,7 +55,7 @@ class Field:
     rows: Array
     """uint32: ascending for each term."""
     counts: Array
-    """uint8; 255 stands for more."""
+    """uint8; `MOST_COUNTED` stands for more."""
     lengths: Array
     """uint32: terms of each row, repeats counted."""
 
@@ -207,7 +209,7 @@ class _Side:
     def pack(self) -> None:
         """Put what was added since in order, by term and row."""
         rows = np.repeat(np.arange(self.first, self.first + len(self.sizes)), self.sizes)
-        often = np.minimum(np.fromiter(self.counts, np.int64, len(self.counts)), 255)
+        often = np.minimum(np.fromiter(self.counts, np.int64, len(self.counts)), MOST_COUNTED)
         keys = np.sort(np.fromiter(self.terms, np.int64, len(self.terms)) << 40 | rows << 8 | often)
         self.packed.append((keys >> 8, (keys & 255).astype(np.uint8)))
         self.first += len(self.sizes)

@@ -15,6 +15,7 @@ from infinimem.retrieval.tokenizer import analyzer
 from infinimem.store.view import Scope, View
 
 if TYPE_CHECKING:
+    from infinimem.retrieval.bags import Bags
     from infinimem.retrieval.index import Indexed
     from infinimem.retrieval.lexical import Kind
     from infinimem.retrieval.pieces import Pieces
@@ -39,6 +40,12 @@ class Searcher:
         from infinimem.retrieval.index import indexed
 
         return indexed(self._view)
+
+    @cached_property
+    def _bags(self) -> Bags:
+        from infinimem.retrieval.bags import Bags
+
+        return Bags(self._view)
 
     @property
     def _pieces(self) -> Pieces:
@@ -98,7 +105,7 @@ class Searcher:
         Args:
             text: of any length.
             limit: at most so many.
-            ids: if given, only these are compared; else the default scope.
+            ids: if given, only these are compared; else the default scope. Few need no index.
         """
         from infinimem.retrieval.scoring import compared
 
@@ -107,8 +114,12 @@ class Searcher:
         if len(chosen) > COMPARED:
             best = self._index.best("blocks", text, terms, "default", COMPARED, COMPARED, words_only=True)
             near = sorted({place.doc_id for place, _ in best}.intersection(chosen))
-        rows = self._index.rows
-        scores = dict(zip(near, compared(*rows.texts(rows.documents("blocks", near), terms)), strict=True))
+        if ids is not None and near is chosen:
+            held = self._bags.texts(near, terms)
+        else:
+            rows = self._index.rows
+            held = rows.texts(rows.documents("blocks", near), terms)
+        scores = dict(zip(near, compared(*held), strict=True))
         return sorted(chosen, key=lambda doc_id: (-scores.get(doc_id, 0.0), doc_id))[:limit]
 
     def _found(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Retrieved]:

@@ -1,0 +1,106 @@
+"""How often each term occurs in a document, kept from one snapshot to the next as long as it stays true.
+
+For comparing a text with a few documents: an index of the whole library would take longer to build than this
+takes to answer, and in an import each consolidation would build it anew. The terms are those of the index.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from infinimem.markdown.document import Document
+from infinimem.markdown.sections import partitions
+from infinimem.model import Located
+from infinimem.retrieval.columns import MOST_COUNTED
+from infinimem.retrieval.origins import Origins
+from infinimem.retrieval.pieces import Pieces
+from infinimem.store.view import EVIDENCE, View, drawn_from
+
+
+@dataclass(frozen=True, eq=False)
+class Bag:
+    """The terms of a document's heading blocks."""
+
+    counts: Mapping[str, int]
+    length: int
+    """How many they are, repeats counted."""
+    language: str
+    """That they were made in."""
+    asked: Mapping[int, Located | None]
+    """The lines that were looked up for it, by seq: an entry is also counted by who said it, and when."""
+
+
+NOTHING = Bag({}, 0, "", {})
+
+_kept: WeakKeyDictionary[Document, Bag] = WeakKeyDictionary()
+
+
+class Bags:
+    """The bags of a snapshot's documents.
+
+    Args:
+        view: the snapshot.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._language = view.settings.search.language
+        self._own: dict[str, Bag] = {}
+
+    def texts(self, doc_ids: Sequence[str], terms: Sequence[str]) -> tuple[list[list[int]], list[int]]:
+        """How often documents hold terms, and how many terms they have; as `Rows.texts`."""
+        bags = [self._of(doc_id) for doc_id in doc_ids]
+        counts = [[bag.counts.get(term, 0) for term in terms] for bag in bags]
+        return counts, [bag.length for bag in bags]
+
+    def _of(self, doc_id: str) -> Bag:
+        if doc_id not in self._own:
+            self._own[doc_id] = self._found(self._view.document(doc_id)) if doc_id in self._view else NOTHING
+        return self._own[doc_id]
+
+    def _found(self, document: Document) -> Bag:
+        bag = _kept.get(document)
+        if bag is None or not self._holds(bag):
+            _kept[document] = bag = self._made(document)
+        return bag
+
+    def _holds(self, bag: Bag) -> bool:
+        """Whether it says of this snapshot what it said of an earlier one."""
+        same = (self._view.entry(seq) is place for seq, place in bag.asked.items())
+        return bag.language == self._language and all(same)
+
+    def _made(self, document: Document) -> Bag:
+        lines = _Asked(self._view)
+        pieces = Pieces(self._view, Origins(self._view, lines))
+        counts: Counter[str] = Counter()
+        length = 0
+        for block in partitions(document):
+            if block.text.strip():
+                terms = pieces.terms_at(document, block.start_line, block.end_line)
+                counts.update({term: min(often, MOST_COUNTED) for term, often in Counter(terms).items()})
+                length += len(terms)
+        return Bag(dict(counts), length, self._language, lines.found)
+
+
+class _Asked:
+    """Where the numbered lines of a snapshot stand (origins.Lines); remembers which were looked up."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.found: dict[int, Located | None] = {}
+
+    def evidence(self, seq: int) -> str | None:
+        place = self._at(seq)
+        return place.doc_id if place and place.doc_id.startswith(EVIDENCE) else None
+
+    def cites(self, seq: int) -> tuple[int, ...]:
+        place = self._at(seq)
+        return drawn_from(place.entry) if place else ()
+
+    def _at(self, seq: int) -> Located | None:
+        if seq not in self.found:
+            self.found[seq] = self._view.entry(seq)
+        return self.found[seq]
