@@ -148,6 +148,10 @@ class Bank:
         """The next free id of a derived unit; files that cannot be read count too."""
         return unit_id(number, self._suffixes.get(number, 0) + 1)
 
+    def holds(self, seq: int) -> bool:
+        """Whether a turn has a unit, be it one that cannot be read."""
+        return seq in self._suffixes
+
     def links(self, name: str) -> tuple[Link, ...]:
         """All links that the unit's file holds."""
         return (*self.graph.links(name), *self.lost.get(name, ()))
@@ -158,7 +162,7 @@ class Bank:
         """What a unit's evidence says, each piece once: a representative's by time, then seq (Appendix D)."""
         unit = self.units[name]
         if not unit.sources:
-            return tuple(map(self._quote, unit.refs))
+            return tuple(map(self.quote, unit.refs))
         refs: set[Ref] = set()
         seen, waiting = {name}, list(unit.sources)
         while waiting:
@@ -167,10 +171,11 @@ class Bank:
                 seen.add(source)
                 refs.update(self.units[source].refs)
                 waiting += self.units[source].sources
-        found = map(self._quote, refs)
+        found = map(self.quote, refs)
         return tuple(sorted(found, key=lambda said: (moment(said.time), said.ref.seq, said.ref.span or ())))
 
-    def _quote(self, ref: Ref) -> Quote:
+    def quote(self, ref: Ref) -> Quote:
+        """What a reference stands for."""
         place = self.turn(ref.seq)
         if place is None:
             return Quote(ref, None, None, "")

@@ -46,20 +46,28 @@ def faults(bank: Bank, caps: Caps, only: Collection[str] | None = None) -> list[
     Args:
         bank: all units.
         caps: most links of a kind.
-        only: units to look at; None for all, and for files that hold no unit. Orphans are always looked for.
+        only: units to look at, of which those that are not here are passed over; None for all, and for files
+            that hold no unit. Orphans are looked for wherever one of these may have made some.
     """
     found = list(bank.findings) if only is None else []
-    for name in sorted(bank.units if only is None else only):
+    names = sorted(bank.units if only is None else (name for name in only if name in bank))
+    for name in names:
         unit = bank.units[name]
         found += [Finding("error", what, unit.doc_id) for what in _unit_faults(bank, unit, caps)]
-    if len(bank.visible) < len(bank.units):
+    if any(name not in bank.visible or bank.graph.out(name, VERSION) for name in names):
         near = distances(sorted(bank.visible), bank.graph, (VERSION,))
-        orphans = sorted(bank.units.keys() - near.keys())
         found += [
             Finding("error", "no unit of the surface leads here by version links", bank.units[name].doc_id)
-            for name in orphans
+            for name in sorted(bank.units.keys() - near.keys())
         ]
     return found
+
+
+def new_faults(before: Bank, after: Bank, caps: Caps, changed: Collection[str]) -> list[Finding]:
+    """What held before an edit of these units and does not after it."""
+    found = faults(after, caps, changed)
+    old = {(one.what, one.where.rsplit("/", 1)[-1]) for one in (faults(before, caps) if found else ())}
+    return [one for one in found if (one.what, one.where.rsplit("/", 1)[-1]) not in old]
 
 
 def _unit_faults(bank: Bank, unit: Unit, caps: Caps) -> Iterator[str]:

@@ -6,13 +6,13 @@ hangs on what else is compared. Source: All-Mem, Eq. 2 and 4; section 3.5 (searc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from infinimem.retrieval.vectors import Vectors, text_key, vectors_of
-from infinimem.store.view import View
+from infinimem.retrieval.vectors import Vectors, text_key, unchanged, vectors_of
+from infinimem.store.view import Stored, View
 from infinimem.strategies.allmem.bank import Bank
 from infinimem.strategies.allmem.unit import Unit, number_of
 
@@ -71,10 +71,12 @@ class Space:
     Args:
         vectors: of the library.
         root: the library's absolute path; None for one without files.
+        stored: its files; None where vectors are used and not kept.
     """
 
-    def __init__(self, vectors: Vectors, root: str | None = None) -> None:
-        self.root = root
+    def __init__(self, vectors: Vectors, root: str | None = None, stored: Stored | None = None) -> None:
+        self._root = root
+        self._stored = stored
         self._vectors = vectors
         self._surface = Rows(vectors.embedder.size)
         self._archive = Rows(vectors.embedder.size)
@@ -88,22 +90,16 @@ class Space:
             ModelNotConfigured: the embedder is not there.
         """
         root, embedder = view.root, view.embedder
-        if known and known._vectors.embedder.name == embedder.name and known.root == root:
+        if known and known._vectors.embedder.name == embedder.name and known._root == root:
+            known._stored = view.stored
             return known
-        space = cls(vectors_of(root, embedder))
-        space.root = root
-        return space
+        return cls(vectors_of(root, embedder), root, view.stored)
 
-    root: str | None = None
-
-    def sync(
-        self, bank: Bank, names: Iterable[str] | None = None, still: Callable[[], bool] = lambda: True
-    ) -> None:
+    def sync(self, bank: Bank, names: Iterable[str] | None = None) -> None:
         """Bring the space in line with a bank.
 
         Args:
             names: units that may differ, be they in the bank or not; None for all.
-            still: whether the texts may be kept (retrieval/vectors.py).
 
         Raises:
             ModelUnavailable, ModelNotConfigured: of the embedder; nothing has changed.
@@ -111,7 +107,7 @@ class Space:
         looked = bank.units.keys() | self._texts.keys() if names is None else set(names)
         wanted = {name: bank.units[name] for name in looked if name in bank}
         fresh = {name: unit for name, unit in wanted.items() if self._texts.get(name) != unit.text}
-        rows = self._embed([unit.text for unit in fresh.values()], still)
+        rows = self._embed(bank, fresh)
         for name in looked - wanted.keys():
             self._drop(name)
         for name, unit in wanted.items():
@@ -133,12 +129,17 @@ class Space:
         self._surface.drop(name)
         self._archive.drop(name)
 
-    def _embed(self, texts: Sequence[str], still: Callable[[], bool]) -> dict[str, Row]:
-        if not texts:
+    def _embed(self, bank: Bank, fresh: Mapping[str, Unit]) -> dict[str, Row]:
+        """Vectors by text; they are kept while the evidence stands as it was seen: a `forget` changes it."""
+        if not fresh:
             return {}
-        held = self._vectors.add(texts, still)
-        places = held.rows([text_key(text) for text in texts])
-        return {text: held.matrix[place] for text, place in zip(texts, places, strict=True)}
+        texts = [unit.text for unit in fresh.values()]
+        turns = {said.ref.seq for name in fresh for said in bank.quotes(name)} if self._stored else ()
+        places = {place.doc_id for place in map(bank.turn, turns) if place}
+        stored = self._stored
+        held = self._vectors.add(texts, lambda: stored is not None and unchanged(stored, places))
+        at = held.rows([text_key(text) for text in texts])
+        return {text: held.matrix[place] for text, place in zip(texts, at, strict=True)}
 
     def embed(self, query: str) -> Row:
         """The vector of a question, which is not kept.

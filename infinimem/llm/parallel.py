@@ -1,0 +1,32 @@
+"""Many calls of a model side by side; what comes back stands in the order of what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Asked = TypeVar("Asked")
+Told = TypeVar("Told")
+
+
+def in_order(call: Callable[[Asked], Told], asked: Sequence[Asked], workers: int) -> list[Told]:
+    """The result of a call for each item, whatever the order in which they end.
+
+    Args:
+        call: may run in several threads.
+        asked: one item a call.
+        workers: calls at a time at most; 1, or less, asks one after another.
+
+    Raises:
+        Exception: what the first item raised whose call raised; calls that have not begun by then never do.
+    """
+    if workers < 2 or len(asked) < 2:
+        return [call(item) for item in asked]
+    with ThreadPoolExecutor(min(workers, len(asked))) as pool:
+        waiting = [pool.submit(call, item) for item in asked]
+        try:
+            return [one.result() for one in waiting]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,35 @@
+"""The bank and the space of the view that was asked for last: the next one costs what changed since."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from infinimem.store.view import View
+from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.space import Space
+
+
+class Loaded:
+    """One bank and its space, for one thread at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._bank: Bank | None = None
+        self._space: Space | None = None
+
+    @contextmanager
+    def at(self, view: View) -> Iterator[tuple[Bank, Space]]:
+        """The bank as a view shows it, and where its units lie.
+
+        The bank may be copied and is never edited; the space may follow a copy, and is set right next time.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder.
+        """
+        with self._lock:
+            self._bank = Bank.load(view, self._bank)
+            self._space = Space.of(view, self._space)
+            self._space.sync(self._bank)
+            yield self._bank, self._space

@@ -1,0 +1,176 @@
+"""Writing: a unit for each turn, described by the model, linked to the surface and put into the buffer.
+
+A plan covers a run of turns of one session, so that little is lost where it stops. The model is asked once for
+each turn, whatever becomes of the plan. Source: All-Mem, section 3.2, Eq. 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from infinimem.llm import tasks
+from infinimem.llm.base import LLM
+from infinimem.llm.parallel import in_order
+from infinimem.model import Finding, Located, Plan, Put, RejectedReply
+from infinimem.settings import AllmemSettings
+from infinimem.store.view import View
+from infinimem.strategies.allmem.bank import Bank, puts
+from infinimem.strategies.allmem.books import BUFFER, Waiting, buffer_text, buffered
+from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
+from infinimem.strategies.allmem.faults import Caps, new_faults
+from infinimem.strategies.allmem.shapes import shown_turn
+from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, Ref, Unit, unit_id
+from infinimem.strategies.graph.links import Link
+
+RUN = 64
+"""Turns that one plan covers at most."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A turn with its descriptor, and what was wrong with the model's reply, if anything."""
+
+    turn: Located
+    descriptor: Descriptor
+    wrong: RejectedReply | None = None
+
+
+def session_of(turn: Located) -> str:
+    """The name of the evidence document: turns of a session share one."""
+    return turn.doc_id.rsplit("/", 1)[-1]
+
+
+def runs(turns: Sequence[Located], limit: int) -> list[list[Located]]:
+    """Turns in runs of one session, each of at most so many."""
+    found: list[list[Located]] = []
+    for turn in turns:
+        if not found or found[-1][0].doc_id != turn.doc_id or len(found[-1]) >= limit:
+            found.append([])
+        found[-1].append(turn)
+    return found
+
+
+def describe(turns: Sequence[Located], llm: LLM, workers: int) -> list[Described]:
+    """A descriptor for each turn, one call each; what a model answers wrongly is replaced by the turn's first
+    words.
+
+    Raises:
+        ModelUnavailable: nothing is to be written; the turns stay pending.
+    """
+    return in_order(partial(_describe, llm), turns, workers)
+
+
+def _describe(llm: LLM, turn: Located) -> Described:
+    text = turn.entry.text
+    if not text.strip():
+        return Described(turn, undescribed(text))
+    reply = llm.complete(tasks.DESCRIBE, {"turn": shown_turn(turn)})
+    if reply.data is None:
+        reasons = (f"{reply.failure}: {reply.detail}",)
+        return Described(turn, undescribed(text), RejectedReply("describe", reply.text, reasons))
+    found = descriptor(reply.data["summary"], reply.data["keywords"]).cut()
+    if not found.summary:
+        wrong = RejectedReply("describe", reply.text, ("EMPTY: no summary",))
+        return Described(turn, undescribed(text), wrong)
+    return Described(turn, found)
+
+
+def written(
+    view: View, bank: Bank, space: Space, described: Sequence[Described], settings: AllmemSettings
+) -> Plan | None:
+    """The plan that makes units of described turns; None where none of them lacks one.
+
+    Args:
+        view: the library; its buffer grows.
+        bank: its units.
+        space: where they lie; follows the new ones.
+        described: turns of one session, in order.
+
+    Raises:
+        ModelUnavailable, ModelNotConfigured: of the embedder.
+    """
+    after = bank.copy()
+    new = [_unit(after, one) for one in described if _lacks(bank, one.turn)]
+    if not new:
+        return None
+    for unit in new:
+        after.put(unit)
+    names = [unit.id for unit in new]
+    space.sync(after, names)
+    waiting = list(buffered(view, bank))
+    last = _last_of(after, new[0].session, set(names))
+    for at, unit in enumerate(new):
+        waiting.append(_attach(after, space, unit, last, names[at:], settings))
+        if last is None or last.age < unit.age:
+            last = unit
+    if wrong := new_faults(bank, after, Caps.of(settings), names):
+        return Plan(notes=tuple(map(_note, wrong)))
+    notes = [
+        f"turn {one.turn.seq}: no descriptor ({one.wrong.reasons[0]}); its first words stand in"
+        for one in described
+        if one.wrong
+    ]
+    return Plan(
+        op="write",
+        records=(*puts(bank, after), Put(BUFFER, buffer_text(waiting))),
+        notes=tuple(notes),
+        rejected=tuple(one.wrong for one in described if one.wrong),
+    )
+
+
+def _note(finding: Finding) -> str:
+    return f"not written, for {finding.where} would be wrong: {finding.what}"
+
+
+def _lacks(bank: Bank, turn: Located) -> bool:
+    """Whether the turn is still there as it was, without a unit."""
+    now = bank.turn(turn.seq)
+    return now is not None and now.entry == turn.entry and not bank.holds(turn.seq)
+
+
+def _unit(bank: Bank, one: Described) -> Unit:
+    entry, found = one.turn.entry, one.descriptor
+    doubted = one.wrong is None and unverified(found, (bank.quote(Ref(entry.seq)),))
+    return Unit(
+        unit_id(entry.seq),
+        found.summary,
+        found.keywords,
+        entry.time,
+        session_of(one.turn),
+        (Ref(entry.seq),),
+        unverified=doubted,
+    )
+
+
+def _attach(
+    bank: Bank,
+    space: Space,
+    unit: Unit,
+    last: Unit | None,
+    unborn: Sequence[str],
+    settings: AllmemSettings,
+) -> Waiting:
+    """Link a new unit to its predecessor and to the best anchors, and say what it is near to (lines 4-7)."""
+    anchors = space.nearest(space.row(unit.id), settings.online_anchors, without=unborn)
+    near = [name for name, _ in anchors]
+    if last is not None and last.age < unit.age and settings.degree_temporal:
+        bank.graph.add(unit.id, Link(TEMPORAL, last.id))
+        near.append(last.id)
+    best = [(name, cos) for name, cos in anchors if cos >= settings.attach_min]
+    most = min(settings.attach, settings.degree_semantic)
+    for name, cos in best[:most]:
+        bank.graph.add(unit.id, Link(SEMANTIC, name, round(cos, 3)))
+    return Waiting(unit.id, tuple(dict.fromkeys(near)))
+
+
+def _last_of(bank: Bank, session: str | None, without: set[str]) -> Unit | None:
+    """The newest unit of a session on the surface: the predecessor of what comes next."""
+    found = [
+        bank.units[name]
+        for name in bank.visible - without
+        if bank.units[name].session == session and session is not None
+    ]
+    return max(found, key=lambda unit: (unit.age, unit.order), default=None)
