@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Lock
 from typing import Any, NamedTuple
 
 from infinimem.llm import reading, template
@@ -75,23 +77,26 @@ class ScriptedLLM:
 class GarbageLLM:
     """Fits every schema and means nothing: invented, doubled and forgotten ids, hostile text.
 
-    The same seed and the same calls give the same replies.
+    The same seed and the same calls give the same replies, in whatever order threads make them.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.name = f"garbage-{seed}"
         self.usage: dict[str, Usage] = {}
         self._seed = seed
-        self._calls = 0
+        self._asked: Counter[str] = Counter()
+        self._lock = Lock()
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer nonsense."""
         template.check(task.name, task.variables, variables)
-        self._calls += 1
-        chance = random.Random(f"{self._seed}:{self._calls}:{task.name}")
+        call = f"{task.name}:{json.dumps(variables, sort_keys=True, default=str)}"
+        with self._lock:
+            self._asked[call] += 1
+            self.usage[task.name] = self.usage.get(task.name, Usage()) + Usage(calls=1)
+            chance = random.Random(f"{self._seed}:{self._asked[call]}:{call}")
         pool = [*dict.fromkeys(_strings(variables))] or [""]
         data = _garbage(task.schema, chance, pool)
-        self.usage[task.name] = self.usage.get(task.name, Usage()) + Usage(calls=1)
         return Reply(data, text=json.dumps(data, ensure_ascii=False), usage=Usage(calls=1))
 
 
