@@ -1,0 +1,253 @@
+"""What every strategy owes to a library, whichever model helps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infinimem import Turn, open_memory, tokens
+from infinimem.errors import ModelUnavailable, UsageError
+from infinimem.llm.base import LLM, total
+from infinimem.llm.offline import OfflineClient
+from infinimem.memory import Memory
+from infinimem.store.keeper import KEEPERS
+from infinimem.strategies.registry import NAMES
+from infinimem.testing import GarbageLLM
+
+Client = Callable[[], LLM]
+
+NOW = datetime(2025, 3, 3, 12, tzinfo=UTC)
+
+TALK = [
+    ("s1", "2025-01-04T10:00:00", "Ann", "I moved to Lisbon in March and rent a small flat near the river."),
+    ("s1", "2025-01-04T10:00:00", "Rita", "How lovely! I still live in Porto with my two cats."),
+    ("s1", "2025-01-04T10:00:00", "Ann", "I am allergic to peanuts, so no satay for me, please."),
+    ("s2", "2025-02-01T18:30:00", "Rita", "My sister Clara visits on 14 June, she plays the cello."),
+    (
+        "s2",
+        "2025-02-01T18:30:00",
+        "Ann",
+        "I started a pottery class on Mondays, the teacher is called Bruno.",
+    ),
+    ("s3", "2025-02-09T09:00:00", "Ann", "I am allergic to peanuts."),
+    (
+        "s3",
+        "2025-02-09T09:00:00",
+        "Rita",
+        "The cats broke the blue vase. Work is fine. We shipped release 4.2.",
+    ),
+    ("s4", "2025-02-20T21:15:00", "Ann", "I moved to Coimbra, the flat in Lisbon is given up."),
+    ("s5", "2025-02-21T08:00:00", "Rita", "Then the train to you takes only an hour!"),
+]
+TURNS = tuple(
+    Turn(text, speaker=speaker, time=time, session=session, turn=f"D{number}")
+    for number, (session, time, speaker, text) in enumerate(TALK, 1)
+)
+
+
+class Silent:
+    """A model behind an endpoint that does not answer."""
+
+    name = "silent"
+
+    def __init__(self) -> None:
+        self.usage: dict[str, Any] = {}
+
+    def complete(self, task: object, variables: object) -> Any:
+        raise ModelUnavailable("nobody answers at the endpoint")
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(
+    params=[OfflineClient, partial(GarbageLLM, 1), partial(GarbageLLM, 2)], ids=["offline", "1", "2"]
+)
+def client(request: pytest.FixtureRequest) -> Callable[[], LLM]:
+    """Gives a model as new: rules, or one that answers nonsense."""
+    found: Callable[[], LLM] = request.param
+    return found
+
+
+def opened(root: Path, name: str, llm: Any = "offline") -> Memory:
+    return open_memory(root, model=llm, strategy=name, create=True, clock=lambda: NOW, embedder="lexical")
+
+
+def files(root: Path) -> dict[str, bytes]:
+    """All documents of a library."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.md"))}
+
+
+def told(root: Path, name: str, llm: Any = "offline") -> Memory:
+    """A library that has heard everything, in three calls, and was consolidated twice."""
+    memory = opened(root, name, llm)
+    for part in (TURNS[:3], TURNS[3:7], TURNS[7:]):
+        memory.observe(part)
+    memory.consolidate()
+    memory.consolidate()
+    return memory
+
+
+class TestStrategy:
+    def test_nothing_that_was_said_is_lost_or_touched(
+        self, tmp_path: Path, name: str, client: Client
+    ) -> None:
+        memory = opened(tmp_path, name, client())
+        memory.record(TURNS)
+        said = {path: data for path, data in files(tmp_path).items() if path.startswith("evidence/")}
+        assert len(memory.view.uncited()) == len(TURNS)
+        memory.observe(())
+        assert memory.view.uncited() == ()
+        memory.consolidate()
+        after = files(tmp_path)
+        assert said == {path: data for path, data in after.items() if path.startswith("evidence/")}
+        assert [finding for finding in memory.doctor() if finding.level == "error"] == []
+
+    def test_it_writes_into_its_own_folders_alone(self, tmp_path: Path, name: str, client: Client) -> None:
+        memory = opened(tmp_path, name, client())
+        (tmp_path / "mine.md").write_text("# A note\n\nof a person\n")
+        for other in KEEPERS.values():
+            if other.name != name:
+                (tmp_path / other.live).mkdir(parents=True, exist_ok=True)
+                (tmp_path / other.live / "theirs.md").write_text("# Theirs\n")
+        before = files(tmp_path)
+        memory.observe(TURNS)
+        memory.consolidate()
+        keeper = memory.strategy.keeper
+        own = (*keeper.folders, "evidence/", "journal/", *([f"{keeper.buffer}.md"] if keeper.buffer else ()))
+        after = files(tmp_path)
+        changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
+        assert changed and all(path.startswith(own) for path in changed)
+
+    def test_the_same_answers_give_the_same_bytes(self, tmp_path: Path, name: str, client: Client) -> None:
+        told(tmp_path / "one", name, client())
+        told(tmp_path / "two", name, client())
+        assert files(tmp_path / "one") == files(tmp_path / "two")
+
+    def test_a_model_that_does_not_answer_strands_nothing(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(ModelUnavailable):
+            opened(tmp_path, name, Silent()).observe(TURNS)
+        memory = opened(tmp_path, name)
+        assert len(memory.view.uncited()) == len(TURNS)
+        assert [finding for finding in memory.doctor() if finding.level == "error"] == []
+        memory.observe(())
+        assert memory.view.uncited() == ()
+
+    def test_what_was_said_once_is_kept_once(self, tmp_path: Path, name: str) -> None:
+        memory = told(tmp_path, name)
+        before = files(tmp_path)
+        assert memory.observe(TURNS) == () and memory.consolidate() is None
+        assert files(tmp_path) == before
+
+    def test_a_question_finds_the_turn_that_answers_it(self, tmp_path: Path, name: str) -> None:
+        memory = told(tmp_path, name)
+        turn_of = {place.seq: place.entry.fields["turn"] for place in memory.view.entries("evidence")}
+        for question, turn in (("When does Clara visit?", "D4"), ("Who teaches the pottery class?", "D5")):
+            found = memory.retrieve(question).items
+            assert turn in {turn_of[seq] for item in found[:3] for seq in item.origin}
+
+    def test_ranked_evidence_calls_no_model_and_keeps_its_budget(self, tmp_path: Path, name: str) -> None:
+        told(tmp_path, name)
+        memory = opened(tmp_path, name, Silent())
+        for budget in (0, 12, 40, 400):
+            found = memory.retrieve("Where does Ann live?", budget).items
+            assert sum(tokens.count(item.text) for item in found) <= budget
+            assert len({item.seqs for item in found}) == len(found)
+        assert found and total(memory.llm.usage).calls == 0
+        evidence = {place.seq for place in memory.view.entries("evidence")}
+        for item in found:
+            assert set(item.origin) <= evidence
+            shown = memory.view.document(item.doc_id).text(item.start_line, item.end_line)
+            assert item.text.split()[-1] in shown
+
+    def test_each_of_its_readers_answers(self, tmp_path: Path, name: str) -> None:
+        memory = told(tmp_path, name)
+        for reader in memory.strategy.readers:
+            answer = memory.ask("What is Ann allergic to?", reader)
+            assert "peanut" in answer.text.lower(), reader
+            assert answer.citations and answer.citations[0].seqs, reader
+        with pytest.raises(UsageError, match="psychic"):
+            memory.ask("What is Ann allergic to?", "psychic")
+
+    def test_its_readers_are_told_what_people_wrote_themselves(self, tmp_path: Path, name: str) -> None:
+        memory = told(tmp_path, name)
+        (tmp_path / "garden.md").write_text("# Garden\n\n- the hydrangeas want rain water\n")
+        found = opened(tmp_path, name).retrieve("What do the hydrangeas want?").items
+        assert any(item.doc_id == "garden" for item in found)
+        assert memory.view.is_note("garden")
+
+    def test_what_comes_from_other_sources_is_left_out(self, tmp_path: Path, name: str) -> None:
+        memory = opened(tmp_path, name)
+        memory.observe([*TURNS, Turn("Ann lives in Braga now.", role="assistant", session="s6")])
+        memory.consolidate()
+        evidence = {place.seq: place.entry for place in memory.view.entries("evidence")}
+        for item in memory.retrieve("Where does Ann live?", sources=["user"]).items:
+            assert {evidence[seq].source for seq in item.origin} <= {"user"}
+
+    def test_a_sibling_is_never_read(self, tmp_path: Path, name: str) -> None:
+        for other in NAMES:
+            if other != name:
+                told(tmp_path, other)
+        folders = KEEPERS[name].folders
+        memory = opened(tmp_path, name)
+        assert len(memory.view.uncited()) == len(TURNS)
+        memory.observe(())
+        memory.consolidate()
+        found = memory.retrieve("Where does Ann live?").items
+        assert found and all(item.doc_id.startswith((*folders, "evidence/", "CURRENT")) for item in found)
+        for other in NAMES:
+            assert opened(tmp_path, other).retrieve("Where does Ann live?").items
+
+    def test_the_last_receipt_can_be_taken_back(self, tmp_path: Path, name: str) -> None:
+        memory = opened(tmp_path, name)
+        memory.observe(TURNS)
+        before = files(tmp_path)
+        assert (receipt := memory.consolidate())
+        after = files(tmp_path)
+        assert receipt.strategy == name and after != before
+        (undone,) = memory.undo(receipt.id)
+        assert {path: data for path, data in files(tmp_path).items() if not path.startswith("journal/")} == {
+            path: data for path, data in before.items() if not path.startswith("journal/")
+        }
+        memory.undo(undone.id)
+        left = files(tmp_path)
+        assert all(left[path] == data for path, data in after.items())
+
+    def test_a_rebuild_loses_nothing(self, tmp_path: Path, name: str, client: Client) -> None:
+        memory = told(tmp_path, name, client())
+        lines = {place.entry.line for scope in ("default", "archive") for place in memory.view.entries(scope)}
+        memory.rebuild()
+        assert memory.view.uncited() == ()
+        view = memory.view
+        assert lines == {
+            place.entry.line for scope in ("default", "archive") for place in view.entries(scope)
+        }
+        assert [finding for finding in memory.doctor() if finding.level == "error"] == []
+
+    def test_its_counts_can_be_told_as_json(self, tmp_path: Path, name: str) -> None:
+        memory = opened(tmp_path, name)
+        empty = json.loads(json.dumps(memory.status()))
+        assert empty["strategy"] == name and memory.estimate() == 0
+        memory.observe(TURNS)
+        assert json.loads(json.dumps(memory.status())).keys() == empty.keys()
+        assert memory.estimate() > 0 or memory.consolidate() is None
+
+    def test_what_was_said_is_shown_as_it_stood(self, tmp_path: Path, name: str) -> None:
+        memory = opened(tmp_path, name)
+        memory.observe(TURNS[:3])
+        memory.consolidate()
+        then = memory.view.max_seq
+        memory.observe(TURNS[3:])
+        memory.consolidate()
+        past = memory.at(str(then))
+        found = {seq for item in past.retrieve("Where does Ann live?").items for seq in item.origin}
+        evidence = [place.seq for place in memory.view.entries("evidence")]
+        assert found and found <= set(evidence[:3])
