@@ -150,11 +150,14 @@ class EmbedderSettings:
     """openai: of the API; None takes OPENAI_BASE_URL, then OpenAI itself."""
 
 
+ReaderName = Literal["auto", "agent", "hybrid", "bm25", "summary", "topology"]
+
+
 @dataclass(frozen=True)
 class ReaderSettings:
     """[reader]: how evidence is collected. Budgets are tokens."""
 
-    name: Literal["auto", "agent", "hybrid", "bm25", "summary", "topology"] = "auto"
+    name: ReaderName = "auto"
     """auto: the first of the strategy's, agent for infini and topology for allmem."""
     max_iterations: int = 7
     search_limit: int = 10

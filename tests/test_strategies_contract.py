@@ -33,14 +33,14 @@ TALK = [
         "s2",
         "2025-02-01T18:30:00",
         "Ann",
-        "I started a pottery class on Mondays, the teacher is called Bruno.",
+        "I started a pottery class on Mondays, its teacher is Bruno.",
     ),
     ("s3", "2025-02-09T09:00:00", "Ann", "I am allergic to peanuts."),
     (
         "s3",
         "2025-02-09T09:00:00",
         "Rita",
-        "The cats broke the blue vase. Work is fine. We shipped release 4.2.",
+        "The cats broke the vase. Work is fine. We shipped release 4.2.",
     ),
     ("s4", "2025-02-20T21:15:00", "Ann", "I moved to Coimbra, the flat in Lisbon is given up."),
     ("s5", "2025-02-21T08:00:00", "Rita", "Then the train to you takes only an hour!"),
@@ -68,12 +68,17 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(
-    params=[OfflineClient, partial(GarbageLLM, 1), partial(GarbageLLM, 2)], ids=["offline", "1", "2"]
-)
-def client(request: pytest.FixtureRequest) -> Callable[[], LLM]:
+CLIENTS: dict[str, Client] = {
+    "offline": OfflineClient,
+    "garbage 1": partial(GarbageLLM, 1),
+    "garbage 2": partial(GarbageLLM, 2),
+}
+
+
+@pytest.fixture(params=CLIENTS.values(), ids=CLIENTS)
+def client(request: pytest.FixtureRequest) -> Client:
     """Gives a model as new: rules, or one that answers nonsense."""
-    found: Callable[[], LLM] = request.param
+    found: Client = request.param
     return found
 
 
@@ -96,10 +101,14 @@ def told(root: Path, name: str, llm: Any = "offline") -> Memory:
     return memory
 
 
+def lines(memory: Memory) -> set[str]:
+    """Every signed line that is no evidence."""
+    view = memory.view
+    return {place.entry.line for place in (*view.entries(), *view.entries("archive"))}
+
+
 class TestStrategy:
-    def test_nothing_that_was_said_is_lost_or_touched(
-        self, tmp_path: Path, name: str, client: Client
-    ) -> None:
+    def test_nothing_that_was_said_is_lost(self, tmp_path: Path, name: str, client: Client) -> None:
         memory = opened(tmp_path, name, client())
         memory.record(TURNS)
         said = {path: data for path, data in files(tmp_path).items() if path.startswith("evidence/")}
@@ -210,7 +219,8 @@ class TestStrategy:
         memory = opened(tmp_path, name)
         memory.observe(TURNS)
         before = files(tmp_path)
-        assert (receipt := memory.consolidate())
+        receipt = memory.consolidate()
+        assert receipt is not None
         after = files(tmp_path)
         assert receipt.strategy == name and after != before
         (undone,) = memory.undo(receipt.id)
@@ -223,13 +233,9 @@ class TestStrategy:
 
     def test_a_rebuild_loses_nothing(self, tmp_path: Path, name: str, client: Client) -> None:
         memory = told(tmp_path, name, client())
-        lines = {place.entry.line for scope in ("default", "archive") for place in memory.view.entries(scope)}
+        before = lines(memory)
         memory.rebuild()
-        assert memory.view.uncited() == ()
-        view = memory.view
-        assert lines == {
-            place.entry.line for scope in ("default", "archive") for place in view.entries(scope)
-        }
+        assert memory.view.uncited() == () and lines(memory) == before
         assert [finding for finding in memory.doctor() if finding.level == "error"] == []
 
     def test_its_counts_can_be_told_as_json(self, tmp_path: Path, name: str) -> None:

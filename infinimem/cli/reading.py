@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import get_args
 
 import click
 
@@ -10,6 +11,7 @@ from infinimem.cli.options import Command, Options, as_of, as_of_option, pass_op
 from infinimem.cli.show import answer_json, place, show_answer
 from infinimem.errors import UsageError
 from infinimem.model import SOURCES
+from infinimem.settings import ReaderName
 
 _sources = click.option(
     "--source",
@@ -22,9 +24,7 @@ _sources = click.option(
 
 @click.command(cls=Command)
 @click.argument("question")
-@click.option(
-    "--reader", type=click.Choice(["agent", "hybrid", "bm25", "summary"]), help="How evidence is collected."
-)
+@click.option("--reader", type=click.Choice(get_args(ReaderName)[1:]), help="How evidence is collected.")
 @_sources
 @as_of_option
 @pass_options
