@@ -1,0 +1,69 @@
+"""--strategy and rebuild: which system keeps a library, and deriving anew what it derived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_runner import Shell
+
+SAID = ("I moved to Lisbon in March.", "My sister Ana is allergic to peanuts.")
+
+
+def told(shell: Shell) -> Shell:
+    for text in SAID:
+        assert shell("add", text, "--session", "s1").code == 0
+    return shell
+
+
+def derived(shell: Shell, folder: str) -> dict[str, bytes]:
+    root = Path(shell.library)
+    return {path.name: path.read_bytes() for path in sorted((root / folder).glob("*.md"))}
+
+
+def test_a_library_remembers_who_keeps_it(shell: Shell) -> None:
+    assert shell("--strategy", "allmem", "init").code == 0
+    assert 'strategy = "allmem"' in (shell.library / "infinimem.toml").read_text().splitlines()
+    assert not (shell.library / "topics").exists() and not (shell.library / "CURRENT.md").exists()
+    told(shell)
+    assert shell("status", "--json").json["strategy"] == "allmem"
+    assert sorted(derived(shell, "allmem/units")) == ["u-000001.md", "u-000002.md"]
+
+
+def test_what_is_kept_by_one_can_be_kept_by_another_too(shell: Shell) -> None:
+    assert shell("init").code == 0
+    told(shell)
+    assert shell("consolidate").code == 0
+    topics = derived(shell, "topics")
+    done = shell("rebuild", "--strategy", "allmem", "--json").json
+    assert done["strategy"] == "allmem" and done["evidence"] == 2 and done["receipts"]
+    assert len(derived(shell, "allmem/units")) == 2
+    assert derived(shell, "topics") == topics
+    assert shell("status", "--json").json["strategy"] == "infini"
+    found = shell("retrieve", "peanuts", "--strategy", "allmem", "--json").json["items"]
+    assert found[0]["doc_id"] == "allmem/units/u-000002" and found[0]["origin"] == [2]
+    assert shell("retrieve", "peanuts", "--json").json["items"][0]["doc_id"].startswith("topics/")
+
+
+@pytest.mark.parametrize("strategy", ["infini", "allmem"])
+def test_a_rebuild_loses_no_line(shell: Shell, strategy: str) -> None:
+    assert shell("init", "--strategy", strategy).code == 0
+    told(shell)
+    assert shell("consolidate").code == 0
+    before = shell("retrieve", "Where did I move to?", "--json").json["items"]
+    assert shell("rebuild").code == 0
+    after = shell("retrieve", "Where did I move to?", "--json").json["items"]
+    assert [(item["seqs"], item["text"]) for item in before] == [
+        (item["seqs"], item["text"]) for item in after
+    ]
+    assert shell("doctor", "--json").json["findings"] == []
+
+
+def test_an_unknown_strategy_is_told_in_one_line(shell: Shell) -> None:
+    shell("--strategy", "none", "init").failed(2, "there are infini, allmem")
+    assert not (shell.library / "infinimem.toml").exists()
+
+
+def test_rebuild_of_plain_notes_is_refused(shell: Shell) -> None:
+    (shell.library / "mine.md").write_text("# Mine\n")
+    shell("rebuild", "--library", str(shell.library)).failed(1, "infinimem init")
