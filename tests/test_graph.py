@@ -96,9 +96,10 @@ def test_a_graph_is_a_set_of_links(links: set[Triple], changes: list[Any]) -> No
 
 
 def test_equal_links_are_an_equal_graph_in_whatever_order_they_came() -> None:
-    links = {"a": [Link("version", "b"), Link("like", "c", 0.5)], "b": [], "c": []}
-    other = {"c": [], "b": [], "a": [Link("like", "c", 0.5), Link("version", "b")]}
+    links = {"a": [Link("version", "b"), Link("like", "c", 0.5)], "b": [Link("like", "c")], "c": []}
+    other = {"c": [], "b": [Link("like", "c")], "a": [Link("like", "c", 0.5), Link("version", "b")]}
     assert Graph(links) == Graph(other)
+    assert Graph(links).into("c", "like") == Graph(other).into("c", "like") == ("a", "b")
     assert Graph(links).links("a") == (Link("like", "c", 0.5), Link("version", "b"))
     assert Graph({**links, "b": [Link("version", "a")]}) != Graph(links)
     assert Graph(links) != Graph({**links, "a": [Link("version", "b"), Link("like", "c", 0.6)]})

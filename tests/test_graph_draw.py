@@ -136,6 +136,16 @@ def test_an_ordinary_label_reads_as_it_is() -> None:
     assert '"b: 5:30 p.m. <b> &amp; \\\\n"' in topology.as_dot()
 
 
+def test_what_moves_a_cursor_or_hides_is_shown() -> None:
+    for draw in (Topology.as_mermaid, Topology.as_dot):
+        text = draw(labelled("\x00\x1b[31m\u202e\ud800", "one\x85two"))
+        assert all(char.isprintable() or char == "\n" for char in text)
+    assert mermaid_labels(labelled("\x1b[31m", "one\x85two").as_mermaid())[:2] == [
+        "a: \\x1b[31m",
+        "b: one two",
+    ]
+
+
 def test_the_picture_shows_root_surface_archive_kinds_and_weights() -> None:
     graph = Graph(
         {

@@ -168,7 +168,7 @@ def _said(link: Link) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(characters.visible(characters.clean_text(text)).split())
+    return characters.visible(" ".join(characters.clean_text(text).split()))
 
 
 def _mermaid(text: str) -> str:
