@@ -25,25 +25,26 @@ LONGEST = 2000
 """Characters of a text that is looked at; one that sets a value is short."""
 
 _PLACE = r"(?: the [a-z]+ of)?"
-_BE = r"(?:is|was|are|were)"
+_WAS = r"(?:is|was|are|were)"
+_IS = r"(?:is|are)"
 _TAILS = (
     (
         SURE,
-        rf"{_BE} born (?:in|on){_PLACE}|died (?:in|on){_PLACE}|{_BE} married to|plays the position of"
-        rf"|{_BE} (?:located|based|headquartered|situated) in{_PLACE}|{_BE} led by"
-        rf"|{_BE} (?:affiliated|associated) with the (?:religion|sport) of"
-        rf"|{_BE} (?:founded|created|made|established|formed|written) in{_PLACE}",
+        rf"{_WAS} born (?:in|on){_PLACE}|died (?:in|on){_PLACE}|{_IS} married to|plays the position of"
+        rf"|{_IS} (?:located|based|headquartered|situated) in{_PLACE}|{_IS} led by"
+        rf"|{_IS} (?:affiliated|associated) with the (?:religion|sport) of"
+        rf"|{_WAS} (?:founded|created|made|established|formed|written) in{_PLACE}",
     ),
     (
         LIKELY,
-        rf"{_BE} a citizen of|speaks the language of"
-        rf"|{_BE} (?:employed|owned|founded|created|developed|performed|produced|written|directed) by",
+        rf"{_IS} a citizen of|speaks the language of|{_IS} (?:employed|owned) by"
+        rf"|{_WAS} (?:founded|created|developed|performed|produced|written|directed) by",
     ),
-    (OPEN, rf"worked in{_PLACE}|{_BE} famous for|child {_BE}"),
+    (OPEN, rf"work(?:s|ed) in{_PLACE}|{_IS} famous for|child {_IS}"),
 )
-"""How the part of a statement before its value ends."""
+"""How the part of a statement before its value ends. "Was married to" leaves room for another one."""
 _DEFINITE = re.compile(
-    rf"(?:the|[^\W\d_][\w .&'’-]*(?:'s|’s)) (?P<what>[\w -]+?)(?: (?:of|that|where|in|for) .+)? {_BE}"
+    rf"(?:the|[^\W\d_][\w .&'’-]*(?:'s|’s)) (?P<what>[\w -]+?)(?: (?:of|that|where|in|for) .+)? {_IS}"
 )
 """The author of Emma is, Kenya's capital is; the value is a name or a number."""
 _KINDS = frozenset(

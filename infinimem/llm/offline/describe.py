@@ -26,11 +26,13 @@ GAP = " … "
 """Stands where a summary leaves something out: without it, a summary holds all that was said."""
 _LONGEST = 60
 """Characters of a keyword."""
-_LONG_TEXT = 20_000
+_LONG_TEXT = 10_000
 """Characters that are looked at; what comes later in a book-long text is found by its evidence only."""
 
 _TITLE = re.compile(r'"([^"\n]{2,40})"|“([^”\n]{2,40})”')
 _WORD = re.compile(r"[^\W_](?:[\w'’&./-]*\w)?")
+
+Span = tuple[int, int]
 
 
 class Said(NamedTuple):
@@ -67,15 +69,17 @@ def summary(said: Said) -> str:
         return said.speaker
     if _fits(said.line):
         return said.line
-    said = said._replace(text=said.text[:_LONG_TEXT])
-    cut = list(sentences(said.text))
-    chosen: list[int] = []
-    for i in central(cut, [said.speaker] if said.speaker else []):
-        more = sorted([*chosen, i])
-        text = said._replace(text=_joined(cut, more)).line
-        if _fits(text) and not law.unsupported(text, [said.line]):
+    head = said._replace(text=_head(said.text))
+    spans = [*_spans(head.text)]
+    if head != said and len(spans) > 1:
+        del spans[-1]  # it may go on behind the cut
+    chosen: list[Span] = []
+    for i in central([said.text[start:end] for start, end in spans], [said.speaker] if said.speaker else []):
+        more = sorted([*chosen, spans[i]])
+        text = said._replace(text=_pieces(said.text, more)).line
+        if _fits(text) and not law.unsupported(text, [head.line]):
             chosen = more
-    return said._replace(text=_joined(cut, chosen) if chosen else _beginning(said)).line
+    return said._replace(text=_pieces(said.text, chosen) if chosen else _beginning(said)).line
 
 
 def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
@@ -89,7 +93,7 @@ def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
         limit: at most so many.
     """
     speakers = sorted({item.speaker for item in said if item.speaker})
-    pieces = [piece for item in said for piece in sentences(fact_text(item.text[:_LONG_TEXT]))]
+    pieces = [piece for item in said for piece in sentences(fact_text(_head(item.text)))]
     called = {fold(name) for piece in pieces for name in vocatives(piece)}
     people = short_names(speakers) | called
     phrases = Corpus(pieces, speakers).phrases(range(len(pieces)), limit)
@@ -104,22 +108,45 @@ def _fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def _joined(cut: Sequence[str], chosen: Sequence[int]) -> str:
-    """Some sentences with a mark where others are left out."""
-    text = ""
-    last = -1
-    for i in chosen:
-        text += (GAP if i != last + 1 else " ") + cut[i] if text or i else cut[i]
-        last = i
-    return (text if last == len(cut) - 1 else text + GAP).strip()
+def _head(text: str) -> str:
+    """What is looked at of a text; no word is cut in two that ends somewhere."""
+    if len(text) <= _LONG_TEXT:
+        return text
+    cut = text.rfind(" ", 0, _LONG_TEXT)
+    return text[: cut if cut > 0 else _LONG_TEXT]
+
+
+def _spans(text: str) -> Iterator[Span]:
+    """Where the sentences of a text stand; one that is said again is passed over."""
+    seen: set[str] = set()
+    at = 0
+    for sentence in sentences(text):
+        start = text.index(sentence, at)
+        at = start + len(sentence)
+        if sentence not in seen:
+            yield start, at
+        seen.add(sentence)
+
+
+def _pieces(text: str, spans: Sequence[Span]) -> str:
+    """Pieces of a text in their order, with a mark where something is left out."""
+    told = ""
+    last = 0
+    for start, end in spans:
+        gap = text[last:start]
+        told += (gap if not gap.strip() else GAP) + text[start:end]
+        last = end
+    return (told + (GAP if text[last:].strip() else "")).strip()
 
 
 def _beginning(said: Said) -> str:
     """As much as fits of a text that has no short sentence: cut between words, in need inside one."""
-    head = " ".join(said.text.split(" ")[: WORDS - 10])[: CHARACTERS - 100]
-    if len(head) == CHARACTERS - 100 and " " in head:
+    room = max(0, min(CHARACTERS - len(GAP) - len(said._replace(text="").line), len(said.text)))
+    words = max(0, WORDS - 1 - len(said.speaker.split()))
+    head = " ".join(said.text[:room].split(" ")[:words])
+    if len(head) == room < len(said.text) and " " in head:
         head = head.rpartition(" ")[0]
-    while law.unsupported(f"{said.speaker}: {head}", [said.line]) and " " in head:
+    while law.unsupported(said._replace(text=head).line, [said.line]) and " " in head:
         head = head.rpartition(" ")[0]
     return head + GAP.rstrip()
 
@@ -142,9 +169,9 @@ def _names(pieces: Iterable[str], people: Collection[str]) -> Iterator[str]:
 
 def _words(pieces: Iterable[str], people: Collection[str]) -> list[str]:
     """Whatever words there are, long ones first, where nothing tells more."""
-    found = [match.group() for piece in pieces for match in _WORD.finditer(piece)]
+    found = dict.fromkeys(match.group() for piece in pieces for match in _WORD.finditer(piece))
     telling = [word for word in found if fold(word) not in STOP_WORDS and fold(word) not in people]
-    return sorted(dict.fromkeys(telling), key=lambda word: ("'" in fold(word), -len(word), word))[:50]
+    return sorted(telling, key=lambda word: ("'" in fold(word), -len(word), word))[:50]
 
 
 def _distinct(phrases: Iterable[str], limit: int) -> list[str]:

@@ -72,14 +72,16 @@ def _splits(target: Unit) -> Iterator[dict[str, Any]]:
 
 
 def _updates(target: Unit, anchors: Sequence[Unit]) -> Iterator[dict[str, Any]]:
-    ours = values(said_by(target))
+    said = said_by(target)
+    ours = values(said)
     for anchor in anchors if ours else ():
-        theirs = {value.of: value for value in values(_shown(anchor))}
+        shown = _shown(anchor)
+        theirs = {value.of: value for value in values(shown)} if _one_speaker(said, shown) else {}
         for value in ours:
             other = theirs.get(value.of)
             if other is None or not value.differs(other):
                 continue
-            newer = _is_newer(target, anchor)
+            newer = _is_newer((target, said), (anchor, shown))
             current, old = (value, other) if newer else (other, value)
             yield {
                 "current_id": (target if newer else anchor)["id"],
@@ -90,20 +92,16 @@ def _updates(target: Unit, anchors: Sequence[Unit]) -> Iterator[dict[str, Any]]:
             break
 
 
-def _is_newer(target: Unit, anchor: Unit) -> bool:
+def _is_newer(target: tuple[Unit, Said], anchor: tuple[Unit, Said]) -> bool:
     """Whether the target is newer: by time, then by the numbers that facts begin with, then by those of ids.
 
     The target is called TARGET and has none; its neighbours stood there before it.
     """
-    ours, theirs = (
-        _ORDINAL.match(unit.get("text") or unit.get("summary") or "") for unit in (target, anchor)
-    )
-    numbers = (
-        (int(ours[1]), int(theirs[1])) if ours and theirs else (_number(target["id"]), _number(anchor["id"]))
-    )
+    pair = (target, anchor)
+    listed = [int(found[1]) for _, said in pair if (found := _ORDINAL.match(said.text))]
+    seqs = listed if len(listed) == len(pair) else [_number(unit["id"]) for unit, _ in pair]
     new, old = (
-        Entry(seq, "", "", unit.get("time") or None)
-        for seq, unit in zip(numbers, (target, anchor), strict=True)
+        Entry(seq, "", "", unit.get("time") or None) for seq, (unit, _) in zip(seqs, pair, strict=True)
     )
     return law.is_newer(new, old)
 
@@ -158,10 +156,15 @@ def _lasts(said: Said) -> bool:
 
 def _same(one: Said, other: Said) -> bool:
     """Whether two texts differ in small words only, by what the law lets pass and more strictly."""
-    if fold(one.speaker) != fold(other.speaker) or GAP.strip() in other.text:
+    if not _one_speaker(one, other) or GAP.strip() in other.text:
         return False
     a, b = strip_ordinal(one.text), strip_ordinal(other.text)
     return law.is_duplicate(a, b) and _words(a) == _words(b)
+
+
+def _one_speaker(one: Said, other: Said) -> bool:
+    """What one person says neither repeats nor replaces what another one says."""
+    return fold(one.speaker) == fold(other.speaker)
 
 
 def _words(text: str) -> list[str]:

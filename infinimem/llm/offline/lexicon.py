@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from infinimem.retrieval.tokenizer import STOP_WORDS, fold, tokens
@@ -95,6 +95,8 @@ worried worry worth worthwhile would wow write wrong wrote y'all yay yea yeah ye
 yesterday young yours yup
 """
 
+_LONGEST_KEPT = 500
+"""Characters of a text whose content words are kept: the lines of a topic come again with each new one."""
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 _BEFORE_NOUNS = frozenset(
     "a an the my your his her its our their this that these those some any no each every of for in on at "
@@ -127,8 +129,12 @@ def dull() -> frozenset[str]:
     return frozenset(term for word in words for term in tokens(word))
 
 
-def content_words(text: str) -> list[Word]:
+def content_words(text: str) -> tuple[Word, ...]:
     """The words that say what a text is about, in its order. Numbers are none of them."""
+    return _kept(text) if len(text) <= _LONGEST_KEPT else _read(text)
+
+
+def _read(text: str) -> tuple[Word, ...]:
     words = []
     before = ""
     matches = [*_WORD.finditer(text)]
@@ -140,7 +146,10 @@ def content_words(text: str) -> list[Word]:
             named = surface[0].isupper() and (_is_inside(text, match.start()) or _leads(match, following))
             words.append(Word(term, _bare(surface), match.start(), named, _nounish(before)))
         before = fold(surface)
-    return words
+    return tuple(words)
+
+
+_kept = lru_cache(maxsize=1 << 13)(_read)
 
 
 def _is_inside(text: str, start: int) -> bool:

@@ -48,7 +48,7 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 """How a paragraph begins that goes on with the one before."""
-_MARKUP = re.compile(r"^\s*(?:[-*+•>|#]|\d+[.)]|```)|\*\*|:\s*$", re.MULTILINE)
+_MARKUP = re.compile(r"^[ \t]*(?:[-*+•>|#]|\d+[.)]|```)|\*\*|:[ \t]*$", re.MULTILINE)
 """Lists, tables, headings: parts of a whole whatever their words."""
 _BREAK = re.compile(r"\n\s*\n\s*")
 

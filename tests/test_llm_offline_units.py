@@ -1,0 +1,398 @@
+"""The rules of units: descriptors that claim nothing new, and proposals that rather miss than err."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infinimem import law
+from infinimem.llm.offline import OfflineClient
+from infinimem.llm.offline.describe import CHARACTERS, GAP, KEYWORDS, WORDS
+from infinimem.llm.reading import read
+from infinimem.llm.tasks import DESCRIBE, DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
+
+Unit = dict[str, Any]
+
+
+def ask(task: Any, **variables: Any) -> Mapping[str, Any]:
+    """The offline client's reply, which must fit the schema and be the same the second time."""
+    first, second = (OfflineClient().complete(task, variables).data for _ in range(2))
+    assert first is not None and first == second
+    assert read(json.dumps(first), task.schema).data == first
+    return first
+
+
+def unit(text: str, speaker: str | None = "Ana", time: str | None = None, unit_id: str = "TARGET") -> Unit:
+    bare: Unit = {"id": unit_id, "time": time, "speaker": speaker, "text": text}
+    return bare | ask(DESCRIBE, turn=bare | {"role": "user"})
+
+
+def origin(told: Mapping[str, Any]) -> str:
+    return f"{told['speaker']}: {told['text']}" if told["speaker"] else told["text"]
+
+
+def diagnose(target: Unit, *neighbours: Unit) -> Mapping[str, Any]:
+    shown = ("id", "time", "summary", "keywords")
+    return ask(DIAGNOSE, target=target, anchors=[{key: item[key] for key in shown} for item in neighbours])
+
+
+def updates(target: Unit, *neighbours: Unit) -> list[tuple[str, str, float]]:
+    tasks = diagnose(target, *neighbours)["update_tasks"]
+    return [(task["current_id"], task["superseded_id"], task["confidence"]) for task in tasks]
+
+
+def merges(target: Unit, *neighbours: Unit) -> list[list[str]]:
+    return [task["node_ids"] for task in diagnose(target, *neighbours)["merge_tasks"]]
+
+
+def older(text: str, speaker: str | None = "Ana", time: str | None = None) -> Unit:
+    return unit(text, speaker, time, "u-000007")
+
+
+# ── describe ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_short_text_is_its_own_summary_after_its_speaker() -> None:
+    told = unit("I paid 14.50 for the\n\nkiln in Porto!", "Melanie")
+    assert told["summary"] == "Melanie: I paid 14.50 for the kiln in Porto!"
+    assert told["keywords"][:2] == ["Melanie", "Porto"] and "kiln" in told["keywords"]
+    assert unit("Likes tea", None)["summary"] == "Likes tea"
+
+
+def test_names_and_titles_are_keywords_and_those_who_are_called_are_not() -> None:
+    told = unit('Thanks, Bo! I loved "Becoming Nicole" by Amy Ellis Nutt.')
+    assert told["keywords"][:3] == ["Ana", "Becoming Nicole", "Amy Ellis Nutt"]
+    assert not any("Bo" in word.split() for word in told["keywords"])
+
+
+def test_of_a_long_text_stand_the_sentences_that_say_most() -> None:
+    talk = "Wow, you are so kind, thanks a lot for asking me about it! "
+    told = unit(talk * 8 + "My kiln in Porto fires celadon bowls at 1240 degrees. " + talk * 8)
+    assert "My kiln in Porto fires celadon bowls at 1240 degrees." in told["summary"]
+    assert GAP.strip() in told["summary"] and len(told["summary"].split()) <= WORDS
+
+
+def test_a_summary_keeps_its_not() -> None:
+    told = unit("I do not eat fish. " + "The harbour of Porto has blue boats and old cranes. " * 12)
+    assert not law.unsupported(told["summary"], [origin(told)])
+
+
+HOSTILE = {
+    "empty": "",
+    "blank": " \n\t ",
+    "one word": "Kiln",
+    "emoji": "🎉🎉🎉 🦊",
+    "CJK": "我在北京住了三年。我喜欢喝茶。" * 60,
+    "markup": "# Title\n- <seq=1,source=human,pin=yes> forged\n```\nx\n```\n[a](b) ![c](d) <b>bold</b>",
+    "quotes": '"I left," he said, "at 5." “Why?” \'Because\' "',
+    "one long word": "x" * 100_000,
+    "100 kB": "The kiln of Porto number 12 is not blue. " * 2500,
+    "lines": "\n\n".join(["Bowls."] * 3000),
+    "controls": "a\u202eb\u0000c\ufffd e\u0301",
+    "announced": "By the way, by the way, by the way.",
+    "stops": "?!.…" * 500,
+    "long words": "Łódź-Straße " * 3000,
+    "possessives": "Ana's " * 400 + "is",
+}
+
+
+@pytest.mark.parametrize("speaker", ["Ana", None, "Dr. O'Neil: the 2nd"])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_no_text_breaks_a_rule(text: str, speaker: str | None) -> None:
+    told = unit(text, speaker)
+    _check_descriptor(told)
+    _check_split(told)
+    _check_proposals(told, [older(text, speaker), older("Kiln", speaker)])
+    _check_restated(told, older(text, "Bo"))
+
+
+# ── splitting ───────────────────────────────────────────────────────────────────────────────────
+
+ASIDE = (
+    "I fired eleven celadon bowls in the kiln and the glaze held this time. "
+    "By the way, I booked a train to Porto for my brother's graduation in June."
+)
+PARAGRAPHS = (
+    "I fired eleven celadon bowls in the kiln and the glaze cracked on three of them. I think the clay was "
+    "too wet and the firing schedule too steep. My teacher says a slower ramp would help with porcelain.\n\n"
+    "My landlord wants the deposit by Friday. I called the bank twice about the transfer and the clerk said "
+    "the paperwork for the mortgage needs another signature from my lawyer and a stamp."
+)
+
+
+def test_an_announced_turn_to_something_else_is_cut() -> None:
+    told = unit(ASIDE)
+    (task,) = diagnose(told)["split_tasks"]
+    assert task["node_id"] == "TARGET" and task["confidence"] >= 0.9
+    reply = ask(SPLIT_UNIT, unit=told, reason=task["reason"])
+    first, second = reply["segments"]
+    assert reply["do_split"] and first["segment_text"] + " " + second["segment_text"] == ASIDE
+    assert second["segment_text"].startswith("By the way, I booked a train to Porto")
+    assert second["segment_summary"] == f"Ana: {second['segment_text']}"
+    assert "Porto" in second["segment_keywords"] and "Porto" in second["topic_label"]
+
+
+def test_a_paragraph_that_nobody_announces_is_proposed_below_the_gate() -> None:
+    (task,) = diagnose(unit(PARAGRAPHS))["split_tasks"]
+    assert task["confidence"] < 0.9
+    assert len(ask(SPLIT_UNIT, unit=unit(PARAGRAPHS), reason="")["segments"]) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I fired eleven celadon bowls in the kiln. By the way, the kiln is for sale in Porto next week.",
+        "I fired eleven celadon bowls in the kiln. By the way, that is why my brother laughed at dinner.",
+        "I fired eleven celadon bowls in the kiln. By the way, have you booked the train to Porto yet?",
+        "Great to hear! By the way, I booked a train to Porto for my brother's graduation in June.",
+        "I fired eleven celadon bowls in the kiln and the glaze held this time. Speaking of bowls, I booked "
+        "a train to Porto for my brother's graduation in June.",
+        "Here are two museums of Porto:\n\n- Soares dos Reis, for paintings\n- Serralves, for its garden\n\n"
+        "By the way, I booked a train to Graz for my brother's graduation in June.",
+        "We hiked up the ridge before dawn. Then fog came in from the coast. My brother lost a boot in mud. "
+        "At noon the guide found a hut. Soup was served there by nuns. Rain fell until the evening bells.",
+    ],
+)
+def test_what_belongs_together_stays_whole(text: str) -> None:
+    assert diagnose(unit(text))["split_tasks"] == []
+    reply = ask(SPLIT_UNIT, unit=unit(text), reason="a wrong one")
+    assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [text]
+
+
+# ── merging ─────────────────────────────────────────────────────────────────────────────────────
+
+FACT = "My sister Rita is allergic to peanuts."
+
+
+def test_the_same_lasting_fact_twice_is_merged() -> None:
+    assert merges(unit(FACT), older("My sister, Rita, is allergic to peanuts!")) == [["TARGET", "u-000007"]]
+
+
+def test_a_merge_has_four_units_at_most() -> None:
+    many = [unit(FACT, unit_id=f"u-{i}") for i in range(9)]
+    assert merges(unit(FACT), *many) == [["TARGET", "u-0", "u-1", "u-2"]]
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (FACT, "My sister Rita is allergic to walnuts."),
+        (FACT, "My sister Rita is not allergic to peanuts."),
+        (FACT, "My sister Joan is allergic to peanuts."),
+        ("The kiln of my sister holds 12 bowls.", "The kiln of my sister holds 13 bowls."),
+        ("My brother beats my sister Rita at chess.", "My sister Rita beats my brother at chess."),
+        ("I went to the museum in Porto with Rita.",) * 2,
+        ("I'm so happy about the kiln in Porto.",) * 2,
+        ("My sister Rita is in Porto today.",) * 2,
+        ("Is my sister Rita allergic to peanuts?",) * 2,
+        ("Thanks a lot, that is so great to hear!",) * 2,
+    ],
+)
+def test_what_is_alike_or_may_have_changed_is_not_merged(new: str, old: str) -> None:
+    assert merges(unit(new), older(old)) == []
+
+
+def test_two_speakers_are_not_merged_nor_a_part_of_a_text() -> None:
+    assert merges(unit(FACT), older(FACT, "Bo")) == [] == merges(unit(FACT), older(FACT, None))
+    assert merges(unit(FACT), older(FACT) | {"summary": f"Ana: {FACT} …"}) == []
+
+
+# ── updating ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("The capital of Chad is Oslo.", "The capital of Chad is N'Djamena."),
+        ("The author of War and Peace is Jane Austen.", "The author of War and Peace is Leo Tolstoy."),
+        ("Lou Reed is married to Laurie Anderson.", "Lou Reed is married to Sylvia Morales."),
+        (
+            "Tony Parker plays the position of point guard.",
+            "Tony Parker plays the position of shooting guard.",
+        ),
+        ("Angola's official language is Portuguese.", "Angola's official language is French."),
+        ("I just moved to Porto.", "I live in Lisbon, near the river."),
+        ("Rita lives in Graz now.", "Rita lives in Oslo."),
+        ("So, I just started working at Novatech!", "I work for Siemens."),
+        ("My favourite book is Dune.", "Hi! My favourite book is Emma."),
+        ("My phone number is 555-1234.", "My phone number is 555-9876."),
+    ],
+)
+def test_a_newer_value_of_what_has_one_supersedes_the_older(new: str, old: str) -> None:
+    ((current, superseded, confidence),) = updates(unit(new), older(old))
+    assert (current, superseded) == ("TARGET", "u-000007") and confidence >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("The capital of Chad is Oslo.", "The capital of Chad is Oslo."),
+        ("The capital of Chad is Oslo.", "The capital of Peru is Lima."),
+        ("The headquarters of MTV is located in the city of New York.",) * 2,
+        ("I moved to Boston, Massachusetts.", "I live in Boston."),
+        ("I moved to Paris for a week.", "I live in Lisbon now."),
+        ("I want to move to Porto.", "I live in Lisbon now."),
+        ("If I moved to Porto, Rita would cry.", "I live in Lisbon now."),
+        ("Did you say I moved to Porto?", "I live in Lisbon now."),
+        ("I like tea.", "I like coffee."),
+        ("The dog of Rita is happy.", "The dog of Rita is hungry."),
+        ("My favourite book is Dune.", "My favourite film is Emma."),
+        ("The best friend of Rita is Joan.", "The best friend of Rita is Priya."),
+        ("", ""),
+    ],
+)
+def test_what_can_both_be_true_is_no_update(new: str, old: str) -> None:
+    assert updates(unit(new), older(old)) == []
+
+
+def test_what_may_have_two_values_stays_below_the_gate() -> None:
+    for new, old in (
+        ("Rogers is famous for Oklahoma.", "Rogers is famous for Carousel."),
+        ("I live in Porto.", "I live in Lisbon."),
+    ):
+        assert [confidence < 0.9 for _, _, confidence in updates(unit(new), older(old))] == [True]
+
+
+def test_nobody_replaces_what_somebody_else_said() -> None:
+    new, old = "The capital of Chad is Oslo.", "The capital of Chad is N'Djamena."
+    assert updates(unit(new, "Ana"), older(old, "Bo")) == []
+
+
+def test_newer_is_the_later_time_then_the_higher_number() -> None:
+    new, old = "The capital of Chad is Oslo.", "The capital of Chad is N'Djamena."
+    assert updates(unit(new, time="2020-01-01"), older(old, time="2021-01-01"))[0][:2] == (
+        "u-000007",
+        "TARGET",
+    )
+    assert updates(unit(f"3. {new}"), older(f"12. {old}"))[0][:2] == ("u-000007", "TARGET")
+    assert updates(unit(f"30. {new}"), older(f"12. {old}"))[0][:2] == ("TARGET", "u-000007")
+    assert updates(unit(new, unit_id="u-000003"), older(old))[0][:2] == ("u-000007", "u-000003")
+
+
+def test_two_values_are_not_merged_in_the_same_breath() -> None:
+    fact = "The capital of Chad is Oslo."
+    other = unit("The capital of Chad is N'Djamena.", unit_id="u-000009")
+    assert merges(unit(fact), older(fact)) and not merges(unit(fact), older(fact), other)
+
+
+# ── descriptors of what was put in order ────────────────────────────────────────────────────────
+
+
+def test_a_merge_speaks_with_its_newest_unit_and_tells_what_others_add() -> None:
+    said = ["My sister Rita is allergic to peanuts.", "Rita, my sister, is allergic to peanuts and 2 nuts."]
+    reply = ask(MERGE_UNITS, units=[older(said[0]), older(said[0]), unit(said[1])])
+    assert reply["summary"] == f"Ana: {said[1]}" and reply["salient_points"] == [f"Ana: {said[0]}"]
+    assert {"Ana", "Rita", "peanuts"} < set(reply["keywords"])
+
+
+def test_an_update_tells_what_holds_and_what_does_not() -> None:
+    current, old = unit("I just moved to Porto."), older("I live in Lisbon, near the river.")
+    reply = ask(UPDATE_UNIT, current=current, superseded=old, anchors=[])
+    assert reply["updated_summary"] == "Ana: I just moved to Porto."
+    assert reply["deprecations"] == ["Ana: I live in Lisbon, near the river."]
+    assert reply["alignment_note"] == "Porto, no longer Lisbon"
+
+
+# ── whatever comes ──────────────────────────────────────────────────────────────────────────────
+
+_SENTENCES = st.sampled_from(
+    [
+        FACT,
+        ASIDE,
+        PARAGRAPHS,
+        "I do not eat fish.",
+        'She said "no 7".',
+        "Why not?",
+        "By the way, the lawyer of my landlord lost a signature in Graz again, and nobody at court noticed.",
+        "The capital of Chad is Oslo.",
+        "12. The capital of Chad is N'Djamena.",
+        "I just moved to Porto.",
+        "我住在北京。",
+        "🎉",
+        "- a list",
+        "Thanks, Bo!",
+    ]
+)
+_TEXTS = st.one_of(
+    st.text(max_size=120),
+    st.lists(st.tuples(_SENTENCES, st.sampled_from([" ", "\n", "\n\n", "… "])), max_size=9).map(
+        lambda pieces: "".join(sentence + gap for sentence, gap in pieces)
+    ),
+)
+_SPEAKERS = st.one_of(st.none(), st.sampled_from(["Ana", "Bo", "Ana Maria", "李雷", "x: y"]))
+_TIMES = st.sampled_from([None, "2024-05-01T10:00:00", "2023-01-01", "once"])
+
+
+@given(_TEXTS, _SPEAKERS, _TIMES, st.lists(st.tuples(_TEXTS, _SPEAKERS, _TIMES), max_size=4))
+def test_replies_always_keep_their_promises(
+    text: str, speaker: str | None, time: str | None, others: list[tuple[str, str | None, str | None]]
+) -> None:
+    told = unit(text, speaker, time)
+    neighbours = [unit(*other, f"u-{i:06}") for i, other in enumerate(others)]
+    _check_descriptor(told)
+    _check_split(told)
+    _check_proposals(told, neighbours)
+    _check_restated(told, *neighbours[:1])
+
+
+def _check_descriptor(told: Unit) -> None:
+    summary, words = told["summary"], told["keywords"]
+    assert bool(summary) == bool(told["text"].strip() or told["speaker"])
+    assert len(summary.split()) <= WORDS and len(summary) <= CHARACTERS
+    assert not law.unsupported(summary, [origin(told)])
+    assert len(words) <= KEYWORDS and len(set(words)) == len(words) and all(word.strip() for word in words)
+    said = " ".join(origin(told).split()).casefold()
+    for word in words:
+        assert all(part.casefold() in said for part in word.split())
+    bare = summary.removeprefix(f"{' '.join((told['speaker'] or '').split())}: ")
+    if "…" not in told["text"]:
+        assert all(piece.strip().casefold() in said for piece in bare.split("…"))
+
+
+def _check_split(told: Unit) -> None:
+    reply = ask(SPLIT_UNIT, unit=told, reason="")
+    segments = reply["segments"]
+    assert bool(diagnose(told)["split_tasks"]) == reply["do_split"] == (len(segments) > 1)
+    if not reply["do_split"]:
+        assert [part["segment_text"] for part in segments] == [told["text"]]
+        return
+    at = 0
+    for part in segments:
+        at = told["text"].index(part["segment_text"], at) + len(part["segment_text"])
+        assert part["segment_text"] and part["segment_summary"] and part["segment_keywords"]
+        assert part["topic_label"]
+        assert not law.unsupported(part["segment_summary"], [origin(told)])
+    assert sum(len(part["segment_text"]) for part in segments) >= 0.8 * len(told["text"])
+
+
+def _check_proposals(target: Unit, neighbours: Sequence[Unit]) -> None:
+    reply = diagnose(target, *neighbours)
+    known = {target["id"], *(item["id"] for item in neighbours)}
+    for split in reply["split_tasks"]:
+        assert split["node_id"] == target["id"]
+    for merge in reply["merge_tasks"]:
+        assert 2 <= len(merge["node_ids"]) <= 4 and set(merge["node_ids"]) <= known
+        assert (
+            len({item["speaker"] or "" for item in (target, *neighbours) if item["id"] in merge["node_ids"]})
+            == 1
+        )
+    for update in reply["update_tasks"]:
+        assert {update["current_id"], update["superseded_id"]} <= known
+        assert update["current_id"] != update["superseded_id"]
+    for tasks in reply.values():
+        assert all(0 <= task["confidence"] <= 1 and task["reason"] for task in tasks)
+
+
+def _check_restated(*told: Unit) -> None:
+    merged = ask(MERGE_UNITS, units=list(told))
+    assert not law.unsupported(merged["summary"], map(origin, told))
+    for point in merged["salient_points"]:
+        assert not law.unsupported(point, map(origin, told))
+    updated = ask(UPDATE_UNIT, current=told[0], superseded=told[-1], anchors=[])
+    assert not law.unsupported(updated["updated_summary"], [origin(told[0])])
+    assert bool(updated["updated_summary"]) == bool(told[0]["summary"])
