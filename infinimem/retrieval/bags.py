@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions
 from infinimem.model import Located
-from infinimem.retrieval.columns import MOST_COUNTED
+from infinimem.retrieval.columns import MOST_COUNTED, Array
 from infinimem.retrieval.origins import Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.store.view import EVIDENCE, View, drawn_from
@@ -50,11 +52,13 @@ class Bags:
         self._language = view.settings.search.language
         self._own: dict[str, Bag] = {}
 
-    def texts(self, doc_ids: Sequence[str], terms: Sequence[str]) -> tuple[list[list[int]], list[int]]:
+    def texts(self, doc_ids: Sequence[str], terms: Sequence[str]) -> tuple[Array, Array]:
         """How often documents hold terms, and how many terms they have; as `Rows.texts`."""
         bags = [self._of(doc_id) for doc_id in doc_ids]
-        counts = [[bag.counts.get(term, 0) for term in terms] for bag in bags]
-        return counts, [bag.length for bag in bags]
+        occurrences = np.zeros((len(bags), len(terms)))
+        for row, bag in enumerate(bags):
+            occurrences[row] = [bag.counts.get(term, 0) for term in terms]
+        return occurrences, np.array([bag.length for bag in bags], dtype=np.float64)
 
     def _of(self, doc_id: str) -> Bag:
         if doc_id not in self._own:
