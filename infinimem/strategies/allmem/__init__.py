@@ -2,3 +2,7 @@
 
 Source: arXiv 2603.19595.
 """
+
+from infinimem.strategies.allmem.strategy import AllMem
+
+__all__ = ["AllMem"]

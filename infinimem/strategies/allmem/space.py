@@ -7,19 +7,16 @@ hangs on what else is compared. Source: All-Mem, Eq. 2 and 4; section 3.5 (searc
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from infinimem.retrieval.vectors import Vectors, text_key, unchanged, vectors_of
 from infinimem.store.view import Stored, View
 from infinimem.strategies.allmem.bank import Bank
 from infinimem.strategies.allmem.unit import Unit, number_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Row = NDArray[np.float32]
+Row = NDArray[np.float32]
 
 DIGITS = 6
 """Of a cosine; beyond them processors differ."""

@@ -1,7 +1,7 @@
 """Writing: a unit for each turn, described by the model, linked to the surface and put into the buffer.
 
-A plan covers a run of turns of one session, so that little is lost where it stops. The model is asked once for
-each turn, whatever becomes of the plan. Source: All-Mem, section 3.2, Eq. 4.
+A plan covers a run of turns of one session, so that little is lost where it stops. The model is asked once
+for each turn, whatever becomes of the plan. Source: All-Mem, section 3.2, Eq. 4.
 """
 
 from __future__ import annotations

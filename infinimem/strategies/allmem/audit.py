@@ -1,0 +1,218 @@
+"""The audit of a run: every proposal, what became of it and why, tables for people, and what a replay needs.
+
+Rows of the block, each with its `row`:
+    settings   what the deterministic part of the run hung on
+    diagnosis  one for each unit that waited: its neighbours, and the reply or the code of its failure
+    proposal   one for each proposal, by operator and ids: how far it came, its plan and its edits
+    metrics    counts over the run
+
+Source: All-Mem, Appendix C.5.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from infinimem.settings import AllmemSettings
+from infinimem.store.view import View
+from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.books import book
+from infinimem.strategies.allmem.descriptor import Descriptor
+from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, Proposal
+from infinimem.strategies.allmem.execute import Compiled, Done
+from infinimem.strategies.allmem.operators import Edits
+from infinimem.strategies.allmem.plans import Part
+from infinimem.strategies.allmem.route import Dropped, Routed
+from infinimem.strategies.allmem.unit import HOME, SEMANTIC, Ref, is_unit_id, number_of
+
+AUDIT = f"{HOME}audit/run-"
+LONGEST = 2000
+"""Characters of a text that a model wrote."""
+MOST = 50
+"""Items of a list that a model wrote."""
+REPLAYED = (
+    "online_anchors",
+    "degree_semantic",
+    "degree_sibling",
+    "degree_temporal",
+    "degree_version",
+    "raise_version_cap",
+)
+"""Settings that the operators hang on."""
+
+Row = dict[str, Any]
+
+
+def next_run(view: View) -> str:
+    """The id of the next run's audit."""
+    numbers = [doc_id.removeprefix(AUDIT) for doc_id in view.ids("all") if doc_id.startswith(AUDIT)]
+    return f"{AUDIT}{max((int(one) for one in numbers if one.isdecimal()), default=0) + 1:04d}"
+
+
+def audit_text(
+    doc_id: str,
+    embedder: str,
+    settings: AllmemSettings,
+    diagnosed: Sequence[Diagnosis],
+    routed: Routed,
+    done: Sequence[Done],
+    before: Bank,
+    after: Bank,
+) -> str:
+    """The audit's file."""
+    dropped = [_dropped(one) for one in routed.dropped]
+    proposals = sorted((*dropped, *map(_done, done)), key=_order)
+    metrics = _metrics(diagnosed, proposals, before, after)
+    rows: list[Row] = [{"row": "settings", **{key: getattr(settings, key) for key in REPLAYED}}]
+    rows += [_diagnosis(one) for one in diagnosed]
+    rows += [{"row": "proposal", **row} for row in proposals]
+    rows.append({"row": "metrics", **metrics})
+    number = int(doc_id.removeprefix(AUDIT))
+    return book(doc_id, {"kind": "audit", "embedder": embedder}, _prose(number, metrics), rows)
+
+
+def _diagnosis(one: Diagnosis) -> Row:
+    row: Row = {"row": "diagnosis", "unit": one.context.target, "near": list(one.context.anchors)}
+    if one.reply is not None:
+        return {**row, "reply": bounded(one.reply)}
+    return {**row, "code": one.code, "detail": bounded(one.detail)}
+
+
+def _proposal(one: Proposal, ids: Sequence[str]) -> Row:
+    return {
+        "op": one.op,
+        "ids": bounded(list(ids)),
+        "confidence": one.confidence,
+        "reason": bounded(one.reason),
+        "unit": one.context.target,
+    }
+
+
+def _dropped(one: Dropped) -> Row:
+    return {**_proposal(one.proposal, one.proposal.ids), "came": "routing", "code": one.code, "sub": one.sub}
+
+
+def _done(one: Done) -> Row:
+    row = _proposal(one.item.proposal, one.item.ids)
+    if one.reply is not None:
+        row["reply"] = bounded(_without_evidence(one.reply))
+    if one.edits is not None and one.plan is not None:
+        return {**row, "came": "applied", "plan": written(one.plan), "edits": _edits(one.edits)}
+    if one.code:
+        return {**row, "came": "execution", "code": one.code, "sub": bounded(one.sub)}
+    return {**row, "came": "declined"}
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    """By operator, then by ids as they are executed; ids that are none come last."""
+    known = [number_of(name) if is_unit_id(name) else (1 << 62, 0) for name in row["ids"]]
+    return OPS.index(row["op"]), known, row["ids"], number_of(row["unit"])
+
+
+def bounded(value: Any) -> Any:
+    """What a model wrote, within bounds."""
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST else value[:LONGEST] + "…"
+    if isinstance(value, Mapping):
+        return {str(key)[:LONGEST]: bounded(item) for key, item in list(value.items())[:MOST]}
+    return [bounded(item) for item in value[:MOST]] if isinstance(value, list | tuple) else value
+
+
+def _without_evidence(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A plan's reply without the words of the evidence: the plan names them by their place."""
+    if "segments" not in reply:
+        return reply
+    rows = [{key: row[key] for key in row if key != "segment_text"} for row in reply["segments"]]
+    return {**reply, "segments": rows}
+
+
+# ── plans and edits ─────────────────────────────────────────────────────────────────────────────
+
+
+def written(plan: Compiled) -> Any:
+    """A compiled plan as JSON."""
+    if isinstance(plan, Descriptor):
+        return {"summary": plan.summary, "keywords": list(plan.keywords)}
+    return [
+        {"refs": [[ref.seq, *(ref.span or ())] for ref in part.refs], **written(part.descriptor)}
+        for part in plan
+    ]
+
+
+def compiled(plan: Any) -> Compiled:
+    """The inverse of `written`.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none.
+    """
+    if isinstance(plan, dict):
+        return Descriptor(plan["summary"], tuple(plan["keywords"]))
+    return tuple(
+        Part(
+            tuple(Ref(seq, (span[0], span[1]) if span else None) for seq, *span in part["refs"]),
+            Descriptor(part["summary"], tuple(part["keywords"])),
+        )
+        for part in plan
+    )
+
+
+def _edits(edits: Edits) -> Row:
+    return {
+        "created": list(edits.created),
+        "archived": list(edits.archived),
+        "added": [list(link) for link in edits.added],
+        "redirected": [[link.source, link.old, link.new] for link in edits.redirected],
+        "pruned": [list(link) for link in edits.pruned],
+    }
+
+
+# ── metrics ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _metrics(diagnosed: Sequence[Diagnosis], proposals: Sequence[Row], before: Bank, after: Bank) -> Row:
+    applied = [row["edits"] for row in proposals if row["came"] == "applied"]
+    codes = Counter(row["code"] for row in proposals if "code" in row)
+    codes.update(one.code for one in diagnosed if one.code)
+    return {
+        "units": len(diagnosed),
+        "proposed": {op: sum(row["op"] == op for row in proposals) for op in OPS},
+        "accepted": {
+            op: sum(row["op"] == op and row["came"] != "routing" for row in proposals) for op in OPS
+        },
+        "applied": {op: sum(row["op"] == op and row["came"] == "applied" for row in proposals) for op in OPS},
+        "declined": sum(row["came"] == "declined" for row in proposals),
+        "dropped": dict(sorted(codes.items())),
+        "created": sum(len(edits["created"]) for edits in applied),
+        "archived": sum(len(edits["archived"]) for edits in applied),
+        "added": sum(len(edits["added"]) for edits in applied),
+        "redirected": sum(len(edits["redirected"]) for edits in applied),
+        "visible": [len(before.visible), len(after.visible)],
+        "degrees": [_degrees(before), _degrees(after)],
+    }
+
+
+def _degrees(bank: Bank) -> dict[str, int]:
+    """How many units of the surface have so many semantic links (Appendix C.5, cap pressure)."""
+    counted = Counter(len(bank.graph.out(name, SEMANTIC)) for name in bank.visible)
+    return {str(degree): count for degree, count in sorted(counted.items())}
+
+
+def _prose(number: int, metrics: Row) -> list[str]:
+    lines = [
+        f"# Consolidation {number}",
+        "",
+        f"{metrics['units']} units were looked at; {metrics['created']} came, {metrics['archived']} went to "
+        f"the archive, {metrics['redirected']} links were redirected. The surface had "
+        f"{metrics['visible'][0]} units and has {metrics['visible'][1]}.",
+        "",
+        "| operator | proposed | accepted | applied |",
+        "| --- | --- | --- | --- |",
+    ]
+    stages = ("proposed", "accepted", "applied")
+    lines += [f"| {op} | {' | '.join(str(metrics[stage][op]) for stage in stages)} |" for op in OPS]
+    if metrics["dropped"]:
+        lines += ["", "| dropped for | count |", "| --- | --- |"]
+        lines += [f"| {code} | {count} |" for code, count in metrics["dropped"].items()]
+    return lines

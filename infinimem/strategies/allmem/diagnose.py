@@ -1,0 +1,116 @@
+"""Diagnosis: what each unit that waits might need, as the model sees it. It proposes and edits nothing.
+
+Source: All-Mem, section 3.3 (parallel diagnosis), Eq. 5 and 6, Appendix C.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from infinimem.llm import tasks
+from infinimem.llm.base import LLM, Reply
+from infinimem.llm.parallel import in_order
+from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.books import Waiting
+from infinimem.strategies.allmem.shapes import TARGET, shown_anchor, shown_unit
+
+Op = Literal["split", "merge", "update"]
+OPS: tuple[Op, ...] = ("split", "merge", "update")
+"""The operators in the order in which they are executed."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """A unit under diagnosis, and the neighbours that the model is shown."""
+
+    target: str
+    anchors: tuple[str, ...]
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """All ids that a proposal may name: others were made up."""
+        return frozenset((self.target, *self.anchors))
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """An edit that a model proposes; ids as it gave them, but for the word TARGET. An update's are first the
+    current, then the superseded one."""
+
+    op: Op
+    ids: tuple[str, ...]
+    confidence: float
+    reason: str
+    context: Context
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A reply about one unit, or why it could not be read."""
+
+    context: Context
+    reply: Mapping[str, Any] | None
+    code: str = ""
+    detail: str = ""
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """In the order of the operators, then of the reply."""
+        data = self.reply or {}
+        named: list[tuple[Op, tuple[str, ...], Mapping[str, Any]]] = [
+            *(("split", (row["node_id"],), row) for row in data.get("split_tasks", ())),
+            *(("merge", tuple(row["node_ids"]), row) for row in data.get("merge_tasks", ())),
+            *(
+                ("update", (row["current_id"], row["superseded_id"]), row)
+                for row in data.get("update_tasks", ())
+            ),
+        ]
+        return tuple(
+            Proposal(op, tuple(map(self._resolved, ids)), row["confidence"], row["reason"], self.context)
+            for op, ids, row in named
+        )
+
+    def _resolved(self, name: str) -> str:
+        return self.context.target if name.strip() == TARGET else name.strip()
+
+
+def contexts(bank: Bank, waiting: Sequence[Waiting], anchors: int) -> list[Context]:
+    """The surroundings of each unit that waits, of what is still there.
+
+    Args:
+        anchors: neighbours that a model is shown at most.
+    """
+    return [
+        Context(one.unit, tuple(name for name in one.near if name in bank and name != one.unit)[:anchors])
+        for one in waiting
+    ]
+
+
+def diagnose(bank: Bank, looked_at: Sequence[Context], llm: LLM, workers: int) -> list[Diagnosis]:
+    """Ask about each context; results stand in the order of the contexts.
+
+    Raises:
+        ModelUnavailable: the model does not answer.
+    """
+
+    def ask(context: Context) -> Diagnosis:
+        target = shown_unit(bank, context.target, TARGET)
+        near = [shown_anchor(bank.units[name]) for name in context.anchors]
+        return read(context, llm.complete(tasks.DIAGNOSE, {"target": target, "anchors": near}))
+
+    return in_order(ask, looked_at, workers)
+
+
+def read(context: Context, reply: Reply) -> Diagnosis:
+    """A reply, or the code of its failure."""
+    if reply.data is None:
+        return Diagnosis(context, None, *unreadable(reply))
+    return Diagnosis(context, reply.data)
+
+
+def unreadable(reply: Reply) -> tuple[str, str]:
+    """Reason code and detail of a reply without data; one that is empty or cut off holds no JSON."""
+    code = "SCHEMA_FAIL" if reply.failure == "SCHEMA_FAIL" else "JSON_PARSE_FAIL"
+    return code, f"{reply.failure}: {reply.detail}"

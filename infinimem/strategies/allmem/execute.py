@@ -1,0 +1,145 @@
+"""Execution: accepted proposals one by one, splits, then merges, then updates; each whole or not at all.
+
+    APPLICABLE_FAIL       MISSING_ID, TOUCHED_CONFLICT, VISIBILITY, COHERENCE: overtaken within this run
+    JSON_PARSE_FAIL, SCHEMA_FAIL    the plan could not be read; it is not asked for again
+    PLAN_VALIDATION_FAIL  what plans.py says, HEADER_FULL, or INVARIANT where an edit would break one
+
+Source: All-Mem, Algorithm 1, Appendix C.2.1 (applicability) and C.3 (one plan, no retry).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from infinimem.llm import tasks
+from infinimem.llm.base import LLM, Reply
+from infinimem.settings import AllmemSettings
+from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.descriptor import Descriptor
+from infinimem.strategies.allmem.diagnose import OPS, unreadable
+from infinimem.strategies.allmem.faults import Caps, new_faults
+from infinimem.strategies.allmem.operators import Editor, Edits
+from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
+from infinimem.strategies.allmem.route import Item, Routed, coherent, visible
+from infinimem.strategies.allmem.shapes import shown_anchor, shown_unit
+from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.unit import fits
+
+Compiled = tuple[Part, ...] | Descriptor
+"""What an operator is told to make."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of an accepted proposal: applied (`edits`), declined by the model, or dropped (`code`)."""
+
+    item: Item
+    code: str = ""
+    sub: str = ""
+    reply: Mapping[str, Any] | None = None
+    plan: Compiled | None = None
+    edits: Edits | None = None
+
+
+class Executor:
+    """Executes the queues of one run.
+
+    Args:
+        bank: where it begins.
+        space: follows what is applied.
+        settings: thresholds and caps.
+        llm: plans.
+    """
+
+    def __init__(self, bank: Bank, space: Space, settings: AllmemSettings, llm: LLM) -> None:
+        self.bank = bank.copy()
+        """As it is after what was applied so far."""
+        self._space = space
+        self._settings = settings
+        self._llm = llm
+        self._touched: set[str] = set()
+
+    def run(self, routed: Routed) -> list[Done]:
+        """Execute all, in order.
+
+        Raises:
+            ModelUnavailable: the model does not answer; the bank that was given is as it was.
+        """
+        return [self._execute(item) for op in OPS for item in routed.queues[op]]
+
+    def _execute(self, item: Item) -> Done:
+        if sub := self._stale(item):
+            return Done(item, "APPLICABLE_FAIL", sub)
+        reply = self._ask(item)
+        if reply.data is None:
+            return Done(item, *unreadable(reply))
+        plan = self._compiled(item, reply.data)
+        if isinstance(plan, Declined):
+            return Done(item, reply=reply.data)
+        if isinstance(plan, Invalid):
+            return Done(item, "PLAN_VALIDATION_FAIL", plan.sub, reply.data)
+        trial = self.bank.copy()
+        edits = apply(trial, self._space, item.op, item.ids, plan, self._settings)
+        changed = edits.changed.union(item.ids)
+        if sub := _refused(self.bank, trial, changed, self._settings):
+            self._space.sync(self.bank, changed)
+            return Done(item, "PLAN_VALIDATION_FAIL", sub, reply.data)
+        self.bank = trial
+        self._touched.update(item.ids, edits.created)
+        return Done(item, reply=reply.data, plan=plan, edits=edits)
+
+    def _stale(self, item: Item) -> str:
+        """Why a proposal does not apply any more; "" where it does."""
+        if any(name not in self.bank for name in item.ids):
+            return "MISSING_ID"
+        if not self._touched.isdisjoint(item.ids):
+            return "TOUCHED_CONFLICT"
+        if not visible(self.bank, item):
+            return "VISIBILITY"
+        return "" if coherent(self._space, item, self._settings) else "COHERENCE"
+
+    def _ask(self, item: Item) -> Reply:
+        """One plan, asked for once (Appendix C.3)."""
+        bank = self.bank
+        if item.op == "split":
+            unit = shown_unit(bank, item.ids[0], whole=True)
+            return self._llm.complete(tasks.SPLIT_UNIT, {"unit": unit, "reason": item.proposal.reason})
+        if item.op == "merge":
+            names = sorted(item.ids, key=lambda name: (bank.units[name].age, bank.units[name].order))
+            return self._llm.complete(
+                tasks.MERGE_UNITS, {"units": [shown_unit(bank, name) for name in names]}
+            )
+        current, superseded = item.ids
+        near = item.proposal.context.shown - set(item.ids)
+        anchors = [shown_anchor(bank.units[name]) for name in sorted(near) if name in bank.visible]
+        told = {
+            "current": shown_unit(bank, current),
+            "superseded": shown_unit(bank, superseded),
+            "anchors": anchors,
+        }
+        return self._llm.complete(tasks.UPDATE_UNIT, told)
+
+    def _compiled(self, item: Item, data: Mapping[str, Any]) -> Compiled | Declined | Invalid:
+        if item.op == "split":
+            return split_plan(self.bank, item.ids[0], data, self._settings.coverage)
+        return merge_plan(data) if item.op == "merge" else update_plan(data)
+
+
+def apply(
+    bank: Bank, space: Space, op: str, ids: Sequence[str], plan: Compiled, settings: AllmemSettings
+) -> Edits:
+    """Edit a bank in place; asks no model, so that a run can be repeated from its record."""
+    editor = Editor(bank, space, Caps.of(settings), settings.online_anchors)
+    if not isinstance(plan, Descriptor):
+        return editor.split(ids[0], plan)
+    return editor.merge(ids, plan) if op == "merge" else editor.update(ids[0], ids[1], plan)
+
+
+def _refused(before: Bank, after: Bank, changed: frozenset[str], settings: AllmemSettings) -> str:
+    """Why an edit may not stand; "" where it may."""
+    here = [name for name in changed if name in after]
+    if not all(fits(after.units[name], after.links(name)) for name in here):
+        return "HEADER_FULL"
+    return "INVARIANT" if new_faults(before, after, Caps.of(settings), changed) else ""

@@ -1,0 +1,176 @@
+"""The three operators: deterministic edits of a bank, given what to make. Nothing is ever deleted.
+
+The space follows each edit. Source: All-Mem, Appendix B.2 (semantics) and B.3 (rewiring under caps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.descriptor import Descriptor, unverified
+from infinimem.strategies.allmem.faults import Caps
+from infinimem.strategies.allmem.plans import Part
+from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.unit import SEMANTIC, SIBLING, VERSION, Unit
+from infinimem.strategies.graph.links import Link
+from infinimem.strategies.graph.rewire import Rewired, prune, redirect, settle
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What an operator did.
+
+    Args:
+        created, archived: ids.
+        added: links (source, kind, target) of new or renewed units.
+        redirected: semantic links of others that lead elsewhere now, or nowhere.
+        pruned: version links that went to keep a cap.
+    """
+
+    created: tuple[str, ...] = ()
+    archived: tuple[str, ...] = ()
+    added: tuple[tuple[str, str, str], ...] = ()
+    redirected: tuple[Rewired, ...] = ()
+    pruned: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """All units whose file changes, but for one whose descriptor alone did."""
+        sources = [link.source for link in self.redirected]
+        return frozenset((*self.created, *self.archived, *(link[0] for link in self.added), *sources)).union(
+            name for name, _ in self.pruned
+        )
+
+
+class Editor:
+    """Edits one bank.
+
+    Args:
+        bank: is edited in place.
+        space: follows it.
+        caps: most links of a kind.
+        anchors: neighbours on the surface that a new unit may be linked to (Eq. 21).
+    """
+
+    def __init__(self, bank: Bank, space: Space, caps: Caps, anchors: int) -> None:
+        self.bank = bank
+        self.space = space
+        self.caps = caps
+        self.anchors = anchors
+
+    def split(self, name: str, parts: Sequence[Part]) -> Edits:
+        """Put siblings in a unit's place, one for each piece of its evidence (B.2.1)."""
+        old = self.bank.units[name]
+        siblings = []
+        for part in parts:
+            new = Unit(
+                self.bank.new_id(old.order[0]),
+                part.descriptor.summary,
+                part.descriptor.keywords,
+                old.time,
+                old.session,
+                part.refs,
+            )
+            siblings.append(self._create(new, part.descriptor))
+        self.bank.archive(name)
+        self.space.sync(self.bank, (*siblings, name))
+        for one in siblings:
+            self._version(one, (name,))
+            settle(
+                self.bank.graph, SIBLING, one, siblings, self.caps.sibling, self.space.cos, lambda *_: None
+            )
+        return self._rewired(siblings, siblings, (name,), (name,))
+
+    def merge(self, names: Sequence[str], found: Descriptor) -> Edits:
+        """Put one representative in the place of units that say the same (B.2.2)."""
+        newest = max((self.bank.units[name] for name in names), key=lambda unit: (unit.age, unit.order))
+        sessions = {self.bank.units[name].session for name in names}
+        new = Unit(
+            self.bank.new_id(newest.order[0]),
+            found.summary,
+            found.keywords,
+            newest.time,
+            sessions.pop() if len(sessions) == 1 else None,
+            sources=tuple(names),
+        )
+        self._create(new, found)
+        for name in names:
+            self.bank.archive(name)
+        self.space.sync(self.bank, (new.id, *names))
+        self._version(new.id, names)
+        return self._rewired([new.id], [new.id], names, names)
+
+    def update(self, current: str, superseded: str, found: Descriptor) -> Edits:
+        """Renew the descriptor of what holds now, and archive what does not (B.2.3)."""
+        old = self.bank.units[current]
+        if (old.summary, old.keywords) != (found.summary, found.keywords):
+            said = (*self.bank.quotes(current), *self.bank.quotes(superseded))
+            self.bank.put(
+                replace(
+                    old,
+                    summary=found.summary,
+                    keywords=found.keywords,
+                    unverified=unverified(found, said),
+                )
+            )
+        archived = (superseded,) if superseded in self.bank.visible else ()
+        for name in archived:
+            self.bank.archive(name)
+        self.space.sync(self.bank, (current, superseded))
+        fresh = superseded not in self.bank.graph.out(current, VERSION)
+        self._version(current, (superseded,))
+        edits = self._rewired([current], (), (superseded,), archived)
+        added = ((current, VERSION, superseded),) if fresh else ()
+        return replace(edits, added=added)
+
+    # ── parts of all three ──────────────────────────────────────────────────────────────────────
+
+    def _create(self, unit: Unit, found: Descriptor) -> str:
+        self.bank.put(unit)
+        if unverified(found, self.bank.quotes(unit.id)):
+            self.bank.put(replace(unit, unverified=True))
+        return unit.id
+
+    def _version(self, name: str, older: Iterable[str]) -> None:
+        for target in older:
+            self.bank.graph.add(name, Link(VERSION, target))
+
+    def _rewired(
+        self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str], archived: Sequence[str]
+    ) -> Edits:
+        """Redirect what led to units that are gone, link the new ones, cap version links (B.3)."""
+        graph, visible = self.bank.graph, self.bank.visible
+        redirected: list[Rewired] = []
+        for name in gone:
+            redirected += redirect(
+                graph, SEMANTIC, name, reps, visible, self.caps.semantic, self._near, self._weight
+            )
+        sources = {to for name in gone for to in graph.out(name, SEMANTIC)}
+        for name in created:
+            nearest = self.space.nearest(self.space.row(name), self.anchors, without=(name,))
+            found = {near for near, _ in nearest} | (sources & visible)
+            settle(graph, SEMANTIC, name, found, self.caps.semantic, self._near, self._weight)
+        pruned = [(name, to) for name in reps for to in self._prune(name)]
+        added = tuple((name, link.kind, link.to) for name in created for link in graph.links(name))
+        return Edits(tuple(created), tuple(archived), added, tuple(redirected), tuple(pruned))
+
+    def _prune(self, name: str) -> tuple[str, ...]:
+        if self.caps.version is None:
+            return ()
+        graph, visible = self.bank.graph, self.bank.visible
+
+        def key(source: str, to: str) -> tuple[datetime, int, float]:
+            return (*self.bank.units[to].age, self.space.cos(source, to))
+
+        raise_cap = self.caps.raise_version
+        return prune(graph, VERSION, name, self.caps.version, visible, key, raise_cap=raise_cap) or ()
+
+    def _near(self, source: str, to: str) -> tuple[float, datetime, int]:
+        """Key of a semantic link: nearer first, then newer (Eq. 13)."""
+        return (self.space.cos(source, to), *self.bank.units[to].age)
+
+    def _weight(self, source: str, to: str) -> float:
+        return round(self.space.cos(source, to), 3)

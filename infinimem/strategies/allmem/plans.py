@@ -1,0 +1,122 @@
+"""What a model plans for one target, checked and reduced to what an operator needs.
+
+No judgement of quality: only what can be checked. Faults, by sub-code of PLAN_VALIDATION_FAIL:
+    NOT_WHOLE       no split, and yet not one segment that is the whole text
+    TOO_FEW, TOO_MANY, NOT_SUBSTRING, OVERLAP, COVERAGE    of segments
+    EMPTY, TOO_LONG of a summary or of keywords
+
+Source: All-Mem, Appendix B.5, B.6 and C.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.descriptor import Descriptor, descriptor
+from infinimem.strategies.allmem.unit import Ref
+
+SEGMENTS = 8
+"""Segments of one split at most."""
+_PLACES = 100
+"""Where in a text a segment is looked for; nobody repeats himself oftener."""
+
+Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sibling to be: the piece of evidence that it holds, and its descriptor."""
+
+    refs: tuple[Ref, ...]
+    descriptor: Descriptor
+
+
+@dataclass(frozen=True)
+class Invalid:
+    """Why a plan is not executed."""
+
+    sub: str
+
+
+class Declined:
+    """The model thought it over and leaves the unit whole."""
+
+
+def split_plan(bank: Bank, name: str, data: Data, coverage: float) -> tuple[Part, ...] | Declined | Invalid:
+    """The parts of a split, in the order of the text.
+
+    Args:
+        coverage: least share of the text, white space apart, that the segments hold together.
+    """
+    text = bank.text(name)
+    rows = data["segments"]
+    if not data["do_split"]:
+        return Declined() if [row["segment_text"] for row in rows] == [text] else Invalid("NOT_WHOLE")
+    if len(rows) < 2:
+        return Invalid("TOO_FEW")
+    if len(rows) > SEGMENTS:
+        return Invalid("TOO_MANY")
+    spans = _spans(text, [row["segment_text"] for row in rows])
+    if isinstance(spans, Invalid):
+        return spans
+    held = sum(_size(text[start:end]) for start, end in spans)
+    if held < coverage * _size(text):
+        return Invalid("COVERAGE")
+    parts = []
+    for (start, end), row in sorted(zip(spans, rows, strict=True), key=lambda one: one[0]):
+        found = descriptor(row["segment_summary"], row["segment_keywords"])
+        if found.fault:
+            return Invalid(found.fault)
+        parts.append(Part(bank.cut(name, start, end), found))
+    return tuple(parts)
+
+
+def _spans(text: str, segments: Sequence[str]) -> list[tuple[int, int]] | Invalid:
+    """Where the segments stand, none over another; each after the one before it if it can."""
+    spans: list[tuple[int, int]] = []
+    for segment in segments:
+        if not segment.strip():
+            return Invalid("EMPTY")
+        places = _places(text, segment, spans[-1][1] if spans else 0)
+        free = (
+            start
+            for start in places
+            if not any(start < last and first < start + len(segment) for first, last in spans)
+        )
+        start = next(free, None)
+        if start is None:
+            return Invalid("OVERLAP" if segment in text else "NOT_SUBSTRING")
+        spans.append((start, start + len(segment)))
+    return spans
+
+
+def _places(text: str, segment: str, after: int) -> Iterator[int]:
+    """Where a segment stands in a text: first behind a place, then anywhere."""
+    for begin in (after, 0) if after else (0,):
+        start = text.find(segment, begin)
+        for _ in range(_PLACES):
+            if start < 0:
+                break
+            yield start
+            start = text.find(segment, start + 1)
+
+
+def _size(text: str) -> int:
+    return sum(map(len, text.split()))
+
+
+def merge_plan(data: Data) -> Descriptor | Invalid:
+    """The descriptor of a representative."""
+    return _checked(descriptor(data["summary"], data["keywords"]))
+
+
+def update_plan(data: Data) -> Descriptor | Invalid:
+    """The descriptor of what is current; equal to the old one it changes nothing."""
+    return _checked(descriptor(data["updated_summary"], data["updated_keywords"]))
+
+
+def _checked(found: Descriptor) -> Descriptor | Invalid:
+    return Invalid(found.fault) if found.fault else found

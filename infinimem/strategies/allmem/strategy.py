@@ -1,0 +1,191 @@
+"""All-Mem: a surface of units that is searched, an archive behind it that links lead to.
+
+    observe   evidence -> describe -> units, linked and buffered
+    tick      buffer -> diagnose -> route -> execute: split, merge, update
+
+It proposes; the store disposes. Source: arXiv 2603.19595.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from infinimem import tokens
+from infinimem.llm.base import LLM
+from infinimem.model import Evidence, Finding, Located, Plan, Put
+from infinimem.settings import Settings
+from infinimem.store.keeper import ALLMEM
+from infinimem.store.outcome import Outcome
+from infinimem.store.view import View
+from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.books import BUFFER, Waiting, buffered, rows_of
+from infinimem.strategies.allmem.consolidate import consolidation
+from infinimem.strategies.allmem.diagnose import contexts
+from infinimem.strategies.allmem.faults import Caps, faults
+from infinimem.strategies.allmem.loaded import Loaded
+from infinimem.strategies.allmem.read import block, retrieve
+from infinimem.strategies.allmem.unit import HOME
+from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
+from infinimem.strategies.base import Event, Plans, Rejected
+from infinimem.strategies.readers.collect import READERS, collect
+
+TRIES = 3
+"""How often a plan to write is made where the library changes under it."""
+
+TOPOLOGY = "topology"
+"""The reader that follows links."""
+
+_Steps = Generator[Plan, Outcome, View]
+
+
+class AllMem:
+    """The strategy (strategies/base.py).
+
+    Args:
+        llm: the model that describes, diagnoses and plans.
+        settings: those of the library.
+    """
+
+    keeper = ALLMEM
+    readers: tuple[str, ...] = (TOPOLOGY, *READERS)
+
+    def __init__(self, llm: LLM, settings: Settings) -> None:
+        self.llm = llm
+        self.settings = settings
+        self._writing = Loaded()
+        self._reading = Loaded()
+
+    # ── writing ─────────────────────────────────────────────────────────────────────────────────
+
+    def observe(self, view: View, new: Sequence[Located]) -> Plans:
+        """A unit for each turn, a plan for each run of turns of a session; consolidates where that is due.
+
+        Raises:
+            ModelUnavailable: what was applied stays; the other turns stay pending.
+        """
+        settings = self.settings.allmem
+        left = deque(new)
+        while left:
+            if self._full(view, session_of(left[0])):
+                view = yield from self._consolidate(view)
+            room = settings.buffer_max - len(self._waiting(view)[0]) if settings.buffer_max else RUN
+            run = [left.popleft()]
+            while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
+                run.append(left.popleft())
+            found = yield from self._write(view, describe(run, self.llm, settings.workers))
+            if found is None:
+                return
+            view = found
+
+    def _write(self, view: View, described: Sequence[Described]) -> Generator[Plan, Outcome, View | None]:
+        """The library after these turns were written; None where it would not take them."""
+        for _ in range(TRIES):
+            with self._writing.at(view) as (bank, space):
+                plan = written(view, bank, space, described, self.settings.allmem)
+            if plan is None:
+                return view
+            outcome = yield plan
+            view = outcome.view
+            if not isinstance(outcome, Rejected):
+                return view
+        return None
+
+    def tick(self, view: View, event: Event) -> Plans:
+        """Consolidate because someone asked, or where the buffer is full; sessions are looked at when the
+        next one begins (section 3.2).
+
+        Raises:
+            ModelUnavailable: the buffer stays as it is.
+        """
+        limit = self.settings.allmem.buffer_max
+        if event == "consolidate" or (limit and BUFFER in view and _count(view) >= limit):
+            yield from self._consolidate(view)
+
+    def _consolidate(self, view: View) -> _Steps:
+        with self._writing.at(view) as (bank, space):
+            plan = consolidation(view, bank, space, self.llm, self.settings.allmem)
+        if plan is None:
+            return view
+        outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
+        return outcome.view
+
+    def _full(self, view: View, session: str) -> bool:
+        """Whether the buffer is to be consolidated before a turn of this session is written."""
+        settings = self.settings.allmem
+        waiting, sessions = self._waiting(view)
+        if settings.buffer_max and len(waiting) >= settings.buffer_max:
+            return True
+        every = settings.every_sessions
+        return bool(every) and session not in sessions and len(sessions) >= every
+
+    def _waiting(self, view: View) -> tuple[tuple[Waiting, ...], frozenset[str]]:
+        """What waits for consolidation, and of which sessions it is."""
+        with self._writing.at(view) as (bank, _):
+            waiting = buffered(view, bank)
+            return waiting, frozenset(bank.units[one.unit].session or "" for one in waiting)
+
+    def rebuild(self, view: View) -> Plans:
+        """Take all units away; the evidence, of which none is held then, gives them anew."""
+        records = tuple(Put(doc_id, None) for doc_id in view.ids("all") if doc_id.startswith(HOME))
+        if records:
+            yield Plan(op="rebuild", records=records)
+
+    def estimate(self, view: View) -> int:
+        """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
+        with self._writing.at(view) as (bank, _):
+            looked_at = contexts(bank, buffered(view, bank), self.settings.allmem.online_anchors)
+            return sum(
+                tokens.count(bank.text(one.target)) + sum(_size(bank, name) for name in one.shown)
+                for one in looked_at
+            )
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
+        """Turns by rank within `budget` tokens. Calls no model."""
+        with self._reading.at(view) as (bank, space):
+            return retrieve(view, bank, space, query, budget, self.settings.allmem)
+
+    def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
+        """Evidence for an answer: along the links of units ("topology"), or by one of the shared readers."""
+        if reader != TOPOLOGY:
+            return collect(self.llm, view, question, reader, self.settings.reader, budget)
+        with self._reading.at(view) as (bank, space):
+            return block(view, bank, space, question, budget, self.settings.allmem)
+
+    # ── looking after it ────────────────────────────────────────────────────────────────────────
+
+    def status(self, view: View) -> Mapping[str, Any]:
+        """How large surface, archive and buffer are."""
+        with self._reading.at(view) as (bank, _):
+            waiting = buffered(view, bank)
+            return {
+                "units": len(bank),
+                "visible": len(bank.visible),
+                "archived": len(bank) - len(bank.visible),
+                "buffer": {
+                    "units": len(waiting),
+                    "sessions": len({bank.units[one.unit].session for one in waiting}),
+                    "threshold": self.settings.allmem.every_sessions,
+                },
+            }
+
+    def check(self, view: View) -> list[Finding]:
+        """What must hold of the bank (faults.py), and bodies that do not quote the evidence."""
+        bank = Bank.load(view)
+        found = faults(bank, Caps.of(self.settings.allmem))
+        for name, unit in sorted(bank.units.items()):
+            quoted = bank.render(name).split("\n---\n", 1)[1]
+            if view.document(unit.doc_id).body.rstrip("\n") != quoted.rstrip("\n"):
+                found.append(Finding("note", "what it quotes is not its evidence as it stands", unit.doc_id))
+        return found
+
+
+def _count(view: View) -> int:
+    return len(rows_of(view.document(BUFFER)))
+
+
+def _size(bank: Bank, name: str) -> int:
+    return tokens.count(bank.units[name].text)
