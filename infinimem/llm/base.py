@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Literal, Protocol
 
 from infinimem.model import Usage
@@ -46,8 +47,21 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
 
 
+class Bill(dict[str, Usage]):
+    """Usage by task name; several threads may book at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = Lock()
+
+    def book(self, task: str, used: Usage) -> None:
+        """Add what a call took."""
+        with self._lock:
+            self[task] = self.get(task, Usage()) + used
+
+
 class LLM(Protocol):
-    """A client. `name` goes into receipts, `usage` adds up per task name."""
+    """A client. `name` goes into receipts, `usage` adds up per task name. Several threads may ask."""
 
     @property
     def name(self) -> str: ...
@@ -72,4 +86,4 @@ class LLM(Protocol):
 
 def total(usage: Mapping[str, Usage]) -> Usage:
     """The sum over all tasks."""
-    return sum(usage.values(), Usage())
+    return sum(tuple(usage.values()), Usage())  # a copy: another thread may book meanwhile

@@ -12,7 +12,7 @@ from infinimem.model import Usage
 
 
 class Capped:
-    """Passes calls on to a client until a cap is reached.
+    """Passes calls on to a client until a cap is reached; of calls side by side those under way are let end.
 
     Args:
         llm: the client.

@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.llm import reading, template
-from infinimem.llm.base import Reply, Task
+from infinimem.llm.base import Bill, Reply, Task
 from infinimem.llm.template import Prompt
 from infinimem.llm.transport import Endpoint, Refused
 from infinimem.model import Usage
@@ -97,7 +98,7 @@ class OpenAIClient:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.name = model
-        self.usage: dict[str, Usage] = {}
+        self.usage = Bill()
         url = (base_url or os.environ.get("OPENAI_BASE_URL") or "").strip()
         key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         _check(model, url, key)
@@ -106,6 +107,7 @@ class OpenAIClient:
         self._endpoint = Endpoint(url or _OPENAI, secrets, model, timeout, retries, sleep, jitter)
         self._dialect = Dialect()
         self._client: Any = None
+        self._connecting = Lock()
 
     def __repr__(self) -> str:
         return f"OpenAIClient({self.name!r} at {self._endpoint.host})"
@@ -153,7 +155,7 @@ class OpenAIClient:
                 "(it often ends in /v1)"
             )
         used = _usage(response)
-        self.usage[task.name] = self.usage.get(task.name, Usage()) + used
+        self.usage.book(task.name, used)
         message = getattr(choices[0], "message", None)
         content = getattr(message, "content", None)
         text = content if isinstance(content, str) else ""
@@ -166,15 +168,16 @@ class OpenAIClient:
 
     def _send(self, **arguments: Any) -> Any:
         # Importing the package takes a second or two: not before the first call.
-        if self._client is None:
-            import openai
+        with self._connecting:
+            if self._client is None:
+                import openai
 
-            self._client = openai.OpenAI(
-                api_key=self._key,
-                base_url=self._endpoint.base_url,
-                timeout=self._endpoint.timeout,
-                max_retries=0,
-            )
+                self._client = openai.OpenAI(
+                    api_key=self._key,
+                    base_url=self._endpoint.base_url,
+                    timeout=self._endpoint.timeout,
+                    max_retries=0,
+                )
         return self._client.chat.completions.create(**arguments)
 
 

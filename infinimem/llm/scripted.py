@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from infinimem.llm import reading, template
-from infinimem.llm.base import Reply, Task
+from infinimem.llm.base import Bill, Reply, Task
 from infinimem.model import Usage
 
 Answer = Mapping[str, Any] | str | Reply | Exception
@@ -37,10 +37,11 @@ class ScriptedLLM:
 
     def __init__(self, scripts: Mapping[str, Script], *, name: str = "scripted") -> None:
         self.name = name
-        self.usage: dict[str, Usage] = {}
+        self.usage = Bill()
         self.calls: list[Call] = []
         self._scripts = dict(scripts)
         self._played: dict[str, int] = {}
+        self._lock = Lock()
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer from the script.
@@ -56,7 +57,7 @@ class ScriptedLLM:
         if isinstance(answer, Exception):
             raise answer
         used = Usage(calls=1)
-        self.usage[task.name] = self.usage.get(task.name, Usage()) + used
+        self.usage.book(task.name, used)
         if isinstance(answer, Reply):
             return answer
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
@@ -67,10 +68,13 @@ class ScriptedLLM:
         script = self._scripts.get(task, ())
         if callable(script):
             return script(variables)
-        played = self._played.get(task, 0)
-        if played >= len(script):
-            raise AssertionError(f"script of task {task!r}: {len(script)} answers, call {played + 1} came")
-        self._played[task] = played + 1
+        with self._lock:
+            played = self._played.get(task, 0)
+            if played >= len(script):
+                raise AssertionError(
+                    f"script of task {task!r}: {len(script)} answers, call {played + 1} came"
+                )
+            self._played[task] = played + 1
         return script[played]
 
 
@@ -82,7 +86,7 @@ class GarbageLLM:
 
     def __init__(self, seed: int = 0) -> None:
         self.name = f"garbage-{seed}"
-        self.usage: dict[str, Usage] = {}
+        self.usage = Bill()
         self._seed = seed
         self._asked: Counter[str] = Counter()
         self._lock = Lock()
@@ -93,8 +97,8 @@ class GarbageLLM:
         call = f"{task.name}:{json.dumps(variables, sort_keys=True, default=str)}"
         with self._lock:
             self._asked[call] += 1
-            self.usage[task.name] = self.usage.get(task.name, Usage()) + Usage(calls=1)
             chance = random.Random(f"{self._seed}:{self._asked[call]}:{call}")
+        self.usage.book(task.name, Usage(calls=1))
         pool = [*dict.fromkeys(_strings(variables))] or [""]
         data = _garbage(task.schema, chance, pool)
         return Reply(data, text=json.dumps(data, ensure_ascii=False), usage=Usage(calls=1))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from infinimem.llm import template
-from infinimem.llm.base import Reply, Task
+from infinimem.llm.base import Bill, Reply, Task
 from infinimem.llm.offline.answer import answer
 from infinimem.llm.offline.decompose import decompose
 from infinimem.llm.offline.describe import describe
@@ -49,7 +49,7 @@ class OfflineClient:
 
     def __init__(self) -> None:
         self.name = "offline"
-        self.usage: dict[str, Usage] = {}
+        self.usage = Bill()
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer by the task's rules.
@@ -59,5 +59,5 @@ class OfflineClient:
         """
         template.check(task.name, task.variables, variables)
         used = Usage(calls=1)
-        self.usage[task.name] = self.usage.get(task.name, Usage()) + used
+        self.usage.book(task.name, used)
         return Reply(RULES[task.name](variables), usage=used)
