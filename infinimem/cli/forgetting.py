@@ -48,7 +48,7 @@ def forget(
     if asked:
         _show(out, going)
     if dry_run or not going.rows or not (yes or (asked and _agreed(going))):
-        data = {"rows": [asdict(row) for row in going.rows], "left": _left(going), "history": going.history}
+        data = {"rows": [asdict(row) for row in going.rows], **_more(going)}
         out.result({"receipt": None, **data}, lambda: None if asked else _show(out, going))
         if not going.rows:
             out.say("no line is concerned, there is nothing to forget")
@@ -58,7 +58,7 @@ def forget(
     with out.progress("Forgetting"):
         done = memory.forget(_numbers(seqs), **wanted)
     receipt = done.receipt.id if done.receipt else None
-    data = {"rows": [{"seq": seq} for seq in done.seqs], "left": _left(done), "history": done.history}
+    data = {"rows": [{"seq": seq} for seq in done.seqs], **_more(done)}
     out.result({"receipt": receipt, **data, "repeated": list(done.repeated)}, lambda: _report(out, done))
 
 
@@ -84,6 +84,8 @@ def _show(out: Output, going: Forgotten) -> None:
     out.table(("seq", "where", "line"), rows)
     if going.rows:
         _tell(out, going, "holds some of it too, and stays")
+    if going.records:
+        out.say(f"{counted(len(going.records), 'record')} would go whole: {', '.join(going.records[:20])}")
     if going.history:
         out.say(going.history)
 
@@ -96,6 +98,8 @@ def _report(out: Output, done: Forgotten) -> None:
     if not done.left:
         out.line("nothing is left of it in the library or in its cache")
     _tell(out, done, "still holds some of it")
+    if done.records:
+        out.line(f"{counted(len(done.records), 'record')} came from it or told of it, and went whole")
     if done.history:
         out.line(done.history)
 
@@ -108,5 +112,7 @@ def _tell(out: Output, found: Forgotten, why: str) -> None:
         out.say(f"lines that say some of the same in their own right, and stay: {listed}")
 
 
-def _left(found: Forgotten) -> list[dict[str, str]]:
-    return [asdict(item) for item in found.left]
+def _more(found: Forgotten) -> dict[str, Any]:
+    """What a result says beside the lines."""
+    left = [asdict(item) for item in found.left]
+    return {"left": left, "history": found.history, "records": list(found.records)}

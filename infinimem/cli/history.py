@@ -70,6 +70,8 @@ def _what(event: Event) -> str:
         return f"{who}, in {event.where}" if event.where else who
     if event.event == "receipt":
         return f"{event.receipt}: {event.why}, {_way(event)}{', before:' if event.text else ''}"
+    if event.event == "held":
+        return f"is held by {event.where}{', archived' if event.why else ''}"
     if event.event == "heir":
         return f"{event.why}, in {event.where}" if event.where else f"{event.why}, and is gone"
     if not event.where:
@@ -115,6 +117,7 @@ def _target(text: str) -> tuple[str, int | None]:
 def _blamed(one: Blamed, short: bool) -> tuple[object, ...]:
     since = {
         "said": "was said",
+        "quoted": "quoted",
         "person": "typed by a person",
         "derived": f"derived {one.why}".strip(),
         "blank": "",
@@ -122,7 +125,7 @@ def _blamed(one: Blamed, short: bool) -> tuple[object, ...]:
     }[one.kind]
     receipt = one.receipt.removeprefix("journal/")
     came = ", ".join(filter(None, [since, receipt])) + (f" {one.time[:10]}" if receipt else "")
-    turns = [turn for turn in one.turns[:1] if one.kind == "entry" or not short]
+    turns = [turn for turn in one.turns[:1] if one.kind in ("entry", "quoted") or not short]
     said = "".join(
         " ".join(filter(None, [turn.speaker, turn.time[:10], turn.turn]))
         if short

@@ -16,6 +16,9 @@ from infinimem.model import Located
 MAX_ORIGINS = 1_000_000
 """Most origin seqs that the entries of one document may name together; what goes beyond is malformed."""
 
+RECORDS = "allmem/"
+"""The folder of records, whole files of a strategy's: no line of one is an entry or a person's item."""
+
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]++(.*))?\Z", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)\Z", re.DOTALL)
 _ITEM = re.compile(r"[-*+][ \t]++(?=[^ \t])")
@@ -83,11 +86,11 @@ def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
     """Read a body.
 
     Args:
-        doc_id: evidence documents alone have continuation lines.
+        doc_id: evidence documents alone have continuation lines, records neither entries nor items.
         lines: all physical lines of the document, without line ends.
         start: number of lines of the header, which are passed over.
     """
-    continued = doc_id.startswith("evidence/")
+    continued, whole = doc_id.startswith("evidence/"), doc_id.startswith(RECORDS)
     fences = _fences(lines, start, indented=not continued)
     entries: list[Located] = []
     unsigned: list[Item] = []
@@ -104,7 +107,7 @@ def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
         if number in fences:
             done = fences[number]
             prose.extend(range(number, done + 1))
-        elif line[0] in "-*+":
+        elif line[0] in "-*+" and not whole:
             if line.startswith("- <") and origins < MAX_ORIGINS:
                 done = _end_of_entry(lines, number) if continued else number
                 entry = parse_entry("\n".join(lines[number - 1 : done]) if done > number else line)

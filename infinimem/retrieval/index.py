@@ -138,7 +138,7 @@ class Indexed:
         if not self.view.initialised:
             return _NONE
         said, positions = self.rows.turns()
-        if self.view.drawn is None:
+        if self.view.drawn is None or not self.view.keeper.has_entries:
             waiting = np.array([place.entry.seq for place in self.view.uncited()], dtype=np.int64)
         else:
             done = np.fromiter(self.view.drawn, np.int64, len(self.view.drawn))

@@ -15,6 +15,9 @@ from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
 from infinimem.retrieval.origins import Origins
 from infinimem.retrieval.tokenizer import analyzer
+from infinimem.store.keeper import RECORDS
+from infinimem.store.records import turns_behind
+from infinimem.store.render import common_time
 from infinimem.store.view import EVIDENCE, View, drawn_from
 
 CONTEXT_LENGTH = 2000
@@ -92,8 +95,10 @@ class Pieces:
     # ── as they are shown ───────────────────────────────────────────────────────────────────────
 
     def lines(self, document: Document, start: int, end: int, headings: tuple[str, ...]) -> Retrieved:
-        """Some lines as one piece."""
+        """Some lines as one piece; those of a record came from the turns behind it."""
         text = document.text(start, end)
+        if document.id.startswith(RECORDS):
+            return self._quoted(document, start, end, text, headings)
         # Reading all of a note only to see that it holds no entry would cost more than finding it.
         signed = "- <" in text or document.id.startswith(EVIDENCE)
         places = document.entries_in(start, end) if signed else ()
@@ -111,6 +116,31 @@ class Pieces:
             headings=headings,
             physical=True,
         )
+
+    def _quoted(
+        self, document: Document, start: int, end: int, text: str, headings: tuple[str, ...]
+    ) -> Retrieved:
+        seqs = turns_behind(document, self._record)
+        turns = [turn.entry for turn in self._origins.turns(seqs)]
+        sources = {turn.source for turn in turns}
+        speakers = {turn.fields.get("speaker") for turn in turns}
+        return Retrieved(
+            doc_id=document.id,
+            start_line=start,
+            end_line=end,
+            text=text,
+            score=0.0,
+            origin=seqs,
+            time=common_time(turn.time for turn in turns),
+            source=sources.pop() if len(sources) == 1 else None,
+            headings=headings,
+            speaker=speakers.pop() if len(speakers) == 1 else None,
+            physical=True,
+        )
+
+    def _record(self, name: str) -> Document | None:
+        found = (f"{folder}{name}" for folder in RECORDS)
+        return next((self._view.document(doc_id) for doc_id in found if doc_id in self._view), None)
 
     def entry(self, place: Located) -> Retrieved:
         """An entry as a piece."""

@@ -13,15 +13,17 @@ from itertools import pairwise
 from typing import Literal
 
 from infinimem.errors import LibraryError
+from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Receipt
 from infinimem.store.files import digest
+from infinimem.store.keeper import BOOKS, RECORDS
 from infinimem.store.provenance import Records, Said
 from infinimem.store.receipts import way_back
 from infinimem.store.trail import Trail
 from infinimem.store.view import EVIDENCE, JOURNAL, View, aliases_of
 
-BlamedKind = Literal["said", "entry", "derived", "person", "blank"]
+BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Blamed:
 
     said      a turn, or a line of one
     entry     `seq` came here by `receipt` ("" where none is known), and was said in `turns`
+    quoted    a record quotes what was said in `turns`; `receipt` made it
     derived   the program's own: a heading, a header; `receipt` wrote it
     person    someone typed it
     """
@@ -77,6 +80,7 @@ def _blamed(records: Records, document: Document) -> Iterator[Blamed]:
         return
     signed = {n: place for place in document.entries for n in range(place.start_line, place.end_line + 1)}
     written = _Written(records, document)
+    quoted = _quoted(records.behind(doc_id), document) if doc_id.startswith(RECORDS) else {}
     for number, text in enumerate(lines, 1):
         place = signed.get(number)
         if place is not None and doc_id.startswith(EVIDENCE):
@@ -86,8 +90,27 @@ def _blamed(records: Records, document: Document) -> Iterator[Blamed]:
             yield _arrived(records, place, text)
         elif not text.strip():
             yield Blamed(number, text, "blank")
+        elif turns := quoted.get(number):
+            by, seq = written.line(number, text), turns[0].seq if len(turns) == 1 else None
+            yield Blamed(number, text, "quoted", seq, by.receipt, by.time, turns[0].source, turns=turns)
         else:
             yield written.line(number, text)
+
+
+def _quoted(turns: Sequence[Said], document: Document) -> dict[int, tuple[Said, ...]]:
+    """Which turns each line of a record's quotations was said in, where any of them holds it."""
+    said = {turn: clean_text(turn.text).split("\n") for turn in turns}
+    found: dict[int, tuple[Said, ...]] = {}
+    for number in range(document.header.end + 1, len(document.lines) + 1):
+        line = document.text_line(number)
+        if line.startswith("> "):
+            told = line[2:].removesuffix("…").strip()
+            plain = told.partition(": ")[2] or told
+            holds = tuple(
+                turn for turn, parts in said.items() if any(told in part or plain in part for part in parts)
+            )
+            found.update({number: holds} if holds and told else {})
+    return found
 
 
 def _arrived(records: Records, place: Located, text: str) -> Blamed:
@@ -138,6 +161,7 @@ class _Written:
         if found := self._by.get(self._document.lines[number - 1]):
             return Blamed(number, text, "derived", None, found.id, found.time)
         is_ours = number <= self._document.header.end or number in self._titles
+        is_ours |= doc_id.startswith(BOOKS) and self._untouched
         if not is_ours:
             return Blamed(number, text, "person")
         made, why = self._made, "" if self._untouched else "or typed since"

@@ -17,9 +17,11 @@ from infinimem.store.forgetting import aside, purge
 from infinimem.store.forgetting.choice import Choice, Wanted, choose, readings
 from infinimem.store.forgetting.redaction import FORGOTTEN, Redaction
 from infinimem.store.forgetting.search import Left, history, left, saying
+from infinimem.store.keeper import BOOKS
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.plans import broken
 from infinimem.store.receipts import next_number
+from infinimem.store.render import Rendered
 from infinimem.store.state import seen
 from infinimem.store.view import JOURNAL, View
 
@@ -47,6 +49,7 @@ class Forgotten:
         left: files that hold some of it still; in a dry run people's notes that do.
         repeated: lines that say some of the same words in their own right, and stay.
         history: what to do about git; "" without a repository.
+        records: ids of the records that come from it, or tell of it: they would go, or went, whole.
     """
 
     rows: tuple[Going, ...] = ()
@@ -55,6 +58,7 @@ class Forgotten:
     left: tuple[Left, ...] = ()
     repeated: tuple[int, ...] = ()
     history: str = ""
+    records: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What was taken otherwise than it was written."""
 
@@ -70,7 +74,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     if not choice:
         return Forgotten()
     redaction = Redaction(view, choice, next_number(view), view.max_seq + 1)
-    paths = [f"{doc_id}.md" for doc_id in redaction.rendered().documents if doc_id in view]
+    paths = _holding(view, redaction, redaction.rendered())
     return Forgotten(
         tuple(_going(choice)),
         tuple(sorted(choice.seqs)),
@@ -81,6 +85,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
         ),
         repeated=_repeated(redaction),
         history=history(library.root.absolute(), paths),
+        records=redaction.records.deleted,
     )
 
 
@@ -125,6 +130,7 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
         left=left(files, redaction.texts, choice.others, _notes(_looked(library))),
         repeated=_repeated(redaction),
         history=history(library.root.absolute(), changed),
+        records=redaction.records.deleted,
     )
 
 
@@ -147,9 +153,29 @@ def _take_out(library: Library, view: View, redaction: Redaction) -> tuple[Recei
     stays = {seq for seq in moved if (place := view.entry(seq)) and place.doc_id == known[seq].doc_id}
     notice |= {seq: moved[seq] for seq in stays}
     seen.note(library.files, {seq: moved[seq] for seq in moved.keys() - stays})  # a person carried these on
-    receipt = library.commit(done, view, library.of_people(OP), (), notice)
+    receipt = library.commit(done, view, library.of_people(OP), tuple(_told(redaction)), notice)
     recover(library.files)
-    return receipt, {f"{doc_id}.md" for doc_id in done.documents if doc_id in view}
+    return receipt, _holding(view, redaction, done)
+
+
+def _told(redaction: Redaction) -> Iterator[str]:
+    """What the receipt says of records, by number."""
+    records = redaction.records
+    if records.gone:
+        yield f"records deleted, with all links to them: {', '.join(sorted(records.gone))}"
+    if records.raised:
+        yield f"back on the surface, for nothing led to them any more: {', '.join(records.raised)}"
+    if records.audits:
+        yield f"deleted whole, for they told of it: {', '.join(records.audits)}"
+
+
+def _holding(view: View, redaction: Redaction, done: Rendered) -> set[str]:
+    """Files that held any of it; of records those that go, the others only lose links."""
+    return {
+        f"{doc_id}.md"
+        for doc_id in done.documents
+        if doc_id in view and (not doc_id.startswith(BOOKS) or redaction.records.concerns(doc_id))
+    }
 
 
 def _chosen(library: Library, view: View, wanted: Wanted) -> Choice:

@@ -14,7 +14,7 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import Entry, Located
 from infinimem.store.keeper import ARCHIVE
 from infinimem.store.merged import Cited, Place, at, certain, cited, keeper
-from infinimem.store.state.seen import SeenLine, tracked
+from infinimem.store.state.seen import SeenLine, live, tracked
 from infinimem.store.view import View, former
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
@@ -68,8 +68,9 @@ def look(view: View, seen: Mapping[int, SeenLine]) -> Found:
         view: the library.
         seen: the list of state/seen.py; empty where it is lost, then nothing counts as edited or deleted.
     """
-    own = [doc_id for doc_id in view.ids() if not view.is_note(doc_id)]
-    typed = [(doc_id, item.line, item.text) for doc_id in own for item in view.document(doc_id).unsigned]
+    typed = [
+        (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
+    ]
     said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
     cites = cited(said, entries)
     sure = certain(cites)

@@ -11,12 +11,12 @@ from typing import Literal
 
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT, Receipt
-from infinimem.store.keeper import ARCHIVE
+from infinimem.store.keeper import ARCHIVE, ARCHIVES
 from infinimem.store.provenance import Records, Said, at
 from infinimem.store.trail import REPLACED, Step, Trail
 from infinimem.store.view import View, drawn_from
 
-EventKind = Literal["said", "drawn", "typed", "receipt", "heir", "now"]
+EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]
 _HEIRS = {"superseded by": "supersedes", "duplicate of": "says the same as", "rewritten as": "rewrites"}
 
 
@@ -28,6 +28,7 @@ class Event:
     drawn     an entry was drawn from `origin` into the buffer
     typed     a person wrote it into a file
     receipt   `receipt` took it from `was` to `now`, and says `why`; `text`: as it was before, if it changed
+    held      a record comes from it: `where`; `why` "archived" where it left the surface
     heir      another line came after it, or from it: `seq`, and `why`
     now       where it is; `why` where it is not live
     """
@@ -86,6 +87,10 @@ def _story(records: Records, seq: int) -> Iterator[Event]:
     else:
         yield from _beginning(records, seq)
     yield from map(_receipt, own)
+    yield from (
+        Event("held", seq, where=doc_id, why="archived" * doc_id.startswith(ARCHIVES))
+        for doc_id in records.holding(seq)
+    )
     yield _now(records, seq)
     yield from _after(records, seq)
 

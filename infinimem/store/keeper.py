@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from infinimem.markdown.scan import RECORDS as _WHOLE
 from infinimem.model import CURRENT
 
 TOPICS, ARCHIVE = "topics/", "archive/"
@@ -35,7 +36,7 @@ class Keeper:
     @property
     def folders(self) -> tuple[str, ...]:
         """All folders that it keeps."""
-        return tuple(dict.fromkeys((*self.writes, self.archived)))
+        return tuple(dict.fromkeys((*self.writes, self.live, self.archived)))
 
     @property
     def has_entries(self) -> bool:
@@ -45,6 +46,14 @@ class Keeper:
 
 
 INFINI = Keeper("infini", (TOPICS,), TOPICS, ARCHIVE, CURRENT)
-ALLMEM = Keeper("allmem", ("allmem/",), "allmem/units/", "allmem/archive/")
+ALLMEM = Keeper("allmem", (_WHOLE,), f"{_WHOLE}units/", f"{_WHOLE}archive/")
 
 KEEPERS: Mapping[str, Keeper] = {keeper.name: keeper for keeper in (INFINI, ALLMEM)}
+
+_OF_RECORDS = tuple(keeper for keeper in KEEPERS.values() if not keeper.has_entries)
+RECORDS = tuple(folder for keeper in _OF_RECORDS for folder in (keeper.live, keeper.archived))
+"""Folders of records that name their evidence."""
+ARCHIVES = tuple(keeper.archived for keeper in _OF_RECORDS)
+"""Those of them that left what readers see."""
+BOOKS = tuple(folder for keeper in _OF_RECORDS for folder in keeper.writes)
+"""Folders of records, and of what is kept beside them: whole files that hold no signed line."""

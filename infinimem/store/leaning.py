@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from infinimem import law
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import Entry, Finding, Located, Receipt
-from infinimem.store.keeper import TOPICS
+from infinimem.store.keeper import ARCHIVE, TOPICS
 from infinimem.store.provenance import Records
+from infinimem.store.state.seen import live, tracked
 from infinimem.store.trail import Trail, successor
 from infinimem.store.view import View
 
@@ -52,8 +53,8 @@ def leaning(view: View, receipts: Sequence[Receipt]) -> tuple[Leaning, ...]:
     superseded = _superseded(records)
     if not superseded:
         return ()
-    live = [place for place in view.entries() if not view.is_note(place.doc_id)]
-    found = [*_by_origin(records, superseded, live), *_by_words(records, superseded, live)]
+    places = [place for doc_id in live(view) for place in view.document(doc_id).entries]
+    found = [*_by_origin(records, superseded, places), *_by_words(records, superseded, places)]
     found += _summaries(view, superseded)
     return tuple(sorted(found, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
 
@@ -61,27 +62,29 @@ def leaning(view: View, receipts: Sequence[Receipt]) -> tuple[Leaning, ...]:
 def _superseded(records: Records) -> dict[int, Located]:
     """Archived lines that a later one superseded, with that one, if it stands somewhere."""
     found: dict[int, Located] = {}
-    for place in records.view.entries("archive"):
+    view = records.view
+    archived = (doc_id for doc_id in tracked(view) if doc_id.startswith(ARCHIVE))
+    for place in (place for doc_id in archived for place in view.document(doc_id).entries):
         steps = records.trail.of(place.seq)
         told = records.replaced(place) or (successor(steps[-1].row.why) if steps else None)
-        if told and told[0] == "superseded by" and (by := records.view.entry(told[1])):
+        if told and told[0] == "superseded by" and (by := view.entry(told[1])):
             found[place.seq] = by
     return found
 
 
 def _by_origin(
-    records: Records, superseded: Mapping[int, Located], live: Sequence[Located]
+    records: Records, superseded: Mapping[int, Located], places: Sequence[Located]
 ) -> Iterator[Leaning]:
-    for place in live:
+    for place in places:
         for seq in records.ancestors(place.entry):
             if seq in superseded and superseded[seq].seq != place.seq:
                 yield Leaning(_at(place), place.seq, seq, superseded[seq].seq)
 
 
 def _by_words(
-    records: Records, superseded: Mapping[int, Located], live: Sequence[Located]
+    records: Records, superseded: Mapping[int, Located], places: Sequence[Located]
 ) -> Iterator[Leaning]:
-    telling = [(place, _telling(place.entry)) for place in live]
+    telling = [(place, _telling(place.entry)) for place in places]
     times = Counter(word for _, words in telling for word in words)
     having: dict[str, list[Located]] = {}
     for place, words in telling:
@@ -129,8 +132,8 @@ def _replaced(old: Entry, new: Entry) -> set[str]:
 
 
 def _summaries(view: View, superseded: Mapping[int, Located]) -> Iterator[Leaning]:
-    for doc_id in view.ids():
-        if not doc_id.startswith(TOPICS) or view.is_note(doc_id):
+    for doc_id in live(view):
+        if not doc_id.startswith(TOPICS):
             continue
         aux = view.document(doc_id).header.values.get("aux")
         try:

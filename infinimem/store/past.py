@@ -16,8 +16,10 @@ from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Located, Receipt
+from infinimem.store.keeper import BOOKS
 from infinimem.store.receipts import parse_receipt, way_back
 from infinimem.store.skeleton import Reverse, rebuilt, skeleton, taken_back
+from infinimem.store.state.seen import tracked
 from infinimem.store.view import EVIDENCE, JOURNAL, View
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
@@ -89,7 +91,7 @@ def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
     }
     drawn = {
         place.seq
-        for place in (*view.entries(), *view.entries("archive"))
+        for place in (place for doc_id in tracked(view) for place in view.document(doc_id).entries)
         if seq < place.seq <= ahead and said.issuperset(place.entry.origin)
     }
     return Moment(number, max({seq, *said, *drawn}))
@@ -145,7 +147,10 @@ def _before(
         else:  # of a line that is nowhere any more there is nothing to show
             rows = [row for row in rows if row[0] != "@" or int(row[1:]) in lines]
             left[back.doc_id] = rebuilt(back.doc_id, rows, lines)
-    for back in unclear:  # someone changed more than lines: these go back, the rest stays
+    for back in unclear:
+        if back.doc_id.startswith(BOOKS):  # a record that someone changed is as it is now, or is not there
+            continue
+        # Of others the lines go back, the rest stays as someone made it.
         left[back.doc_id] = _lines_back(left.get(back.doc_id, Document.empty(back.doc_id)), receipt, lines)
     for doc_id in {row.was for row in receipt.rows if row.why == "moved by hand"} - left.keys():
         left[doc_id] = Document.empty(doc_id)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from infinimem.model import Entry, Located
-from infinimem.store.keeper import ARCHIVE
+from infinimem.store.keeper import ARCHIVE, RECORDS
+from infinimem.store.records import stem, turns_behind
+from infinimem.store.state.seen import tracked
 from infinimem.store.trail import REPLACED, Trail, successor
 from infinimem.store.view import EVIDENCE, View, drawn_from
 
@@ -81,11 +83,29 @@ class Records:
     def citing(self) -> dict[int, list[Located]]:
         """Entries by what they were drawn from, live ones and archived ones."""
         found: dict[int, list[Located]] = {}
-        for place in (*self.view.entries(), *self.view.entries("archive")):
-            if not self.view.is_note(place.doc_id):
-                for seq in drawn_from(place.entry):
-                    found.setdefault(seq, []).append(place)
+        for place in (place for doc_id in tracked(self.view) for place in self.view.document(doc_id).entries):
+            for seq in drawn_from(place.entry):
+                found.setdefault(seq, []).append(place)
         return found
+
+    @cached_property
+    def _behind(self) -> dict[str, tuple[int, ...]]:
+        """The turns behind each record of a strategy's, by document id."""
+        records = {
+            doc_id: self.view.document(doc_id)
+            for doc_id in self.view.ids("all")
+            if doc_id.startswith(RECORDS) and not self.view.is_note(doc_id)
+        }
+        by_stem = {stem(doc_id): document for doc_id, document in records.items()}
+        return {doc_id: turns_behind(document, by_stem.get) for doc_id, document in records.items()}
+
+    def behind(self, doc_id: str) -> list[Said]:
+        """The turns that a record comes from, as far as they are there."""
+        return [turn for seq in self._behind.get(doc_id, ()) if (turn := self.said(seq))]
+
+    def holding(self, seq: int) -> list[str]:
+        """Ids of the records that come from a turn."""
+        return [doc_id for doc_id, seqs in self._behind.items() if seq in seqs]
 
     @staticmethod
     def replaced(place: Located | None) -> tuple[str, int] | None:

@@ -8,7 +8,7 @@ from collections import Counter
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT
-from infinimem.store.keeper import ARCHIVE, TOPICS
+from infinimem.store.keeper import ARCHIVE, RECORDS, TOPICS
 from infinimem.store.render import Rendered
 from infinimem.store.view import View, aliases_of
 
@@ -29,7 +29,7 @@ def mended(document: Document, view: View) -> Document | None:
     said and receipts stay as they are.
     """
     named = said_id(document)
-    if named is None or not (document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE))):
+    if named is None or not (document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *RECORDS))):
         return None
     changes: dict[str, str | None] = {"id": quote(document.id)}
     if document.id.startswith(TOPICS) and named.startswith(TOPICS) and named not in view:

@@ -15,7 +15,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Source, Touched
+from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Put, Source, Touched
 from infinimem.store.keeper import ARCHIVE, TOPICS
 from infinimem.store.view import View, aliases_of, archive_of, whole
 
@@ -38,8 +38,9 @@ class Rendered:
     """Lines as they were before a person changed them."""
     names: dict[str, str] = field(default_factory=dict)
     """What the receipt calls documents whose own names it must not tell."""
-    past: dict[str, Document] | None = None
-    """What the receipt leads back to, by those names, where that is less than the very bytes before."""
+    past: dict[str, Document | None] | None = None
+    """What the receipt leads back to, by those names, where that is less than the very bytes before; None for
+    what was not there."""
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:
@@ -98,11 +99,8 @@ class _Desk:
             self._put(doc_id, heading, lines)
         self._drop_emptied(heirs)
         self._write_headers(plan)
-        for record in plan.records:
-            data = None if record.text is None else record.text.encode("utf-8", "surrogatepass")
-            self._result.documents[record.doc_id] = (
-                None if data is None else Document.parse(record.doc_id, data)
-            )
+        for put in plan.records:
+            self._record(put)
         return self._result
 
     # ── lines ───────────────────────────────────────────────────────────────────────────────────
@@ -136,6 +134,17 @@ class _Desk:
 
     def _set(self, doc_id: str, document: Document) -> None:
         self._result.documents[doc_id] = document
+
+    def _record(self, put: Put) -> None:
+        """A whole file; one that is there as it is, or is to go and is not there, is no change."""
+        there = self._view.document(put.doc_id) if put.doc_id in self._view else None
+        new = None
+        if put.text is not None:
+            new = Document.parse(put.doc_id, put.text.encode("utf-8", "surrogatepass"))
+        if new == there:
+            self._result.documents.pop(put.doc_id, None)
+        else:
+            self._result.documents[put.doc_id] = new
 
     def _put(self, doc_id: str, heading: str, lines: Sequence[str]) -> None:
         document = self._get(doc_id)

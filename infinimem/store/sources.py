@@ -2,7 +2,7 @@
 
 What people wrote unsigned counts as "human". Headers and headings of the program's documents may tell of any
 line, so they go where a line does; so do receipts, and documents of which nothing is left. A record stays
-where all that it comes from does.
+where it is known to come from what stays alone.
 """
 
 from __future__ import annotations
@@ -10,20 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from infinimem.markdown.document import Document
-from infinimem.store.keeper import KEEPERS
+from infinimem.store.keeper import BOOKS, RECORDS
 from infinimem.store.records import evidence_behind
 
 if TYPE_CHECKING:
     from infinimem.store.view import View
 
-_RECORDS = tuple(
-    folder
-    for keeper in KEEPERS.values()
-    if not keeper.has_entries
-    for folder in (keeper.live, keeper.archived)
-)
-"""Folders of records."""
-_BOOKS = ("journal/", *(f for k in KEEPERS.values() if not k.has_entries for f in k.writes))
+_TELLING = ("journal/", *BOOKS)
 """What may tell of any line: receipts, and what a strategy keeps beside its records."""
 
 
@@ -33,15 +26,15 @@ def of_sources(view: View, kept: frozenset[str]) -> dict[str, Document]:
     records: dict[str, Document] = {}
     for doc_id in view.ids("all"):
         is_note = view.is_note(doc_id)
-        if not is_note and doc_id.startswith(_RECORDS):
+        if not is_note and doc_id.startswith(RECORDS):
             records[doc_id] = view.document(doc_id)
-        elif is_note or not doc_id.startswith(_BOOKS):
+        elif is_note or not doc_id.startswith(_TELLING):
             document = _only(view.document(doc_id), kept, is_note)
             if document.body.strip():
                 left[doc_id] = document
     for doc_id, seqs in evidence_behind(records).items():
         places = [view.entry(seq) for seq in seqs]
-        if all(place is not None and place.entry.source in kept for place in places):
+        if seqs and all(place is not None and place.entry.source in kept for place in places):
             left[doc_id] = records[doc_id]
     return left
 

@@ -15,6 +15,7 @@ from infinimem.law import Line
 from infinimem.markdown.document import Document
 from infinimem.model import Receipt, Touched
 from infinimem.store.files import digest
+from infinimem.store.keeper import BOOKS
 from infinimem.store.library import Library
 from infinimem.store.past import receipts_of
 from infinimem.store.receipts import way_back
@@ -51,7 +52,9 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     leaning = _leaning(wanted, receipts)
     if leaning and not together:
         names = ", ".join(receipt.id for receipt in leaning)
-        raise LibraryError(f"{names} moved the same lines later; undo them first, or all with --together")
+        what = "records" if any(isinstance(one, str) for one in _changed(wanted)) else "lines"
+        done = "changed" if what == "records" else "moved"
+        raise LibraryError(f"{names} {done} the same {what} later; undo them first, or all with --together")
     return tuple(_undo(library, receipt) for receipt in [*leaning, wanted])
 
 
@@ -69,6 +72,8 @@ def _named(receipts: Sequence[Receipt], name: str) -> Receipt:
 def _leaning(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     """Later receipts that moved or changed lines of this one, or of those, and still stand; newest first.
 
+    A record is one as a whole: who changed it later leans on who wrote it.
+
     Raises:
         LibraryError: this one was taken back already.
     """
@@ -76,14 +81,19 @@ def _leaning(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     if wanted.number in taken:
         by = taken[wanted.number]
         raise LibraryError(f"{wanted.id} was taken back by {by} already; undo that one to have it again")
-    seqs = {row.seq for row in wanted.rows}
+    changed = _changed(wanted)
     leaning: list[Receipt] = []
     for receipt in receipts:
         stands = receipt.number > wanted.number and receipt.number not in taken
-        if stands and receipt.op != "undo" and seqs & {row.seq for row in receipt.rows}:
+        if stands and receipt.op != "undo" and changed & _changed(receipt):
             leaning.insert(0, receipt)
-            seqs |= {row.seq for row in receipt.rows}
+            changed |= _changed(receipt)
     return leaning
+
+
+def _changed(receipt: Receipt) -> set[int | str]:
+    """Seqs of the lines, ids of the records."""
+    return {*(row.seq for row in receipt.rows), *(f[0] for f in receipt.files if f[0].startswith(BOOKS))}
 
 
 def _taken(receipts: Sequence[Receipt]) -> dict[int, str]:
@@ -113,13 +123,16 @@ def _taken_back(view: View, receipt: Receipt) -> Rendered:
         listed = ", ".join(map(str, away[:5]))
         raise LibraryError(f"{receipt.id} cannot be undone: lines {listed} are no longer where it put them")
     done = Rendered()
-    known = (*view.entries(), *view.entries("archive"))
-    lines = {place.seq: place.entry.line for place in known}
+    known = map(view.document, seen.tracked(view))
+    lines = {place.seq: place.entry.line for document in known for place in document.entries}
     after = {doc_id: sha for doc_id, _, sha in receipt.files}
     for back in way_back(view.document(receipt.id)):
         here = view.document(back.doc_id) if back.doc_id in view else None
         untouched = digest(here.to_bytes() if here else None) == after.get(back.doc_id)
-        before = _document_before(back, here, receipt, lines, untouched)
+        if back.doc_id.startswith(BOOKS):
+            before = _record_before(back, here, receipt, untouched)
+        else:
+            before = _document_before(back, here, receipt, lines, untouched)
         if before != here:
             done.documents[back.doc_id] = before
     _tell(done, view, receipt)
@@ -145,6 +158,19 @@ def _document_before(
         raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed where it wrote")
     document = here or Document.empty(back.doc_id)
     return document.without(came).insert([lines[seq] for seq in sorted(gone) if seq in lines])
+
+
+def _record_before(
+    back: Reverse, here: Document | None, receipt: Receipt, untouched: bool
+) -> Document | None:
+    """A record as it was. It is one whole, so what a person made of it since is in the way."""
+    if untouched:
+        rows = taken_back(back, skeleton(here))
+        if back.is_new or rows is not None:
+            return None if back.is_new else rebuilt(back.doc_id, rows or (), {})
+    elif back.is_new and here is None:
+        return None
+    raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed by hand since")
 
 
 def _tell(done: Rendered, view: View, receipt: Receipt) -> None:

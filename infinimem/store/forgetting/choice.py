@@ -98,12 +98,11 @@ def session_of(place: Located, view: View) -> str | None:
 
 def _unsigned(view: View, wanted: Wanted) -> Iterable[tuple[str, int, str]]:
     """List items of people's that the choice holds of."""
-    for doc_id in view.ids():
-        if not view.is_note(doc_id):
-            for item in view.document(doc_id).unsigned:
-                said = wanted.says is not None and wanted.says(item.text)
-                if said or (wanted.source == "human" and wanted.session is None):
-                    yield doc_id, item.line, item.text
+    for doc_id in seen.live(view):
+        for item in view.document(doc_id).unsigned:
+            said = wanted.says is not None and wanted.says(item.text)
+            if said or (wanted.source == "human" and wanted.session is None):
+                yield doc_id, item.line, item.text
 
 
 def readings(view: View, known: Mapping[int, seen.SeenLine]) -> tuple[Located, ...]:

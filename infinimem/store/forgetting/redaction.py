@@ -16,10 +16,13 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs, text_start
 from infinimem.model import CURRENT, Receipt, Touched
+from infinimem.store.forgetting import search
 from infinimem.store.forgetting.choice import Choice, numbered, quoted
+from infinimem.store.forgetting.records import Records, without
 from infinimem.store.forgetting.words import Texts, stems
-from infinimem.store.keeper import TOPICS
+from infinimem.store.keeper import BOOKS, RECORDS, TOPICS
 from infinimem.store.receipts import parse_receipt
+from infinimem.store.records import held_by
 from infinimem.store.render import HEADER_KEYS, Rendered
 from infinimem.store.view import JOURNAL, View, aliases_of
 
@@ -56,9 +59,9 @@ class Redaction:
 
     def rendered(self) -> Rendered:
         """The documents that change, and what the receipt says of them; that tells no word of it."""
-        past: dict[str, Document] = {}
+        past: dict[str, Document | None] = {}
         done = Rendered(names=dict(self.names), past=past)
-        for doc_id in self._own:
+        for doc_id in (doc_id for doc_id in self._own if not doc_id.startswith(BOOKS)):
             old = self.view.document(doc_id)
             is_receipt = doc_id.startswith(JOURNAL)
             new = self._receipt_without(old) if is_receipt else self._without(old)
@@ -71,6 +74,10 @@ class Redaction:
                 past[self.names.get(doc_id, doc_id)] = self._past(old, new)
                 gone = [place for place in old.entries if place.seq in self.choice.seqs]
                 done.removed += [(place.seq, place.entry.line) for place in gone]
+        for doc_id, record in self.records.changed.items():
+            done.documents[doc_id] = record
+            if not self.records.concerns(doc_id):  # of what is gone no way leads back
+                past[doc_id] = self.view.document(doc_id) if doc_id in self.view else None
         done.rows = [Touched(seq, was, "-", FORGOTTEN) for seq, was in sorted(self._stood().items())]
         return done
 
@@ -91,6 +98,17 @@ class Redaction:
     def _typed(self) -> dict[tuple[str, int], int]:
         """Numbers for what people typed, by document and line."""
         return {place[:2]: seq for seq, place in enumerate(self.choice.unsigned, self.first_seq)}
+
+    @cached_property
+    def records(self) -> Records:
+        """What becomes of the records."""
+        own = search.own_words(self.texts, self.choice.others)
+        return without(
+            self.view,
+            self.choice.seqs,
+            self.tells,
+            lambda document: search.holds(self.texts, document.to_bytes(), own),
+        )
 
     # ── what tells of it ────────────────────────────────────────────────────────────────────────────
 
@@ -238,7 +256,10 @@ class Redaction:
             for number in range(place.start_line, place.end_line + 1)
         }
         doc_id = ""
+        lost = self._ways_lost(receipt)
         for number, whole in enumerate(receipt.lines, 1):
+            if number in lost:
+                continue
             line = self.renamed(whole)
             row = line[:2] in ("+>", "->")
             if place := ours.get(number):
@@ -257,6 +278,32 @@ class Redaction:
             elif line.startswith("> ") and self.tells(line):
                 line = _blotted(line)
             yield line
+
+    def _ways_lost(self, receipt: Document) -> set[int]:
+        """Numbers of the rows that lead back to records that go, or to words of it: with a row blotted out a
+        record could not be read."""
+        lost: set[int] = set()
+        part: list[int] = []
+        doc_id, telling = "", False
+        for number, line in enumerate((*receipt.lines, "--- "), 1):
+            if line.startswith("--- "):
+                lost.update(part if telling else ())
+                part, doc_id = [], line[4:].rpartition(" (")[0]
+                telling = False
+            elif line.startswith("+++ ") and not doc_id:
+                doc_id = line[4:].rpartition(" (")[0]
+            if not line.startswith(("--- ", "+++ ", "@@", "+", "-")):
+                lost.update(part if telling else ())
+                part, doc_id, telling = [], "", False
+            elif doc_id.startswith(BOOKS) or line.startswith("--- nothing"):
+                part.append(number)
+                telling |= self.records.concerns(doc_id) or self._was_held(doc_id)
+                telling |= line[:2] in ("+>", "->") and self.tells(line[2:])
+        return lost
+
+    def _was_held(self, doc_id: str) -> bool:
+        """Whether a record was of one of the turns, as its name tells."""
+        return doc_id.startswith(RECORDS) and not self.choice.seqs.isdisjoint(held_by(Document.empty(doc_id)))
 
 
 def said(choice: Choice) -> Iterator[str]:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infinimem.errors import LibraryError
+from infinimem.markdown.characters import clean_text
 from infinimem.model import Located
 from infinimem.store.caches import caches
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.forgetting.words import Texts
+from infinimem.store.keeper import BOOKS
 from infinimem.store.listing import explained
 
 GIT = ".git"
@@ -39,16 +41,38 @@ def left(files: Files, texts: Texts, others: Sequence[Located], notes: Iterable[
         others: lines of the library that were not, as they read anywhere.
         notes: ids of people's own notes.
     """
-    own = sorted({line for place in saying(texts, others) for line in _written(place)}, key=len, reverse=True)
+    own = _longest({line for place in saying(texts, others) for line in _written(place)})
+    quoted = own_words(texts, others)
     people = {f"{doc_id}.md" for doc_id in notes}
     found = []
     for name, data in [*_files(files), *_cached()]:
-        if texts.within(data):
-            for line in own:
-                data = data.replace(line, b"")
-            if texts.within(data):
-                found.append(Left(name, "a person's note" if name in people else "not taken out"))
+        if holds(texts, data, quoted if name.startswith(BOOKS) else own):
+            found.append(Left(name, "a person's note" if name in people else "not taken out"))
     return tuple(found)
+
+
+def holds(texts: Texts, data: bytes, own: Iterable[bytes]) -> bool:
+    """Whether any of the texts stands in bytes, but for what says the same in its own right.
+
+    Args:
+        own: that, the longest first.
+    """
+    if not texts.within(data):
+        return False
+    for words in own:
+        data = data.replace(words, b"")
+    return texts.within(data)
+
+
+def own_words(texts: Texts, others: Iterable[Located]) -> list[bytes]:
+    """As records quote them, the lines of other turns in which any of the texts stands."""
+    lines = {line for place in saying(texts, others) for line in clean_text(place.text).split("\n")}
+    return _longest({line.encode("utf-8", "surrogateescape") for line in lines if texts.within_text(line)})
+
+
+def _longest(found: Iterable[bytes]) -> list[bytes]:
+    """By length, the longest first."""
+    return sorted(found, key=lambda one: (-len(one), one))
 
 
 def saying(texts: Texts, lines: Iterable[Located]) -> list[Located]:

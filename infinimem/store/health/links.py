@@ -1,6 +1,7 @@
 """Links to nowhere: `[[names]]` and relative links to Markdown files, in live documents and people's notes.
 
-What was said is left alone, and so are code, URLs, anchors and files that are no Markdown.
+What was said is left alone, also where a record quotes it, and so are code, URLs, anchors and files that are
+no Markdown.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.store.health.shelf import LIMIT, Shelf
+from infinimem.store.keeper import BOOKS
 from infinimem.store.view import fold
 
 # Bounded and without nested repetition: notes are anybody's text.
@@ -41,7 +43,7 @@ def _nowhere(shelf: Shelf) -> Iterator[Finding]:
     names = _Names(shelf)
     for doc_id in shelf.view.ids():
         document = shelf.documents.get(doc_id)
-        if document is None:
+        if document is None or (doc_id.startswith(BOOKS) and not shelf.view.is_note(doc_id)):
             continue
         for number, line in _prose(document):
             for target in _targets(line, doc_id):

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from infinimem.markdown.document import Document
-from infinimem.model import Located
+from infinimem.model import CURRENT, Located
 from infinimem.store.files import Files
-from infinimem.store.keeper import ARCHIVE
+from infinimem.store.keeper import ARCHIVE, TOPICS
 from infinimem.store.state import growing
 from infinimem.store.view import EVIDENCE, View, whole
 
@@ -127,6 +127,17 @@ def differences(
 
 
 def tracked(view: View) -> list[str]:
-    """Documents whose lines are remembered: CURRENT, topics, the archive. Evidence does not change."""
-    live = [doc_id for doc_id in view.ids() if not view.is_note(doc_id)]
-    return [*live, *(doc_id for doc_id in view.ids("all") if doc_id.startswith(ARCHIVE))]
+    """Documents whose lines are remembered: CURRENT, topics, then the archive, whoever keeps the view.
+
+    Evidence does not change, and records hold no lines.
+    """
+    return [*_own(view, CURRENT, TOPICS), *_own(view, ARCHIVE)]
+
+
+def live(view: View) -> list[str]:
+    """The documents of entries that stand: CURRENT and topics."""
+    return _own(view, CURRENT, TOPICS)
+
+
+def _own(view: View, *folders: str) -> list[str]:
+    return [doc_id for doc_id in view.ids("all") if doc_id.startswith(folders) and not view.is_note(doc_id)]
