@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from allmem_library import Library, banked
 
+from infinimem.retrieval.vectors import Vectors
 from infinimem.strategies.allmem.bank import Bank
 from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
 from infinimem.strategies.allmem.faults import Caps
 from infinimem.strategies.allmem.operators import Editor
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
 from infinimem.strategies.allmem.space import Space
-from infinimem.strategies.allmem.unit import Quote, Ref, Unit
+from infinimem.strategies.allmem.unit import Quote, Ref
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.rewire import Rewired
 
@@ -33,22 +34,15 @@ class Plane:
 
 def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **caps: Any) -> Editor:
     """Units at these angles, by number, with semantic links."""
-    from infinimem.retrieval.vectors import Vectors
-
     library = Library()
     library.say(*(f"turn {at} and more words" for at in range(len(angles))), time="2024-01-01")
     bank, _ = banked(library, *[("k", str(angle)) for angle in angles])
     for name, targets in (links or {}).items():
         bank.graph.put(name, "semantic", [Link("semantic", to, 0.5) for to in targets])
     space = Space(Vectors(None, Plane()))
-    bank.units = {name: Unit(**{**_fields(unit), "keywords": ()}) for name, unit in bank.units.items()}
     space.sync(bank)
     limits = {"semantic": 8, "sibling": 8, "temporal": 1, "version": None, "raise_version": False, **caps}
     return Editor(bank, space, Caps(**limits), 10)
-
-
-def _fields(unit: Unit) -> dict[str, Any]:
-    return {key: getattr(unit, key) for key in Unit.__slots__}
 
 
 def part(start: int, end: int, angle: float, seq: int = 1) -> Part:
@@ -107,7 +101,7 @@ def test_a_merge_stands_for_its_sources() -> None:
     assert semantic(bank, D) == {rep: 0.53, C: 0.5}
     assert semantic(bank, E) == {rep: 0.883}
     assert semantic(bank, B) == {A: 0.5, D: 0.5}  # what is archived keeps its links
-    assert edits.redirected == (Rewired(D, A, rep), Rewired(D, B, None), Rewired(E, B, rep))
+    assert edits.redirected == (Rewired(D, A, None), Rewired(D, B, rep), Rewired(E, B, rep))
     assert set(semantic(bank, rep)) == {D, E}
 
 
@@ -238,7 +232,7 @@ def test_segments_may_come_in_any_order_and_repeat(bank: Bank) -> None:
 
 def test_descriptors_are_cleaned_and_bounded() -> None:
     found = descriptor(" Ana\n- <seq=1> x\x00 ", ["Tea", "tea", " ", "a\tb\nc", "TEA "])
-    assert found == Descriptor("Ana - <seq=1> x\\x00", ("Tea", "a b c"))
+    assert found == Descriptor("Ana - <seq=1> x\\u0000", ("Tea", "a b c"))
     assert found.fault is None
     assert Descriptor("s", ()).fault == Descriptor("", ("k",)).fault == "EMPTY"
     cut = descriptor("x" * 900, ["y" * 99, *"abcdefghijklmno"]).cut()
@@ -247,9 +241,8 @@ def test_descriptors_are_cleaned_and_bounded() -> None:
     assert undescribed("a " * 300).summary == ("a " * 100).rstrip()
     assert merge_plan({"summary": "", "keywords": ["k"]}) == Invalid("EMPTY")
     assert update_plan({"updated_summary": "s", "updated_keywords": [" "]}) == Invalid("EMPTY")
-    assert update_plan({"updated_summary": "x" * 10_000_000, "updated_keywords": ["k"]}) == Invalid(
-        "TOO_LONG"
-    )
+    long = {"updated_summary": "x" * 10_000_000, "updated_keywords": ["k"]}
+    assert update_plan(long) == Invalid("TOO_LONG")
 
 
 def test_what_the_evidence_does_not_hold_is_marked() -> None:

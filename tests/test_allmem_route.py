@@ -167,7 +167,8 @@ def test_the_word_target_stands_for_the_unit() -> None:
     found = reply(
         '{"split_tasks": [{"node_id": " TARGET ", "confidence": 1, "reason": ""}],'
         '"merge_tasks": [{"node_ids": ["TARGET", "u-000001"], "confidence": 0.9, "reason": "same"}],'
-        '"update_tasks": [{"current_id": "TARGET", "superseded_id": "TARGETS", "confidence": 0, "reason": ""}]}'
+        '"update_tasks": [{"current_id": "TARGET", "superseded_id": "TARGETS", "confidence": 0,'
+        '"reason": ""}]}'
     )
     assert [(one.op, one.ids) for one in found.proposals] == [
         ("split", (D,)),
