@@ -40,6 +40,7 @@ class TestAnchors:
         lost, held = kept.turn("in Rome", 0.9, visible=False), kept.turn("in Bonn", 0.8, visible=False)
         kept.link(kept.turn("in Oslo", 0.4), "version", held)
         assert units(kept.retrieve(expand=False), "anchors") == [lost, "u-000003"]
+        assert units(kept.retrieve(anchors=1), "anchors") == [lost]
 
     def test_a_question_without_a_direction_has_none(self) -> None:
         kept = Measured()
@@ -215,6 +216,11 @@ class TestEvidence:
             assert "the teapot is blue" in texts(found)[-2:] and len(texts(found)) > 5
         from_notes = kept.retrieve("teapot")
         assert {item.doc_id for item in from_notes.items} == {"mine", "evidence/s1"}
+        for number in range(40):
+            kept.library.say(f"a teapot, number {number}, was said just now")
+        found = kept.retrieve("? teapot", 120)
+        waiting = [item for item in found.items if item.doc_id in ("mine", "evidence/s1")]
+        assert 20 < sum(tokens.count(item.text) for item in waiting) <= 30
 
     def test_spans_with_blanks_between_them_are_one(self) -> None:
         text = "one  two three"
@@ -279,6 +285,14 @@ class TestBlock:
         kept.merge(one, two, near=0.9)
         size = tokens.count(("tea " * 10).strip()) + tokens.count("cat")
         assert [item.seqs[0] for item in kept.block(budget=size).items] == [1, 2]
+
+    def test_counts_a_turn_whose_parts_come_one_by_one_as_it_is_shown(self) -> None:
+        kept = Measured()
+        text = "I moved to Rome last year. My cat is ill since Monday."
+        kept.split(kept.turn(text, 0.1), (text[:26], 0.9), (text[27:], 0.8))
+        for face in (kept.block, kept.retrieve):
+            assert texts(face(budget=tokens.count(text))) == [text]
+            assert texts(face(budget=tokens.count(text) - 1)) == [text[:26]]
 
 
 @pytest.mark.parametrize("face", [read.retrieve, read.block])
