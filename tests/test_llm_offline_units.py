@@ -65,9 +65,9 @@ def test_a_short_text_is_its_own_summary_after_its_speaker() -> None:
 
 
 def test_names_and_titles_are_keywords_and_those_who_are_called_are_not() -> None:
-    told = unit('Thanks, Bo! I loved "Becoming Nicole" by Amy Ellis Nutt.')
+    told = unit('Thanks, Caroline! I loved "Becoming Nicole" by Amy Ellis Nutt, in a kiln.')
     assert told["keywords"][:3] == ["Ana", "Becoming Nicole", "Amy Ellis Nutt"]
-    assert not any("Bo" in word.split() for word in told["keywords"])
+    assert told["keywords"][3] == "kiln" and unit("Thanks, Bo!")["keywords"] == ["Ana", "Thanks", "Bo"]
 
 
 def test_of_a_long_text_stand_the_sentences_that_say_most() -> None:
@@ -75,6 +75,16 @@ def test_of_a_long_text_stand_the_sentences_that_say_most() -> None:
     told = unit(talk * 8 + "My kiln in Porto fires celadon bowls at 1240 degrees. " + talk * 8)
     assert "My kiln in Porto fires celadon bowls at 1240 degrees." in told["summary"]
     assert GAP.strip() in told["summary"] and len(told["summary"].split()) <= WORDS
+
+
+def test_pieces_make_no_quotation_that_nobody_said() -> None:
+    talk = "Wow, you are so kind, thanks a lot for asking me about it! "
+    first, last = (
+        'The kiln sign says "celadon bowls of Porto. ',
+        'The glaze of Porto is called celadon" by Rita.',
+    )
+    told = unit(first + talk * 8 + last)
+    assert GAP.strip() in told["summary"] and not law.unsupported(told["summary"], [origin(told)])
 
 
 def test_a_summary_keeps_its_not() -> None:
@@ -101,7 +111,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("speaker", ["Ana", None, "Dr. O'Neil: the 2nd"])
+@pytest.mark.parametrize("speaker", [None, "Dr. O'Neil: the 2nd"])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_text_breaks_a_rule(text: str, speaker: str | None) -> None:
     told = unit(text, speaker)
@@ -113,10 +123,8 @@ def test_no_text_breaks_a_rule(text: str, speaker: str | None) -> None:
 
 # ── splitting ───────────────────────────────────────────────────────────────────────────────────
 
-ASIDE = (
-    "I fired eleven celadon bowls in the kiln and the glaze held this time. "
-    "By the way, I booked a train to Porto for my brother's graduation in June."
-)
+BOWLS = "I fired eleven celadon bowls in the kiln and the glaze held this time. "
+ASIDE = BOWLS + "By the way, I booked a train to Porto for my brother's graduation in June."
 PARAGRAPHS = (
     "I fired eleven celadon bowls in the kiln and the glaze cracked on three of them. I think the clay was "
     "too wet and the firing schedule too steep. My teacher says a slower ramp would help with porcelain.\n\n"
@@ -135,6 +143,7 @@ def test_an_announced_turn_to_something_else_is_cut() -> None:
     assert second["segment_text"].startswith("By the way, I booked a train to Porto")
     assert second["segment_summary"] == f"Ana: {second['segment_text']}"
     assert "Porto" in second["segment_keywords"] and "Porto" in second["topic_label"]
+    assert not any("Ana" in part["topic_label"] for part in (first, second))
 
 
 def test_a_paragraph_that_nobody_announces_is_proposed_below_the_gate() -> None:
@@ -146,12 +155,12 @@ def test_a_paragraph_that_nobody_announces_is_proposed_below_the_gate() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I fired eleven celadon bowls in the kiln. By the way, the kiln is for sale in Porto next week.",
-        "I fired eleven celadon bowls in the kiln. By the way, that is why my brother laughed at dinner.",
-        "I fired eleven celadon bowls in the kiln. By the way, have you booked the train to Porto yet?",
+        BOWLS + "By the way, the kiln is for sale in Porto at the market of my brother's school in June.",
+        BOWLS + "By the way, I booked a train to Porto with them for my brother's graduation in June.",
+        BOWLS + "By the way, have you booked a train to Porto for my brother's graduation in June?",
+        BOWLS + "By the way, Rita booked trains to Porto.",
         "Great to hear! By the way, I booked a train to Porto for my brother's graduation in June.",
-        "I fired eleven celadon bowls in the kiln and the glaze held this time. Speaking of bowls, I booked "
-        "a train to Porto for my brother's graduation in June.",
+        BOWLS + "Speaking of bowls, I booked a train to Porto for my brother's graduation in June.",
         "Here are two museums of Porto:\n\n- Soares dos Reis, for paintings\n- Serralves, for its garden\n\n"
         "By the way, I booked a train to Graz for my brother's graduation in June.",
         "We hiked up the ridge before dawn. Then fog came in from the coast. My brother lost a boot in mud. "
@@ -191,6 +200,7 @@ def test_a_merge_has_four_units_at_most() -> None:
         ("My sister Rita is in Porto today.",) * 2,
         ("Is my sister Rita allergic to peanuts?",) * 2,
         ("Thanks a lot, that is so great to hear!",) * 2,
+        ("Tea is nice.",) * 2,
     ],
 )
 def test_what_is_alike_or_may_have_changed_is_not_merged(new: str, old: str) -> None:
@@ -234,11 +244,11 @@ def test_a_newer_value_of_what_has_one_supersedes_the_older(new: str, old: str) 
         ("The capital of Chad is Oslo.", "The capital of Chad is Oslo."),
         ("The capital of Chad is Oslo.", "The capital of Peru is Lima."),
         ("The headquarters of MTV is located in the city of New York.",) * 2,
-        ("I moved to Boston, Massachusetts.", "I live in Boston."),
+        ("I just moved to New York City.", "I live in New York."),
         ("I moved to Paris for a week.", "I live in Lisbon now."),
         ("I want to move to Porto.", "I live in Lisbon now."),
         ("If I moved to Porto, Rita would cry.", "I live in Lisbon now."),
-        ("Did you say I moved to Porto?", "I live in Lisbon now."),
+        ("My favourite book is Dune?", "My favourite book is Emma."),
         ("I like tea.", "I like coffee."),
         ("The dog of Rita is happy.", "The dog of Rita is hungry."),
         ("My favourite book is Dune.", "My favourite film is Emma."),

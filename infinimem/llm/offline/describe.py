@@ -7,7 +7,7 @@ it. What is made of pieces is checked against the whole, for pieces side by side
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from infinimem import law
@@ -95,9 +95,12 @@ def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
     speakers = sorted({item.speaker for item in said if item.speaker})
     pieces = [piece for item in said for piece in sentences(fact_text(_head(item.text)))]
     called = {fold(name) for piece in pieces for name in vocatives(piece)}
-    people = short_names(speakers) | called
-    phrases = Corpus(pieces, speakers).phrases(range(len(pieces)), limit)
-    return _distinct([*speakers, *_names(pieces, people), *phrases, *_words(pieces, people)], limit)
+    found = [*_names(pieces), *Corpus(pieces, speakers).phrases(range(len(pieces)), limit)]
+    # Who is called by name is mostly not what is talked about: "Thanks, Caroline!"
+    found.sort(key=lambda phrase: fold(phrase) in called)
+    known = short_names(speakers)
+    telling = [phrase for phrase in [*found, *_words(pieces)] if fold(phrase) not in known]
+    return _distinct([*speakers, *telling], limit)
 
 
 def _fits(text: str) -> bool:
@@ -151,15 +154,14 @@ def _beginning(said: Said) -> str:
     return head + GAP.rstrip()
 
 
-def _names(pieces: Iterable[str], people: Collection[str]) -> Iterator[str]:
+def _names(pieces: Sequence[str]) -> Iterator[str]:
     """Titles in quotation marks, then what is written with capitals inside a sentence."""
-    pieces = list(pieces)
     for piece in pieces:
         yield from (match[1] or match[2] for match in _TITLE.finditer(piece))
     for piece in pieces:
         run: list[Word] = []
         for word in [*content_words(piece), None]:
-            named = word is not None and word.named and fold(word.surface) not in people
+            named = word is not None and word.named
             if run and not (named and word and word.start == run[-1].start + len(run[-1].surface) + 1):
                 yield " ".join(part.surface for part in run)
                 run = []
@@ -167,10 +169,10 @@ def _names(pieces: Iterable[str], people: Collection[str]) -> Iterator[str]:
                 run.append(word)
 
 
-def _words(pieces: Iterable[str], people: Collection[str]) -> list[str]:
+def _words(pieces: Sequence[str]) -> list[str]:
     """Whatever words there are, long ones first, where nothing tells more."""
     found = dict.fromkeys(match.group() for piece in pieces for match in _WORD.finditer(piece))
-    telling = [word for word in found if fold(word) not in STOP_WORDS and fold(word) not in people]
+    telling = [word for word in found if fold(word) not in STOP_WORDS]
     return sorted(telling, key=lambda word: ("'" in fold(word), -len(word), word))[:50]
 
 

@@ -16,7 +16,6 @@ from infinimem import law
 from infinimem.llm.offline.attributes import LIKELY, SURE, Value, values
 from infinimem.llm.offline.describe import GAP, Said, said_by
 from infinimem.llm.offline.duplicates import TODAY
-from infinimem.llm.offline.fillers import is_filler
 from infinimem.llm.offline.lexicon import strip_ordinal
 from infinimem.llm.offline.relevance import split_speaker
 from infinimem.llm.offline.shifts import announced, parts
@@ -149,7 +148,6 @@ def _lasts(said: Said) -> bool:
         len(text) <= LONGEST
         and "?" not in text
         and states(text)
-        and not is_filler(text, [said.speaker])
         and not (TODAY.search(text) or _PASSING.search(text))
     )
 
