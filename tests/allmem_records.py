@@ -1,0 +1,107 @@
+"""A library on disk that All-Mem keeps, with records as its plans put them, but made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Plan, Put, Receipt, Turn
+from infinimem.store.outcome import Applied, Outcome
+from infinimem.strategies.allmem.books import BUFFER, Waiting, book, buffer_text
+from infinimem.strategies.allmem.unit import ARCHIVED, UNITS, Quote, Ref, Unit, render, unit_id
+from infinimem.strategies.graph.links import Link
+
+TALK = (
+    Turn("I live in Lisbon.", speaker="Nora", time="2025-03-03T10:00:00", session="s1", turn="D1:1"),
+    Turn("I am allergic to pistachios.", speaker="Nora", time="2025-03-03T10:01:00", session="s1"),
+    Turn("I moved to Porto.", speaker="Nora", time="2025-06-01", session="s2", turn="D2:1"),
+    Turn("My dog is called Rex.\nHe is three.", role="assistant", time="2025-06-01", session="s2"),
+)
+LISBON, NUTS, PORTO, REX = range(1, 5)
+"""Seqs of the turns."""
+AUDIT = "allmem/audit/run-0001"
+SUMMARIES = {LISBON: "home is Lisbon", NUTS: "pistachios are dangerous", PORTO: "home is Porto", REX: "a dog"}
+
+
+def doc(seq: int, suffix: int = 0, archived: bool = False) -> str:
+    return (ARCHIVED if archived else UNITS) + unit_id(seq, suffix)
+
+
+def unit(
+    seq: int, suffix: int = 0, *, archived: bool = False, sources: tuple[str, ...] = (), summary: str = ""
+) -> Unit:
+    turn = TALK[seq - 1]
+    return Unit(
+        unit_id(seq, suffix),
+        summary or SUMMARIES[seq],
+        ("home", "life"),
+        turn.time,
+        None if sources else turn.session,
+        () if sources else (Ref(seq),),
+        sources,
+        visible=not archived,
+    )
+
+
+def quoted(*seqs: int) -> list[Quote]:
+    return [
+        Quote(Ref(s), TALK[s - 1].speaker or "assistant", TALK[s - 1].time, TALK[s - 1].text) for s in seqs
+    ]
+
+
+def put(one: Unit, *links: Link, quotes: Iterable[Quote] | None = None, new: bool = False) -> Put:
+    said = quoted(one.order[0]) if quotes is None else list(quotes)
+    return Put(one.doc_id, render(one, links, said), (one.order[0],) if new else ())
+
+
+def buffer(*seqs: int) -> Put:
+    return Put(
+        BUFFER, buffer_text([Waiting(unit_id(s), tuple(unit_id(t) for t in seqs if t < s)) for s in seqs])
+    )
+
+
+def applied(memory: Memory, *records: Put, op: str = "consolidate", notes: tuple[str, ...] = ()) -> Receipt:
+    outcome = outcome_of(memory, *records, op=op, notes=notes)
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.receipt
+    return outcome.receipt
+
+
+def outcome_of(memory: Memory, *records: Put, op: str = "consolidate", **rest: object) -> Outcome:
+    return memory.library.apply(Plan(op, records=records, **rest), base=memory.view, strategy="allmem")  # type: ignore[arg-type]
+
+
+def written(root: Path) -> Memory:
+    """Turns 1-4, and by receipt 1 a unit for each, linked to the one before, all in the buffer."""
+    memory = open_memory(root, model="offline", strategy="allmem", create=True)
+    memory.library.record(TALK)
+    units = [unit(seq) for seq in range(1, 5)]
+    links = [(Link("temporal", unit_id(seq - 1)),) if seq > 1 else () for seq in range(1, 5)]
+    puts = [put(one, *to, new=True) for one, to in zip(units, links, strict=True)]
+    applied(memory, *puts, buffer(1, 2, 3, 4), op="write")
+    return memory
+
+
+def consolidated(root: Path) -> Memory:
+    """And by receipt 2 the unit of Porto replaced that of Lisbon, a run that is audited."""
+    memory = written(root)
+    rows = [{"operator": "update", "targets": [unit_id(PORTO), unit_id(LISBON)]}]
+    applied(
+        memory,
+        put(unit(PORTO), Link("temporal", unit_id(NUTS)), Link("version", unit_id(LISBON))),
+        Put(doc(LISBON), None),
+        put(unit(LISBON, archived=True)),
+        buffer(),
+        Put(AUDIT, book(AUDIT, {"kind": "audit"}, ["# Run 1"], rows)),
+    )
+    return memory
+
+
+def tree(root: Path, *folders: str) -> dict[str, bytes]:
+    """The bytes of the files below some folders."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for folder in folders or ("allmem", "evidence", "topics", "archive")
+        for path in sorted((root / folder).rglob("*.md"))
+    }
