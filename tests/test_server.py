@@ -5,6 +5,8 @@ One file, so that tests that run side by side start one server.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +18,8 @@ from infinimem import Turn, open_memory
 from infinimem.bench.report import write_report
 from infinimem.bench.runner import Ended, Run
 from infinimem.llm import reading
-from infinimem.llm.base import Failure, Task
+from infinimem.llm.base import Failure, Reply, Task
+from infinimem.llm.openai_client import OpenAIClient
 from infinimem.llm.tasks import ANSWER, JUDGE, MERGE
 
 pytestmark = pytest.mark.server
@@ -84,6 +87,30 @@ def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, mode
     assert answer.text
     assert answer.citations
     assert {"extract", "rewrite", "plan", "layout", "answer"} <= set(client.usage)
+
+
+class LessHastyClient(OpenAIClient):
+    """The openai client, with replies that are long enough for a descriptor."""
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        return super().complete(replace(task, max_tokens=min(task.max_tokens, 72)), variables)
+
+
+def test_units_that_a_model_describes_and_diagnoses(tmp_path: Path, model_url: str) -> None:
+    client = LessHastyClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
+    memory = open_memory(tmp_path / "m", model=client, strategy="allmem", create=True)
+    turns = [Turn(text, role, session="s1", time="2025-05-01") for role, text in TALK[::2]]
+    memory.observe(turns)
+    receipt = memory.consolidate()
+    assert receipt is not None and receipt.op == "consolidate"
+    assert client.usage["describe"].calls == client.usage["diagnose"].calls == len(turns)
+    view = memory.view
+    assert view.uncited() == () and "allmem/audit/run-0001" in view and "allmem/buffer" not in view
+    assert [finding for finding in memory.doctor() if finding.level == "error"] == []
+    held = {seq for item in memory.retrieve("Who visits in June?").items for seq in item.origin}
+    assert held == {place.seq for place in view.entries("evidence")}
+    memory.undo(receipt.id)
+    assert "allmem/buffer" in memory.view
 
 
 def test_a_run_of_a_benchmark(tmp_path: Path, model_url: str) -> None:
