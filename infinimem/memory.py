@@ -238,7 +238,6 @@ class Memory(Reader):
             plan = next(plans)
             while True:
                 outcome = self._apply(plan, view, total(self.llm.usage) - spent, began)
-                spent, began = total(self.llm.usage), self.library.clock()
                 if isinstance(outcome, Applied) and outcome.receipt:
                     receipts.append(outcome.receipt)
                 else:  # no receipt holds them
@@ -246,6 +245,7 @@ class Memory(Reader):
                     for remark in (*plan.notes, *map(str, reasons)):
                         log.info("%s: %s", plan.op, remark)
                 outcome = note(plan, outcome) if note else outcome
+                spent, began = total(self.llm.usage), self.library.clock()  # `note` may have driven others
                 view = outcome.view
                 plan = plans.send(outcome)
         except StopIteration:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ SETTINGS = {
     "infini-retrieve:search.people=false": {"search": {"people": False}},
     "bm25:language=german": {"search": {"language": "german"}},
     "infini-bm25:stale_seconds=1.5": {"infini": {"stale_seconds": 1.5}},
+    "allmem:split=false:anchors=5": {"allmem": {"split": False, "anchors": 5}},
 }
 
 
@@ -39,7 +41,11 @@ def test_settings_are_named_as_in_the_file(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("infinity", "there are infini, infini-h"),
+        ("infinity", "there are infini, infini-h.*, allmem-ablations, allmem-sweep"),
+        ("allmem:people=false", "known here: embedder, split, merge"),
+        ("infini:anchors=5", "no setting 'anchors'"),
+        ("allmem-sweep:colour=red", "no setting 'colour'"),
+        ("allmem-sweep,allmem:final=8", "is named twice"),
         ("infini:colour=red", "known here: embedder, feed, chunk_tokens"),
         ("infini:name=agent", "no setting 'name'"),
         ("infini:evidence_budget=9", "no setting"),
@@ -143,6 +149,66 @@ def test_a_library_that_was_begun_is_gone_on_with(make: Any, tmp_path: Path) -> 
     (tmp_path / "work/infini/one/stray.md").write_text("left by a run that was killed")
     make("infini-retrieve").ingest(history)
     assert not (tmp_path / "work/infini/one/stray.md").exists()
+
+
+PAPERS = ("visibility", "split", "merge", "update", "expand", "recovery_links", "type_priority")
+"""Table 10 of All-Mem."""
+
+
+def test_groups_stand_for_their_methods() -> None:
+    found = parse_all(["bm25", "allmem-ablations"])
+    assert [spec.text for spec in found] == [
+        *("bm25", "allmem"),
+        *(f"allmem:{name}=false" for name in PAPERS),
+    ]
+    assert [spec.settings for spec in found[2:]] == [{"allmem": {name: False}} for name in PAPERS]
+    both = [spec.text for spec in parse_all(["allmem", "allmem-ablations", "allmem-sweep:embedder=static"])]
+    assert len(both) == len(set(both)) == 8 + 7
+    sweep = parse_all(["allmem-sweep:embedder=static"])
+    assert {spec.embedder for spec in sweep} == {"static"}
+    budgets = [dict(spec.settings.get("allmem", {})) for spec in sweep]
+    assert [spec.text.split(":")[0] for spec in sweep] == ["allmem"] * 7 and budgets[0] == {}
+    for name, default in (("anchors", 10), ("candidates", 40), ("final", 16)):
+        assert [budget[name] for budget in budgets if name in budget] == [default // 2, 2 * default]
+
+
+def test_only_what_changes_the_writing_changes_the_library() -> None:
+    """Bug guarded: ablations of reading that each made the same units, or an ablation of writing that read
+    another's; and links that were made with the vectors of another embedder."""
+    names = {
+        "allmem": ("visibility", "expand", "recovery_links", "type_priority"),
+        "allmem_allmem.split=False": ("split",),
+    }
+    for library, switches in names.items():
+        assert {parse(f"allmem:{name}=false").library for name in switches} == {library}
+    for budget in ("anchors", "candidates", "final", "hops", "block_tokens"):
+        assert parse(f"allmem:{budget}=7").library == "allmem"
+    assert parse("allmem:embedder=lexical:expand=false").library == "allmem_embedder=lexical"
+    assert parse("infini-retrieve:embedder=static").library == "infini", "it is read with vectors, not made"
+    written = {"strategy": "allmem", "allmem": {"merge_max": 3}}
+    spec = parse("allmem:merge_max=3:hops=1")
+    assert tomllib.loads(spec.toml(building=True)) == written
+    assert tomllib.loads(spec.toml()) == {**written, "allmem": {"merge_max": 3, "hops": 1}}
+
+
+def test_units_are_linked_by_the_embedder_that_a_method_names(make: Any, tmp_path: Path) -> None:
+    history = case("one")
+    for text in ("allmem", "allmem:hops=1", "allmem:embedder=lexical", "allmem:merge=false"):
+        make(text).ingest(history)
+    made = sorted(path.name for path in (tmp_path / "work").iterdir())
+    assert made == ["allmem", "allmem_allmem.merge=False", "allmem_embedder=lexical"]
+
+
+def test_units_are_ranked_for_retrieval_and_blocked_for_answers(make: Any) -> None:
+    history = case("one")
+    asked = make("allmem:block_tokens=30")
+    asked.ingest(history)
+    question = history.questions[2]
+    ranking, answer = asked.retrieve(question, None), asked.answer(question, 4096)
+    assert len(ranking.found) == len(history.turns) and ranking.found[0].turns == ("D:2",)
+    assert sum(item.tokens for item in answer.found) <= 30, "the block is bounded, a ranking is not"
+    stages = [step["stage"] for step in ranking.steps]
+    assert {"anchors", "links", "ranking"} <= set(stages) and all(step["ms"] >= 0 for step in ranking.steps)
 
 
 def test_what_was_only_said_has_a_library_of_its_own(make: Any, tmp_path: Path) -> None:

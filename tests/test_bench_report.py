@@ -131,7 +131,7 @@ def test_answers_report(tmp_path: Path, count: int) -> None:
     assert f"| {methods[0]} | question | agent_step | 8 | 1,200 | 0 |" in text
     assert f"| {methods[0]} | construction | extract | 10 | 900 | 100 |" in text
     assert "Not finished" not in text
-    assert len(report["plots"]) == 4
+    assert len(report["plots"]) == 5 and "quality_evidence.png" in report["plots"]
 
 
 def test_a_difference_is_bold_where_it_is_sure(tmp_path: Path, no_plots: None) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from infinimem import tokens
-from infinimem.bench.methods.spec import READERS, Spec
+from infinimem.bench.methods.spec import OWN, Spec
 from infinimem.bench.model import Case
 from infinimem.bench.spending import EMBEDDING
 from infinimem.model import Usage
-from infinimem.settings import InfiniSettings, ReaderSettings
+from infinimem.settings import AllmemSettings, InfiniSettings, ReaderSettings
 
 _PROMPT = 350
 """Instructions of one call."""
@@ -29,6 +29,8 @@ _TOOLS, _RESULT, _ROUNDS = 600, 800, 4
 _CATALOG, _OFFERED = 50, 200
 _TEXTS = 256
 """That are embedded with one call."""
+_PLANNED = 10
+"""Units of which one is split, merged or updated."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,13 @@ class Estimate:
         for spec, sizes, is_new in asked:
             self.cases += 1
             self.questions += len(sizes)
-            if spec.name in READERS and self.models.keeper:
-                key = spec.toml(building=True)
+            if spec.way is not None and self.models.keeper:
+                key = spec.library
                 if spec.draws and is_new and key not in made:  # methods that are made alike share a library
                     made.add(key)
-                    self._count(spec, "making", making(size, spec))
+                    of_units = spec.way.strategy == "allmem"
+                    made_by = units(size, len(case.turns), spec) if of_units else making(size, spec)
+                    self._count(spec, "making", made_by)
                 for _ in sizes:
                     self._count(spec, "reading", reading(size, spec))
             if spec.text in self.embeds:
@@ -124,8 +128,8 @@ class Estimate:
         self, spec: Spec, size: int, turns: int, sizes: Sequence[int], is_new: bool, made: set[str]
     ) -> None:
         """Baselines share vectors, and make them at each start; a library keeps its own."""
-        is_library = spec.name in READERS
-        key = f"{spec.embedder} {spec.draws} {spec.toml(building=True)}" if is_library else f"{spec.embedder}"
+        is_library = spec.way is not None
+        key = f"{spec.embedder} {spec.library}" if is_library else f"{spec.embedder}"
         if f"{EMBEDDING} {key}" not in made and (is_new or not is_library):
             made.add(f"{EMBEDDING} {key}")
             times = 2 if is_library and spec.draws else 1  # what was drawn is about as long as what was said
@@ -157,9 +161,19 @@ def making(size: int, spec: Spec) -> Usage:
     return Usage(calls, calls * _PROMPT + 2 * size + laid_out, size + (size if free else size // 3))
 
 
+def units(size: int, turns: int, spec: Spec) -> Usage:
+    """Of a library of units, from turns of so many tokens together: each turn is described, then looked
+    at beside its neighbours, and some are planned for."""
+    near = int(spec.settings.get("allmem", {}).get("online_anchors", AllmemSettings.online_anchors))
+    planned = -(-turns // _PLANNED)
+    calls = 2 * turns + planned
+    shown = 2 * size + turns * near * _SUMMARY + 2 * size // _PLANNED
+    return Usage(calls, calls * _PROMPT + shown, calls * _REPLY)
+
+
 def reading(size: int, spec: Spec) -> Usage:
     """Of the evidence for one question."""
-    reader = READERS[spec.name]
+    reader = OWN[spec.name].answered_by
     docs = size // _TOPIC + 1
     if reader in ("hybrid", "summary"):
         return Usage(1, _PROMPT + min(docs, _OFFERED) * _SUMMARY, _REPLY)

@@ -70,6 +70,23 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Transaction:
+    """What one receipt of a memory tells of its cost.
+
+    Args:
+        op: "write", "consolidate", …
+        turns: that the memory held nothing of before.
+        seconds: of wall clock, to a tenth.
+        usage: model calls and tokens.
+    """
+
+    op: str
+    turns: int
+    seconds: float
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True)
 class Ingested:
     """What writing one case cost and left.
 
@@ -77,6 +94,8 @@ class Ingested:
         usage: tokens and calls by phase (a language task's name).
         seconds: of wall clock.
         sizes: tokens of each document that was made.
+        transactions: of the library, in their order.
+        structure: what the memory tells of its shape (bench/structure.py).
     """
 
     method: str
@@ -84,6 +103,8 @@ class Ingested:
     usage: Mapping[str, Usage] = field(default_factory=dict)
     seconds: float = 0.0
     sizes: tuple[int, ...] = ()
+    transactions: tuple[Transaction, ...] = ()
+    structure: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

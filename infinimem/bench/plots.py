@@ -11,8 +11,9 @@ from math import ceil, floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from infinimem.bench.methods.spec import OWN
 from infinimem.bench.metrics.statistics import mean
-from infinimem.bench.tables import percent, tokens_of
+from infinimem.bench.table import percent, tokens_of
 from infinimem.bench.tally import Tallies, Tally
 from infinimem.model import Usage
 
@@ -49,6 +50,7 @@ def draw(tallies: Tallies, measure: str, folder: Path) -> list[tuple[str, str]] 
         return None
     drawers: Mapping[str, tuple[str, Drawer]] = {
         "quality_tokens.png": ("Quality against tokens", _quality_tokens),
+        "quality_evidence.png": ("Quality against evidence", _quality_evidence),
         "quality_categories.png": ("Quality by category", _quality_categories),
         "tokens_phases.png": ("Tokens by phase", _tokens_phases),
         "document_sizes.png": ("Sizes of documents", _document_sizes),
@@ -74,7 +76,7 @@ def _figure(width: float, height: float) -> Figure:
 
 
 def _colours(tallies: Tallies) -> dict[str, str]:
-    own = [tally.name for tally in tallies.methods if tally.base.startswith("infini")]
+    own = [tally.name for tally in tallies.methods if tally.base in OWN]
     others = [tally.name for tally in tallies.methods if tally.name not in own]
     return {
         name: palette[number % len(palette)]
@@ -102,17 +104,24 @@ def _clean(axis: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
 
 
 def _quality_tokens(tallies: Tallies, measure: str) -> Figure | None:
-    """Where models answered, a point a method; else how recall grows with what is read."""
+    """Where models were asked, a point a method; else how recall grows with what is read."""
     if any(tokens_of(tally.querying.values()) for tally in tallies.methods):
         spent = {
             tally.name: tokens_of(tally.querying.values()) / len(tally.asked) for tally in tallies.methods
         }
         return _points(tallies, measure, spent, "model tokens a question, in and out")
-    figure = _growth(tallies)
-    if figure is None and not tallies.config.get("retrieval_only"):
-        shown = {tally.name: mean([item.context for item in tally.asked]) for tally in tallies.methods}
-        return _points(tallies, measure, shown, "tokens of evidence a question")
-    return figure
+    return _growth(tallies)
+
+
+def _quality_evidence(tallies: Tallies, measure: str) -> Figure | None:
+    """Where there are answers, a point a method by what they were drawn from; a ranking has no end.
+
+    Source: All-Mem, section 4.3 (sweep of budgets).
+    """
+    if not any(item.answered for tally in tallies.methods for item in tally.asked):
+        return None
+    shown = {tally.name: mean([item.context for item in tally.asked]) for tally in tallies.methods}
+    return _points(tallies, measure, shown, "tokens of evidence a question")
 
 
 def _points(tallies: Tallies, measure: str, tokens: Mapping[str, float], label: str) -> Figure:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from infinimem.bench.model import Found, Ingested, Result
+from infinimem.bench.model import Found, Ingested, Result, Transaction
 from infinimem.errors import UsageError
 from infinimem.model import Usage
 
@@ -47,9 +47,23 @@ def ingested_of(line: str) -> Ingested:
     """
     values = _object(line)
     try:
-        return Ingested(**{**values, "usage": _usage(values["usage"]), "sizes": tuple(values["sizes"])})
+        return Ingested(**{**values, **made_of(values)})
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError("no whole costs of a case; remove the line and resume the run") from error
+
+
+def made_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Usage, sizes and transactions of what was made, from JSON.
+
+    Raises:
+        KeyError, TypeError, AttributeError: they are not there whole.
+    """
+    told = (Transaction(**{**row, "usage": Usage(**row["usage"])}) for row in values.get("transactions", ()))
+    return {
+        "usage": _usage(values["usage"]),
+        "sizes": tuple(values["sizes"]),
+        "transactions": tuple(told),
+    }
 
 
 def records(path: Path, record_of: Callable[[str], _Record]) -> Iterator[_Record]:

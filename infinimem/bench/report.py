@@ -10,8 +10,10 @@ from typing import Any
 
 from infinimem.bench import plots
 from infinimem.bench.metrics.statistics import mean, percentile
-from infinimem.bench.tables import headline, percent, primary, tables
+from infinimem.bench.table import percent
+from infinimem.bench.tables import headline, primary, tables
 from infinimem.bench.tally import Tallies, Tally, read
+from infinimem.bench.units import unit_figures
 from infinimem.model import Usage
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
@@ -155,6 +157,7 @@ def _method(tally: Tally, tallies: Tallies) -> dict[str, Any]:
         "question_seconds": {f"p{share}": _round(tally.seconds(share / 100)) for share in (50, 90)},
         "evidence_tokens": _round(mean([item.context for item in tally.asked])),
         "document_tokens": tally.sizes,
+        **unit_figures(tally),
     }
 
 

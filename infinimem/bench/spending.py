@@ -1,7 +1,7 @@
 """What a run's model calls take: counted for whoever asks, and held below a ceiling.
 
 Threads share clients, so that a client's own count tells nothing of one question; here each thread keeps
-the account of what it works on.
+the account of what it works on, and threads that it starts for it (llm/parallel.py) book there too.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from infinimem.embedders.base import Embedder
@@ -35,7 +36,9 @@ class Spending:
         self.total = Usage()
         self._stopped = ""
         self._lock = threading.Lock()
-        self._mine = threading.local()
+        self._loose: dict[str, Usage] = {}
+        self._account = ContextVar("account", default=self._loose)
+        self._is_question = ContextVar("is_question", default=False)
 
     @property
     def tokens(self) -> int:
@@ -47,33 +50,32 @@ class Spending:
         """The account of one question, which is not begun above the ceiling, but ended above it: half of it
         would be lost, and paid once more."""
         self.demand()
-        self._mine.is_question = True
+        mark = self._is_question.set(True)
         try:
             with self.account() as usage:
                 yield usage
         finally:
-            self._mine.is_question = False
+            self._is_question.reset(mark)
 
     @contextmanager
     def account(self) -> Iterator[dict[str, Usage]]:
         """What this thread's calls take in the block, by task; an inner account adds to the outer one."""
-        outer = self.current
+        outer = self._account.get()
         inner: dict[str, Usage] = {}
-        self._mine.account = inner
+        mark = self._account.set(inner)
         try:
             yield inner
         finally:
-            self._mine.account = outer
-            for phase, usage in inner.items():
-                outer[phase] = outer.get(phase, Usage()) + usage
+            self._account.reset(mark)
+            with self._lock:
+                for phase, usage in inner.items():
+                    _book(outer, phase, usage)
 
     @property
     def current(self) -> dict[str, Usage]:
-        """The account of this thread."""
-        if not hasattr(self._mine, "account"):
-            self._mine.account = {}
-        found: dict[str, Usage] = self._mine.account
-        return found
+        """What stands in the account of this thread, by task."""
+        with self._lock:
+            return dict(self._account.get())
 
     def stop(self, why: str) -> None:
         """Refuse every further call."""
@@ -87,16 +89,18 @@ class Spending:
         """
         if self._stopped:
             raise SpendingCapReached(self._stopped)
-        is_held = not getattr(self._mine, "is_question", False)
-        if is_held and self.ceiling is not None and self.tokens >= self.ceiling:
+        if not self._is_question.get() and self.ceiling is not None and self.tokens >= self.ceiling:
             raise SpendingCapReached(f"the cap of {self.ceiling} tokens is spent")
 
     def add(self, phase: str, usage: Usage) -> None:
         """Book a call."""
-        account = self.current
-        account[phase] = account.get(phase, Usage()) + usage
         with self._lock:
+            _book(self._account.get(), phase, usage)
             self.total += usage
+
+
+def _book(account: dict[str, Usage], phase: str, usage: Usage) -> None:
+    account[phase] = account.get(phase, Usage()) + usage
 
 
 class Metered:
@@ -118,7 +122,7 @@ class Metered:
     @property
     def usage(self) -> dict[str, Usage]:
         """Of this thread's account alone, so that receipts count nobody else's calls."""
-        return dict(self._spending.current)
+        return self._spending.current
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 from infinimem.bench.metrics.statistics import Difference, mean, percentile
+from infinimem.bench.table import NONE, Table, percent, tokens_of, whole
 from infinimem.bench.tally import Tallies, Tally
+from infinimem.bench.units import unit_tables
 from infinimem.model import Usage
 
 PRIMARY = ("match", "judge strict", "F1", "R@5", "answer@5")
@@ -23,36 +24,8 @@ _COMPARED = (
     *("judge strict", "match", "F1", "R@5", "N@5", "own R@5", "own N@5"),
     *("R in 1024", "turns in 2048", "answer@5"),
 )
-_NONE = "–"
 
 _Figure = Callable[[Tally, str], float | None]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under a title.
-
-    Args:
-        title: a heading.
-        columns: the first names the rows.
-        rows: as many cells as there are columns.
-        note: what to know, one sentence or two.
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]] = field(default_factory=list)
-    note: str = ""
-
-    def markdown(self) -> str:
-        """With numbers to the right."""
-        lines = [f"## {self.title}", ""]
-        if self.note:
-            lines += [self.note, ""]
-        lines.append(_line(self.columns))
-        lines.append(_line(["---", *["---:"] * (len(self.columns) - 1)]))
-        lines += [_line([cell.replace("|", "\\|") for cell in row]) for row in self.rows]
-        return "\n".join(lines)
 
 
 def primary(tallies: Tallies) -> str:
@@ -79,28 +52,10 @@ def tables(tallies: Tallies) -> list[Table]:
         _costs(tallies),
         _phases(tallies),
         _documents(tallies),
+        *unit_tables(tallies),
         _everything(tallies, measures),
     ]
     return [table for table in found if table.rows]
-
-
-def percent(value: float | None) -> str:
-    """Of a share."""
-    return _NONE if value is None else f"{100 * value:.1f}"
-
-
-def whole(value: float) -> str:
-    """A number of tokens."""
-    return "never" if value == inf else f"{value:,.0f}"
-
-
-def tokens_of(usages: Iterable[Usage]) -> int:
-    """In and out together."""
-    return sum(usage.tokens_in + usage.tokens_out for usage in usages)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _compared(tallies: Tallies) -> list[str]:
@@ -129,7 +84,7 @@ def _differences(tallies: Tallies, baseline: Tally) -> Table:
 
 def _difference(found: Difference | None) -> str:
     if found is None:
-        return _NONE
+        return NONE
     text = f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
     return f"**{text}**" if found.sure else text
 

@@ -35,6 +35,7 @@ class Asked:
         answered: whether it had an answer.
         context: tokens of what was found.
         failed: as the Result's.
+        stages: milliseconds by stage, where the reader's trace tells them.
     """
 
     case: str
@@ -47,6 +48,7 @@ class Asked:
     answered: bool
     context: int
     failed: str | None = None
+    stages: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -220,6 +222,7 @@ def read(folder: Path) -> Tallies:
                 result.answer is not None,
                 sum(item.tokens for item in result.found),
                 result.failed,
+                {step["stage"]: step["ms"] for step in result.steps if {"stage", "ms"} <= step.keys()},
             )
             tallies.setdefault(result.method, Tally(result.method)).asked.append(asked)
     for ingested in _records(folder / "cases", ingested_of):

@@ -12,7 +12,7 @@ from infinimem.bench.judge import TASKS, grade, judge
 from infinimem.bench.methods.answering import Means
 from infinimem.bench.methods.library import Making
 from infinimem.bench.methods.registry import method
-from infinimem.bench.methods.spec import READERS, Spec
+from infinimem.bench.methods.spec import Spec
 from infinimem.bench.model import Benchmark, Case, Found, Method, Question, Result
 from infinimem.bench.request import Request
 from infinimem.bench.spending import Metered
@@ -79,7 +79,7 @@ class Working:
         """Delete the libraries of a case."""
         if not self.request.keep:
             for spec in self._specs:
-                if spec.name in READERS:
+                if spec.way is not None:
                     self.making.remove(spec, case)
 
 

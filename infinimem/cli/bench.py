@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from infinimem.bench.methods.groups import GROUPS
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, counted
 from infinimem.errors import InfinimemError
@@ -37,7 +38,11 @@ PATIENCE = 600.0
     required=True,
     help="The official file.",
 )
-@click.option("--methods", metavar="A,B", help="What is compared; name:key=value changes a setting.")
+@click.option(
+    "--methods",
+    metavar="A,B",
+    help=f"What is compared; name:key=value changes a setting. Groups: {', '.join(GROUPS)}.",
+)
 @click.option("--retrieval-only", is_flag=True, help="Score what is found; nothing is answered or judged.")
 @click.option("--answerer", metavar="MODEL", help="Answers for every method; default is --model.")
 @click.option("--judge", "grader", metavar="MODEL", help="Grades the answers; default is the answerer.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 Asked = TypeVar("Asked")
@@ -14,7 +15,7 @@ def in_order(call: Callable[[Asked], Told], asked: Sequence[Asked], workers: int
     """The result of a call for each item, whatever the order in which they end.
 
     Args:
-        call: may run in several threads.
+        call: may run in several threads, each in a copy of the caller's context.
         asked: one item a call.
         workers: calls at a time at most; 1, or less, asks one after another.
 
@@ -24,7 +25,7 @@ def in_order(call: Callable[[Asked], Told], asked: Sequence[Asked], workers: int
     if workers < 2 or len(asked) < 2:
         return [call(item) for item in asked]
     with ThreadPoolExecutor(min(workers, len(asked))) as pool:
-        waiting = [pool.submit(call, item) for item in asked]
+        waiting = [pool.submit(copy_context().run, call, item) for item in asked]
         try:
             return [one.result() for one in waiting]
         except BaseException:

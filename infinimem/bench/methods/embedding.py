@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from infinimem.bench.methods.spec import READERS, Spec
+from infinimem.bench.methods.spec import Spec
 from infinimem.bench.spending import Booked, Counts, Spending
 from infinimem.embedders.connect import NAMES, connect
 from infinimem.errors import ModelNotConfigured, UsageError
@@ -65,7 +65,7 @@ class Embedders:
         return isinstance(self._for(spec), Booked)
 
     def _for(self, spec: Spec) -> Embedder | None:
-        if spec.name in READERS:
+        if spec.way is not None:
             return self.memory(spec.embedder)
         return self.dense(spec.embedder).embedder if spec.takes_embedder else None
 

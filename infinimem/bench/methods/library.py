@@ -12,13 +12,15 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from infinimem.bench.methods.answering import ALL, Means, drawn, found_of, now_of
-from infinimem.bench.methods.spec import READERS, Spec
-from infinimem.bench.model import Case, Drawn, Ingested, Question
+from infinimem.bench.methods.spec import Spec
+from infinimem.bench.model import Case, Drawn, Ingested, Question, Transaction
+from infinimem.bench.record import made_of
+from infinimem.bench.structure import structure_of, transactions_of
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
 from infinimem.retrieval.cache import cache_folder
@@ -34,6 +36,8 @@ class _Record:
     usage: dict[str, Usage] = field(default_factory=dict)
     seconds: float = 0.0
     sizes: tuple[int, ...] = ()
+    transactions: tuple[Transaction, ...] = ()
+    structure: Mapping[str, Any] = field(default_factory=dict)
     done: bool = False
 
 
@@ -47,6 +51,8 @@ class LibraryMethod:
     """
 
     def __init__(self, spec: Spec, means: Means, making: Making) -> None:
+        assert spec.way is not None
+        self._way = spec.way
         self._spec = spec
         self._means = means
         self._making = making
@@ -65,23 +71,30 @@ class LibraryMethod:
             for place in self._memory.view.entries("evidence")
             if "turn" in place.entry.fields
         }
-        return Ingested(self._spec.text, case.name, record.usage, record.seconds, record.sizes)
+        return Ingested(
+            self._spec.text,
+            case.name,
+            record.usage,
+            record.seconds,
+            record.sizes,
+            record.transactions,
+            record.structure,
+        )
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
-        """What the reader finds."""
-        evidence = self._read(question, ALL if budget is None else budget)
+        """What is ranked."""
+        evidence = self._read(question, self._way.ranked_by, ALL if budget is None else budget)
         return Drawn(found_of(evidence.items, self._turn_of), steps=evidence.trace)
 
     def answer(self, question: Question, budget: int) -> Drawn:
         """An answer from what the reader finds."""
-        evidence = self._read(question, budget)
+        evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
         return drawn(
             self._means.answerer, question, now, evidence.items, self._turn_of, budget, evidence.trace
         )
 
-    def _read(self, question: Question, budget: int) -> Evidence:
-        reader = READERS[self._spec.name]
+    def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
         if reader is None:
             return self._memory.retrieve(question.text, budget)
         return self._memory.read(question.text, reader, budget)
@@ -100,14 +113,8 @@ class Making:
         self._locks: dict[Path, threading.Lock] = defaultdict(threading.Lock)
 
     def folder(self, spec: Spec, case: Case) -> Path:
-        """Of the library; methods with the same settings for making it share one."""
-        settings = (
-            f"{group}.{key}={value}"
-            for group, values in spec.building.items()
-            for key, value in values.items()
-        )
-        name = replace(spec, text=":".join(("infini" if spec.draws else spec.name, *settings))).file
-        return self._means.work / name / case.name
+        """Of the library."""
+        return self._means.work / spec.library / case.name
 
     def make(self, spec: Spec, case: Case) -> _Record:
         """Make the library, unless it is done.
@@ -152,6 +159,8 @@ class Making:
                 else:
                     memory.record(case.turns)
                 record.sizes = tuple(row.tokens for row in memory.view.catalog(folder=TOPICS))
+                record.transactions = transactions_of(memory)
+                record.structure = structure_of(memory)
                 record.done = True
             finally:
                 record.usage = {
@@ -164,7 +173,7 @@ class Making:
     def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
-        embedder = self._means.embedders.memory(None if building else spec.embedder)
+        embedder = self._means.embedders.memory(spec.linked_by if building else spec.embedder)
         options: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
         return open_memory(folder, model=self._means.keeper, create=True, **options)
 
@@ -187,7 +196,6 @@ def _save(path: Path, record: _Record) -> None:
 def _load(path: Path) -> _Record | None:
     try:
         values: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        usage = {phase: Usage(**counts) for phase, counts in values["usage"].items()}
-        return _Record(usage, values["seconds"], tuple(values["sizes"]), values["done"])
+        return _Record(**{**values, **made_of(values)})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from infinimem.bench.methods.answering import Means
 from infinimem.bench.methods.baselines import Baseline
 from infinimem.bench.methods.library import LibraryMethod, Making
-from infinimem.bench.methods.spec import READERS, Spec, parse
+from infinimem.bench.methods.spec import Spec, parse
 from infinimem.bench.model import Method
 
 
@@ -21,6 +21,6 @@ def method(spec: str | Spec, means: Means, making: Making) -> Method:
         UsageError: there is no such method or setting.
     """
     found = parse(spec) if isinstance(spec, str) else spec
-    if found.name in READERS:
+    if found.way is not None:
         return LibraryMethod(found, means, making)
     return Baseline(found, means)
