@@ -158,11 +158,14 @@ class View:
 
     def ids(self, scope: Scope = "default") -> tuple[str, ...]:
         """Ids of the documents in a scope, sorted. Receipts are in "all" only."""
-        if scope == "all":
-            return self._ids
-        if not self.initialised:
-            return self._ids if scope == "default" else ()
-        return tuple(doc_id for doc_id in self._ids if self.group(doc_id) == _GROUP_OF[scope])
+        return self._ids if scope == "all" else self._grouped.get(_GROUP_OF[scope], ())
+
+    @cached_property
+    def _grouped(self) -> Mapping[Group, tuple[str, ...]]:
+        found: dict[Group, list[str]] = {}
+        for doc_id in self._ids:
+            found.setdefault(self.group(doc_id), []).append(doc_id)
+        return {group: tuple(ids) for group, ids in found.items()}
 
     def group(self, doc_id: str) -> Group:
         """What a document is to the keeper."""
