@@ -14,7 +14,19 @@ from typing import Any
 
 import click
 
-from infinimem.cli import bench, care, demo, forgetting, history, lookup, reading, review, watching, writing
+from infinimem.cli import (
+    bench,
+    care,
+    demo,
+    forgetting,
+    graph,
+    history,
+    lookup,
+    reading,
+    review,
+    watching,
+    writing,
+)
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import printable
 from infinimem.errors import InfinimemError, UsageError
@@ -100,6 +112,7 @@ for command in (
     lookup.grep,
     lookup.ls,
     lookup.read,
+    graph.graph,
     history.history,
     history.blame,
     history.log,

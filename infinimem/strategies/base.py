@@ -7,14 +7,17 @@ It reads snapshots (`View`), asks models, and touches no file.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from infinimem.model import Evidence, Finding, Located, Plan
 from infinimem.store.keeper import Keeper
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.view import View
 
-__all__ = ["Applied", "Event", "Outcome", "Plans", "Rejected", "Strategy"]
+if TYPE_CHECKING:
+    from infinimem.strategies.graph.draw import Topology
+
+__all__ = ["Applied", "Event", "Linked", "Outcome", "Plans", "Rejected", "Strategy"]
 
 Event = Literal["append", "due", "consolidate"]
 """Why `tick` is called: new entries are about to be appended, were appended, or someone asked for it."""
@@ -68,4 +71,22 @@ class Strategy(Protocol):
 
     def check(self, view: View) -> list[Finding]:
         """The strategy's own invariants, for `doctor`."""
+        ...
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """A strategy that keeps links between its records."""
+
+    def graph(self, view: View, name: str | None, hops: int) -> Topology:
+        """What is linked to a record, for people to look at.
+
+        Args:
+            view: the snapshot.
+            name: its id, the seq of its turn, or words that it is about; None for the newest.
+            hops: links from it at most, followed either way.
+
+        Raises:
+            LibraryError: there is no such record.
+        """
         ...

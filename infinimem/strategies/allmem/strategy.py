@@ -25,10 +25,13 @@ from infinimem.strategies.allmem.consolidate import consolidation
 from infinimem.strategies.allmem.diagnose import contexts
 from infinimem.strategies.allmem.faults import Caps, faults
 from infinimem.strategies.allmem.loaded import Loaded
+from infinimem.strategies.allmem.picture import picture
 from infinimem.strategies.allmem.read import block, retrieve
+from infinimem.strategies.allmem.recover import counts
 from infinimem.strategies.allmem.unit import HOME
 from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
 from infinimem.strategies.base import Event, Plans, Rejected
+from infinimem.strategies.graph.draw import Topology
 from infinimem.strategies.readers.collect import READERS, collect
 
 TRIES = 3
@@ -157,20 +160,23 @@ class AllMem:
 
     # ── looking after it ────────────────────────────────────────────────────────────────────────
 
+    def graph(self, view: View, name: str | None, hops: int) -> Topology:
+        """What is linked to a unit (strategies/base.py: Linked)."""
+        with self._reading.at(view) as (bank, space):
+            return picture(bank, space, name, hops)
+
     def status(self, view: View) -> Mapping[str, Any]:
-        """How large surface, archive and buffer are."""
-        with self._reading.at(view) as (bank, _):
-            waiting = buffered(view, bank)
-            return {
-                "units": len(bank),
-                "visible": len(bank.visible),
-                "archived": len(bank) - len(bank.visible),
-                "buffer": {
-                    "units": len(waiting),
-                    "sessions": len({bank.units[one.unit].session for one in waiting}),
-                    "threshold": self.settings.allmem.every_sessions,
-                },
-            }
+        """How large surface, archive and buffer are, and how much of the archive can be reached."""
+        bank = Bank.load(view)
+        waiting = buffered(view, bank)
+        return {
+            **counts(bank),
+            "buffer": {
+                "units": len(waiting),
+                "sessions": len({bank.units[one.unit].session for one in waiting}),
+                "threshold": self.settings.allmem.every_sessions,
+            },
+        }
 
     def check(self, view: View) -> list[Finding]:
         """What must hold of the bank (faults.py), and bodies that do not quote the evidence."""
