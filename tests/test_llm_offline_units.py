@@ -156,6 +156,7 @@ def test_a_paragraph_that_nobody_announces_is_proposed_below_the_gate() -> None:
     "text",
     [
         BOWLS + "By the way, the kiln is for sale in Porto at the market of my brother's school in June.",
+        BOWLS + "By the way, my brother holds a graduation party in June, and the train to Porto is booked.",
         BOWLS + "By the way, I booked a train to Porto with them for my brother's graduation in June.",
         BOWLS + "By the way, have you booked a train to Porto for my brother's graduation in June?",
         BOWLS + "By the way, Rita booked trains to Porto.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice, pairwise
 
 from infinimem.llm.offline.extract import sentences
@@ -15,6 +16,7 @@ from infinimem.llm.offline.lexicon import content_terms, fact_text
 from infinimem.llm.offline.summary import states
 from infinimem.llm.offline.topics import continues
 from infinimem.retrieval.kin import kin
+from infinimem.retrieval.tokenizer import STOP_WORDS, tokens
 
 WORDS, TERMS = 10, 3
 """Of a part that could stand alone, where the writer announces the turn: words, and telling ones of them."""
@@ -48,6 +50,15 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 """How a paragraph begins that goes on with the one before."""
+_SAYING_LITTLE = """
+advice best big check come consider day definitely excite excited feel felt find found give go going good
+got great heard help helpful idea keep know lately like little look looking lot love made make month much
+need new plan planning really recently recommend recommendation recommendations said say see start started
+suggestion suggestions sure take tell thank thanks thing things think thinking thought time times tip tips
+today tomorrow took tried try trying use using want wanted way week well went wonder wondering work year
+yesterday
+"""
+"""Words that two parts may share and be about different things."""
 _MARKUP = re.compile(r"^[ \t]*(?:[-*+•>|#]|\d+[.)]|```)|\*\*|:[ \t]*$", re.MULTILINE)
 """Lists, tables, headings: parts of a whole whatever their words."""
 _BREAK = re.compile(r"\n\s*\n\s*")
@@ -106,7 +117,19 @@ def _turns(before: str, after: str) -> bool:
     one, two = set(content_terms(before)), set(content_terms(rest))
     if min(len(before.split()), len(rest.split())) < words or min(len(one), len(two)) < terms:
         return False
+    if _told(before) & _told(rest):
+        return False
     return not any(_akin(a, b) for a in one for b in two)
+
+
+def _told(text: str) -> set[str]:
+    """All terms but those that say next to nothing: what titles no topic may still tie two parts."""
+    return set(tokens(text)) - _little()
+
+
+@cache
+def _little() -> frozenset[str]:
+    return frozenset(term for word in [*STOP_WORDS, *_SAYING_LITTLE.split()] for term in tokens(word))
 
 
 def _akin(one: str, other: str) -> bool:
