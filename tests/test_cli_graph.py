@@ -1,0 +1,108 @@
+"""infinimem graph: which unit is meant, in which form it is drawn, and what is said where there is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cli_runner import Shell
+
+TURNS = (
+    "I moved to Lisbon and rent a flat near the river.",
+    "My sister Ana is allergic to peanuts.",
+    "The pottery class is on Mondays.",
+)
+
+
+@pytest.fixture
+def library(shell: Shell) -> Shell:
+    """Three units; the later lead to the earlier by temporal links."""
+    assert shell("--strategy", "allmem", "init").code == 0
+    for text in TURNS:
+        assert shell("-q", "add", text, "--session", "s1", "--time", "2025-03-03").code == 0
+    return shell
+
+
+def root(library: Shell, *args: str) -> str:
+    return str(library("graph", *args, "--json").json["root"])
+
+
+def test_a_unit_is_named_by_id_document_turn_or_words(library: Shell) -> None:
+    for name in ("u-000002", "U-000002", "allmem/units/u-000002", "allmem/units/u-000002.md", "2", "peanuts"):
+        assert root(library, name) == "u-000002"
+    assert root(library) == "u-000003"
+
+
+def test_json_names_nodes_and_links(library: Shell) -> None:
+    found = library("graph", "2", "--hops", "1", "--json").json
+    assert found.keys() == {"root", "nodes", "links"}
+    assert [(node["id"], node["visible"], node["hop"]) for node in found["nodes"]] == [
+        ("u-000002", True, 0),
+        ("u-000001", True, 1),
+        ("u-000003", True, 1),
+    ]
+    assert {"from": "u-000002", "to": "u-000001", "type": "temporal", "weight": None} in found["links"]
+    assert "peanut" in found["nodes"][0]["label"]
+    assert json.loads(library("graph", "2", "--hops", "1", "--format", "json").out) == found
+
+
+def test_hops_bound_it(library: Shell) -> None:
+    for hops, count in (("0", 1), ("1", 2), ("2", 3)):
+        assert len(library("graph", "3", "--hops", hops, "--json").json["nodes"]) == count
+    assert len(library("graph", "3", "--json").json["nodes"]) == 3
+
+
+def test_it_is_drawn_as_mermaid_unless_something_else_is_asked_for(library: Shell) -> None:
+    ran = library("graph", "1")
+    assert ran.out.startswith('flowchart LR\n  n0["u-000001') and ran.out == library("graph", "1").out
+    assert ran.err == "3 units, 2 links around u-000001\n"
+    assert library("graph", "1", "--format", "dot").out.startswith("digraph {\n")
+    assert library("-q", "graph", "1").err == ""
+
+
+def test_a_large_one_is_cut_and_that_is_said(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infinimem.strategies.allmem.picture.MOST", 2)
+    ran = library("graph", "1")
+    assert "2 units" in ran.err and "there are more" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("u-000009", "no unit 'u-000009'"),
+        ("allmem/units/nothing", "no unit 'allmem/units/nothing'"),
+        ("allmem/../../etc/passwd", "no unit"),
+        ("41", "no unit holds turn 41"),
+        ("0", "no unit holds turn 0"),
+        ("", "no unit is about ''"),
+        ("\x1b[31m ###", "no unit is about"),
+    ],
+)
+def test_what_is_no_unit_is_told_in_one_line(library: Shell, name: str, words: str) -> None:
+    library("graph", name).failed(1, words)
+
+
+def test_a_library_without_units_or_without_links_says_so(shell: Shell) -> None:
+    assert shell("--strategy", "allmem", "init").code == 0
+    shell("graph").failed(1, "there are no units yet")
+    shell("--strategy", "infini", "graph").failed(1, "infini keeps no links")
+
+
+def test_wrong_calls_exit_with_2(library: Shell) -> None:
+    for args in (("--hops", "-1"), ("--hops", "x"), ("--format", "png"), ("1", "2")):
+        library("graph", *args).failed(2, "")
+
+
+def test_it_writes_nothing(library: Shell) -> None:
+    before = library.tree()
+    for args in (("graph",), ("graph", "peanuts"), ("graph", "1", "--format", "dot")):
+        assert library(*args).code == 0
+    assert library.tree() == before
+
+
+def test_status_tells_how_much_of_the_archive_can_be_reached(library: Shell) -> None:
+    found = library("status", "--json").json
+    assert (found["units"], found["visible"], found["visible_ratio"]) == (3, 3, 1.0)
+    assert found["links"]["temporal"] == 2
+    assert found["recovery"]["version"] == {"unreachable": 0, "coverage": [], "h95": None}
+    assert "recovery version unreachable\t0" in library("status").out
