@@ -327,6 +327,7 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     made, strategy = library(model({SAID[4]: {"update": [("TARGET", D)]}}))
     bank = made.bank()
     full = bank.copy()
+    full.graph.put(E, "semantic", ())
     number = 99
     while fits(full.units[E], (*full.links(E), Link("version", D))):
         number += 1
