@@ -1,0 +1,73 @@
+"""The reader of units over libraries on disk: its two faces, waiting evidence, other strategies, sources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from allmem_measured import texts
+
+from infinimem import Turn, open_memory
+from infinimem.memory import Memory
+from infinimem.model import Plan
+from infinimem.store.outcome import Applied
+from infinimem.strategies.allmem.bank import Bank, puts
+from infinimem.strategies.graph.links import Link
+
+
+def told(root: Path, strategy: str = "allmem") -> Memory:
+    memory = open_memory(root, model="offline", strategy=strategy, create=True, embedder="lexical")
+    talk = (
+        ("I moved to Lisbon.", "user"),
+        ("Peanuts make you ill.", "assistant"),
+        ("I play chess.", "user"),
+    )
+    memory.observe(
+        Turn(text, role=role, session="s1", time=f"2025-01-0{day}")
+        for day, (text, role) in enumerate(talk, 1)
+    )
+    return memory
+
+
+def test_the_default_reader_gives_the_block_and_the_ranking_its_own_order(tmp_path: Path) -> None:
+    memory = told(tmp_path)
+    assert texts(memory.retrieve("Who plays chess?"))[0] == "I play chess."
+    found = memory.read("Who plays chess?")
+    assert texts(found) == ["I moved to Lisbon.", "Peanuts make you ill.", "I play chess."]
+    assert found.items == memory.read("Who plays chess?", "topology").items
+    answer = memory.ask("Who plays chess?")
+    assert "chess" in answer.text and answer.citations[0].doc_id.startswith("allmem/units/")
+
+
+def test_what_was_recorded_and_is_no_unit_yet_is_found(tmp_path: Path) -> None:
+    memory = told(tmp_path)
+    memory.record([Turn("My cello is red.", session="s2", time="2025-01-05")])
+    for found in (memory.retrieve("What colour is the cello?"), memory.read("What colour is the cello?")):
+        assert found.items[-1].text == "My cello is red."
+        assert found.items[-1].doc_id.startswith("evidence/")
+
+
+def test_what_another_strategy_drew_from_is_found_before_there_are_units(tmp_path: Path) -> None:
+    told(tmp_path, "infini").consolidate()
+    memory = open_memory(tmp_path, model="offline", strategy="allmem", embedder="lexical")
+    assert texts(memory.retrieve("Who plays chess?"))[0] == "I play chess."
+
+
+def test_what_stands_for_units_of_other_sources_hides_none_of_those_that_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    memory = told(tmp_path)
+    view = memory.view
+    bank = Bank.load(view)
+    one, two = sorted(bank.units)[1:]
+    merged = replace(bank.units[two], id=bank.new_id(3), refs=(), sources=(one, two))
+    after = bank.copy()
+    after.put(merged)
+    for name in (one, two):
+        after.archive(name)
+        after.graph.add(merged.id, Link("version", name))
+    plan = Plan(op="consolidate", records=puts(bank, after))
+    assert isinstance(memory.library.apply(plan, base=view, strategy="allmem", model="m"), Applied)
+    assert {item.seqs for item in memory.retrieve("chess peanuts").items} == {(1,), (2,), (3,)}
+    assert texts(memory.retrieve("chess", sources=["user"])) == ["I play chess.", "I moved to Lisbon."]
+    assert texts(memory.read("chess", sources=["AI"])) == ["Peanuts make you ill."]
