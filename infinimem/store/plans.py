@@ -13,9 +13,13 @@ from infinimem.markdown.signature import format_seqs
 from infinimem.model import Located, Plan, Reason, Receipt
 from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
+from infinimem.store.keeper import INFINI
 from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered, render
 from infinimem.store.view import View, fold
+
+REVIEW = "review"
+"""What receipts call that which a person approved."""
 
 
 def weighed(plan: Plan, base: View | None, now: View, approved: Collection[int] = ()) -> Verdict:
@@ -29,7 +33,9 @@ def weighed(plan: Plan, base: View | None, now: View, approved: Collection[int] 
     """
     if stale := _overtaken(plan, base, now):
         return Verdict(plan, (), stale)
-    return law.verify(_current(plan, base, now), now.entry, now.keeper.writes, approved)
+    # What a person approved is about lines, whoever keeps the library just now.
+    roots = INFINI.writes if plan.op == REVIEW else now.keeper.writes
+    return law.verify(_current(plan, base, now), now.entry, roots, approved)
 
 
 def _current(plan: Plan, base: View | None, now: View) -> Plan:

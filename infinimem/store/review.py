@@ -18,8 +18,10 @@ from infinimem import law
 from infinimem.errors import LibraryError, UsageError
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import Move, Plan, Receipt
+from infinimem.store.keeper import INFINI
 from infinimem.store.library import Library
 from infinimem.store.outcome import Rejected
+from infinimem.store.plans import REVIEW
 from infinimem.store.state import kept, withheld
 from infinimem.store.state.kept import Kept
 from infinimem.store.state.withheld import Proposal, mark
@@ -125,7 +127,7 @@ def _withheld(proposal: Proposal, view: View) -> Waiting:
 def _here(move: Move, view: View) -> Move:
     """The archiving as it is to be done now: into the archive of the topic that its survivor stands in."""
     survivor = view.entry(move.by) if move.by is not None else None
-    there = survivor is not None and survivor.doc_id.startswith(view.keeper.writes)
+    there = survivor is not None and survivor.doc_id.startswith(INFINI.writes)
     return replace(move, to=survivor.doc_id) if survivor and there else move
 
 
@@ -197,7 +199,7 @@ def _void(move: Move, view: View) -> str:
         return "the line is gone"
     if law.is_archive(place.doc_id):
         return f"the line is in {place.doc_id} already"
-    verdict = law.verify(Plan("review", moves=(move,)), view.entry, view.keeper.writes, {move.seq})
+    verdict = law.verify(Plan(REVIEW, moves=(move,)), view.entry, INFINI.writes, {move.seq})
     reasons = [*verdict.refused, *(item.reason for item in verdict.withheld)]
     return _WORDS.get(reasons[0].code, str(reasons[0])) if reasons else ""
 
@@ -241,7 +243,7 @@ def _archive(library: Library, rows: Sequence[Waiting]) -> Iterator[Receipt]:
         survivors = {move.by for move in left.values()}
         first = {seq: move for seq, move in left.items() if seq not in survivors} or left
         moves = tuple(_here(first[seq], view) for seq in sorted(first))
-        yield from _applied(library, Plan("review", moves=moves), view, set(first))
+        yield from _applied(library, Plan(REVIEW, moves=moves), view, set(first))
         left = {seq: move for seq, move in left.items() if seq not in first}
 
 
@@ -251,7 +253,7 @@ def _carry_out(library: Library, plan: Kept, seqs: Collection[int]) -> Receipt:
         seq for add in plan.plan.adds for seq in kept.seqs_of(add)
     }
     left_out = sorted(named - set(seqs))
-    wanted = replace(kept.without(plan, left_out).plan, op="review", rejected=())
+    wanted = replace(kept.without(plan, left_out).plan, op=REVIEW, rejected=())
     archived = {move.seq for move in wanted.moves if move.archives}
     if not (wanted.moves or wanted.adds):
         raise LibraryError(
@@ -295,7 +297,14 @@ def keep(library: Library, plan: Plan, view: View, strategy: str, model: str) ->
 
     Returns:
         What it is called.
+
+    Raises:
+        UsageError: it is of records, which are no lines that one could approve or reject.
     """
+    if plan.records:
+        raise UsageError(
+            f"a plan of {strategy} cannot be kept, for review goes line by line; look at it without --keep"
+        )
     with library.locked():
         now = library.clock().isoformat(timespec="seconds")
         return f"p{kept.keep(library.files, plan, view, now, strategy, model)}"

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from infinimem.model import Receipt, Touched
+from infinimem.store.keeper import ARCHIVES, BOOKS, RECORDS
+from infinimem.store.records import stem
 
 WIDTH = 72
 """Characters of a subject; git's own custom."""
@@ -18,6 +20,7 @@ LISTED, PARAGRAPHS = 40, 20
 LENGTH = 30_000
 """Characters of a message: it is one argument of a command, and names may be long."""
 
+_OF_PEOPLE = ("undo", "forget", "rename")
 _ARCHIVED = re.compile(r"(superseded|duplicate) (?:by|of) [0-9]+")
 _TAKES_BACK = re.compile(r"takes back receipt ([0-9]+)")
 _TAKEN_IN = {
@@ -61,6 +64,8 @@ def _said(turns: int, lines: int) -> list[str]:
 def _subjects(receipt: Receipt, names: Collection[str]) -> list[str]:
     """Ways to say it, the longest first; the last is short whatever happened."""
     rows = receipt.rows
+    if not rows and (told := _records(receipt)):
+        return [told]
     lines = _count(len(rows), "line")
     short = f"{receipt.op.capitalize()[:30]}: {lines}"
     match receipt.op:
@@ -91,6 +96,18 @@ def _subjects(receipt: Receipt, names: Collection[str]) -> list[str]:
             return [f"Archive {lines}, as approved", short]
         case _:
             return [short]
+
+
+def _records(receipt: Receipt) -> str:
+    """A plan of records, and how many of them left the surface; "" where it is none of a strategy's."""
+    if receipt.op in _OF_PEOPLE or not any(name.startswith(BOOKS) for name, *_ in receipt.files):
+        return ""
+    files = [(name, after) for name, _, after in receipt.files if name.startswith(RECORDS)]
+    there = {stem(name) for name, after in files if after != "-"}
+    archived = {stem(name) for name, after in files if name.startswith(ARCHIVES) and after != "-"}
+    archived &= {stem(name) for name, after in files if after == "-"}
+    more = f", archive {len(archived)}" if archived else ""
+    return f"{receipt.op.capitalize()[:30]}: {_count(len(there), 'record')}{more}"
 
 
 def _consolidated(rows: Sequence[Touched]) -> list[str]:

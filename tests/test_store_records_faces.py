@@ -1,0 +1,148 @@
+"""Records where git commits them, watch tells of them, and two strategies keep one library."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from allmem_records import LISBON, NUTS, PORTO, applied, buffer, consolidated, doc, put, unit, written
+from git_repository import Repository
+
+from infinimem.errors import UsageError
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Move, NewEntry, Plan, Put, Turn
+from infinimem.retrieval.searcher import searcher
+from infinimem.store.create import init
+from infinimem.store.health.doctor import examine
+from infinimem.store.outcome import Applied
+from infinimem.strategies.allmem.unit import unit_id
+from infinimem.watch import Change, watch
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return consolidated(tmp_path / "m")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_git_shows_an_archiving_as_a_rename(tmp_path: Path) -> None:
+    place = Repository.begun(tmp_path / "repo")
+    place.memory.mkdir()
+    (place.memory / "infinimem.toml").write_text('format = 1\ngit = true\nstrategy = "allmem"\n')
+    init(place.memory)
+    memory = consolidated(place.memory)
+    assert "?? " not in place.git("status", "--porcelain", "--", "memory/allmem")
+    assert place.subjects()[1:] == [
+        "Record 4 turns",
+        "Write: 4 records",
+        "Consolidate: 2 records, archive 1",
+    ]
+    told = place.git("show", "--format=", "--name-status", "-M50")
+    assert f"\tmemory/{doc(LISBON)}.md\tmemory/{doc(LISBON, archived=True)}.md" in told
+    memory.undo()
+    memory.forget([NUTS])
+    assert place.subjects()[4:] == ["Undo journal/0002-consolidate", "Forget 1 line"]
+    assert place.git("status", "--porcelain", "--", *(f"memory/{one}" for one in ("allmem", "journal"))) == ""
+    assert examine(memory.library) == []
+
+
+def test_watch_tells_of_records(tmp_path: Path) -> None:
+    memory = written(tmp_path / "m")
+    changes = watch(memory)
+    applied(memory, Put(doc(LISBON), None), put(unit(LISBON, archived=True)), buffer())
+    told = list(islice(changes, 4))
+    changes.close()
+    assert told == [
+        Change("created", doc(LISBON, archived=True)),
+        Change("saved", "allmem/buffer"),
+        Change("created", "journal/0002-consolidate"),
+        Change("deleted", doc(LISBON)),
+    ]
+
+
+def test_watch_follows_a_person_who_moves_a_unit(memory: Memory) -> None:
+    changes = watch(memory)
+    root = memory.library.root
+    (root / f"{doc(LISBON, archived=True)}.md").rename(root / f"{doc(LISBON)}.md")
+    assert next(changes) == Change("renamed", doc(LISBON), was=doc(LISBON, archived=True))
+    changes.close()
+
+
+def test_what_one_drew_from_the_other_may_still_have_to(memory: Memory) -> None:
+    """The list of turns that were drawn from is infini's; All-Mem's units say themselves what they hold."""
+    other = open_memory(memory.library.root, model="offline", strategy="infini")
+    other.observe([Turn("Porto has bridges.", speaker="Nora", session="s3")])
+    assert other.view.uncited() == ()
+    assert [place.seq for place in memory.view.uncited()] == [5]
+    found = searcher(memory.view).entries("Porto")
+    assert {one.doc_id for one in found} == {doc(PORTO), memory.view.entry(5).doc_id}  # type: ignore[union-attr]
+    memory.observe([])
+    assert memory.view.uncited() == ()
+    assert {one.doc_id for one in searcher(memory.view).entries("bridges")} == {doc(5)}
+
+
+def test_a_person_decides_over_lines_whoever_keeps_the_library(memory: Memory) -> None:
+    other = open_memory(memory.library.root, model="offline", strategy="infini")
+    other.library.apply(
+        Plan(adds=(NewEntry("I live in Lisbon.", (LISBON,)), NewEntry("I live in Porto.", (PORTO,))))
+    )
+    old, new = (place.seq for place in other.view.buffer.entries)
+    other.library.apply(Plan("consolidate", moves=(Move(old, "topics/home"), Move(new, "topics/home"))))
+    path = memory.library.root / "topics/home.md"
+    path.write_text(path.read_text().replace("source=user", "source=human"))
+    outcome = other.library.apply(
+        Plan("consolidate", moves=(Move(old, "topics/home", "", "superseded", new),))
+    )
+    assert isinstance(outcome, Applied)
+    (row,) = memory.review()
+    assert (row.seq, row.void) == (old, "")
+    memory.decide(approve=[row.item])
+    place = other.view.entry(old)
+    assert place
+    assert place.doc_id == "archive/home"
+
+
+def test_a_plan_of_records_is_not_kept_for_review(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", strategy="allmem", create=True)
+    memory.observe([Turn("I like tea.", session="s1"), Turn("I like tea a lot.", session="s1")])
+    assert memory.preview()
+    with pytest.raises(UsageError, match="look at it without --keep"):
+        memory.preview(keep=True)
+
+
+def test_a_strategy_s_own_work_is_taken_back_byte_for_byte(tmp_path: Path) -> None:
+    """Whatever All-Mem writes by itself, with the offline model."""
+    memory = open_memory(tmp_path / "m", model="offline", strategy="allmem", create=True)
+    texts = ("I live in Lisbon.", "I moved to Porto.", "My dog is Rex.", "I live in Lisbon.")
+    texts += ("I live in Porto now.", "Rex is three.", "My dog is called Rex.", "I like tea and I run.")
+    talk = [
+        Turn(text, speaker="Nora", session=f"s{number // 4}", time=f"2025-03-0{1 + number // 4}")
+        for number, text in enumerate(texts)
+    ]
+    memory.library.record(talk)
+    memory.observe([])
+    memory.consolidate()
+    root = memory.library.root / "allmem"
+
+    def files() -> dict[str, bytes]:
+        return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.md"))}
+
+    last = files()
+    count = len(memory.receipts())
+    assert count
+    for receipt in memory.receipts()[::-1]:
+        memory.undo(receipt.id)
+    assert files() == {}
+    assert len(memory.view.uncited()) == len(talk)
+    for receipt in memory.receipts()[count:][::-1]:
+        memory.undo(receipt.id)
+    assert files() == last
+    assert memory.doctor() == []
+    for seq in (1, 3):
+        memory.forget([seq])
+    assert unit_id(1) not in str(memory.view.ids("all"))
+    memory.observe([])
+    assert [item for item in memory.doctor() if item.level == "error"] == []
+    assert memory.view.uncited() == ()
