@@ -30,7 +30,7 @@ def root(library: Shell, *args: str) -> str:
 def test_a_unit_is_named_by_id_document_turn_or_words(library: Shell) -> None:
     for name in ("u-000002", "U-000002", "allmem/units/u-000002", "allmem/units/u-000002.md", "2", "peanuts"):
         assert root(library, name) == "u-000002"
-    assert root(library) == "u-000003"
+    assert (root(library), root(library, "U-000001")) == ("u-000003", "u-000001")
 
 
 def test_json_names_nodes_and_links(library: Shell) -> None:
