@@ -170,7 +170,10 @@ def test_a_record_that_tells_of_it_goes(memory: Memory) -> None:
 def test_what_another_turn_says_in_its_own_right_stays(memory: Memory) -> None:
     memory.library.record([Turn("I say it again:\nI am allergic to pistachios. Really.", session="s3")])
     said = Quote(Ref(5), None, None, "I say it again:\nI am allergic to pistachios. Really.")
-    applied(memory, Put(doc(5), render(Unit(unit_id(5), "again", refs=(Ref(5),)), (), [said]), (5,)))
+    summary = "I am allergic to pistachios. Really."
+    applied(memory, Put(doc(5), render(Unit(unit_id(5), summary, refs=(Ref(5),)), (), [said]), (5,)))
+    applied(memory, put(unit(REX, summary=f"he says: {summary}")))
+    applied(memory, put(unit(REX)))
     done = memory.forget([NUTS])
     assert (done.left, done.repeated) == ((), (5,))
     assert done.records == (doc(NUTS),)

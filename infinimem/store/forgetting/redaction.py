@@ -103,12 +103,15 @@ class Redaction:
     def records(self) -> Records:
         """What becomes of the records."""
         own = search.own_words(self.texts, self.choice.others)
-        return without(
-            self.view,
-            self.choice.seqs,
-            self.tells,
-            lambda document: search.holds(self.texts, document.to_bytes(), own),
-        )
+
+        def holds(data: bytes) -> bool:
+            return search.holds(self.texts, data, own)
+
+        def tells(text: str) -> bool:
+            spoken = not self._rare.isdisjoint(stems(text))
+            return spoken or holds(text.encode("utf-8", "surrogateescape"))
+
+        return without(self.view, self.choice.seqs, tells, lambda document: holds(document.to_bytes()))
 
     # ── what tells of it ────────────────────────────────────────────────────────────────────────────
 

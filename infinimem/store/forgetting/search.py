@@ -17,7 +17,7 @@ from infinimem.markdown.characters import clean_text
 from infinimem.model import Located
 from infinimem.store.caches import caches
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.forgetting.words import Texts
+from infinimem.store.forgetting.words import Texts, forms
 from infinimem.store.keeper import BOOKS
 from infinimem.store.listing import explained
 
@@ -67,7 +67,7 @@ def holds(texts: Texts, data: bytes, own: Iterable[bytes]) -> bool:
 def own_words(texts: Texts, others: Iterable[Located]) -> list[bytes]:
     """As records quote them, the lines of other turns in which any of the texts stands."""
     lines = {line for place in saying(texts, others) for line in clean_text(place.text).split("\n")}
-    return _longest({line.encode("utf-8", "surrogateescape") for line in lines if texts.within_text(line)})
+    return _longest({form for line in lines if texts.within_text(line) for form in forms(line)})
 
 
 def _longest(found: Iterable[bytes]) -> list[bytes]:

@@ -47,7 +47,7 @@ def pieces(text: str) -> set[str]:
     return {part for part in parts if len(part) >= SHORTEST}
 
 
-def _forms(piece: str) -> set[bytes]:
+def forms(piece: str) -> set[bytes]:
     """How it reads in a document, a header, a signature, a table, JSON, or on one line."""
     quoted = quote(piece, flow=True)
     written = {
@@ -71,9 +71,9 @@ class Texts:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        forms = {form for text in texts for piece in pieces(text) for form in _forms(piece)}
-        self._short = [form for form in forms if len(form) < _BOUNDED]
-        self._long = [form for form in forms if len(form) >= _BOUNDED]
+        found = {form for text in texts for piece in pieces(text) for form in forms(piece)}
+        self._short = [form for form in found if len(form) < _BOUNDED]
+        self._long = [form for form in found if len(form) >= _BOUNDED]
         self._keys: dict[bytes, list[bytes]] = {}
         for form in self._long:
             self._keys.setdefault(form[:_KEY], []).append(form)

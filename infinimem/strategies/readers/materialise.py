@@ -90,13 +90,15 @@ def with_fallback(
 
 
 def assemble(view: View, items: Iterable[Retrieved], budget: int) -> tuple[Retrieved, ...]:
-    """What the answer is read from: the items, best first, then the newest entries of CURRENT.
+    """What the answer is read from: the items, best first, then the newest entries of CURRENT, where
+    the keeper has it.
 
     Args:
         items: blocks and bodies, best first.
         budget: tokens of all; up to a quarter is kept for CURRENT.
     """
-    newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if CURRENT in view else []
+    kept = view.keeper.buffer is not None and CURRENT in view
+    newest = searcher(view).entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
     newest = newest[: -RECENT - 1 : -1]
-    kept = min(budget // 4, sum(tokens.count(entry.text) for entry in newest))
-    return tuple(pack([*pack(items, budget - kept), *newest], budget))
+    room = min(budget // 4, sum(tokens.count(entry.text) for entry in newest))
+    return tuple(pack([*pack(items, budget - room), *newest], budget))
