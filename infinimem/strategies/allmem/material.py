@@ -18,6 +18,10 @@ from infinimem.strategies.allmem.unit import SHOWN, Quote, Unit, header, render
 OMITTED = " … "
 """Between pieces of a turn that do not follow each other."""
 
+_BARE = Unit("u-000000", "")
+_ABOVE = len(header(_BARE, ()))
+"""Lines of a unit's file above what it quotes, here of one without a descriptor."""
+
 Spans = tuple[tuple[int, int], ...]
 """Characters of a turn's text, ascending, with more than blanks between any two."""
 
@@ -135,7 +139,7 @@ class Material:
         if unit.doc_id in view:
             for said in self._bank.quotes(unit.id):
                 if said.ref.seq == place.seq and (_span(said),) == turn.spans and len(said.text) <= SHOWN:
-                    wanted = render(unit, (), (said,)).split("\n")[len(header(unit, ())) : -1]
+                    wanted = render(_BARE, (), (said,)).split("\n")[_ABOVE:-1]
                     first = _find(view.document(unit.doc_id).lines, wanted)
                     if first:
                         return unit.doc_id, first, first + len(wanted) - 1
