@@ -16,6 +16,7 @@ from infinimem.store.outcome import Rejected
 from infinimem.strategies.allmem import AllMem
 from infinimem.strategies.allmem.bank import Bank
 from infinimem.strategies.allmem.books import BUFFER, buffered
+from infinimem.strategies.allmem.shapes import shown_unit
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
 from infinimem.strategies.allmem.write import RUN
 from infinimem.strategies.graph.links import Link
@@ -297,3 +298,12 @@ def test_the_estimate_grows_with_what_waits() -> None:
     library.say("one tea", "two tea with some more words to it")
     observed(library)
     assert strategy.estimate(library.view()) > 20
+
+
+def test_a_model_is_told_who_spoke_only_where_that_is_known() -> None:
+    library = Library()
+    library.say("one tea")
+    library.say("two tea", speaker="Ana")
+    bank = observed(library)
+    assert [shown_unit(bank, unit_id(seq))["speaker"] for seq in (1, 2)] == [None, "Ana"]
+    assert "> user: one tea" in library.files()["allmem/units/u-000001"].decode()
