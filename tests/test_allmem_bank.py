@@ -44,7 +44,7 @@ def test_a_bank_loads_as_it_was_put() -> None:
 
 def test_evidence_is_told_by_reference() -> None:
     _, bank = three()
-    assert bank.quotes("u-000002") == (Quote(Ref(2), "Ana", "2024-02-01", "I moved\nto Oslo."),)
+    assert bank.quotes("u-000002") == (Quote(Ref(2), "Ana", "2024-02-01", "I moved\nto Oslo.", "user"),)
     bank.put(Unit("u-000001-01", "s", ("k",), refs=(Ref(1, (16, 29)),)))
     assert bank.text("u-000001-01") == "I play chess."
     bank.put(Unit("u-000003-01", "s", ("k",), sources=("u-000003", "u-000001-01", "u-000001")))

@@ -181,8 +181,8 @@ class Bank:
             return Quote(ref, None, None, "")
         entry = place.entry
         start, end = ref.span or (0, len(entry.text))
-        speaker = entry.fields.get("speaker") or _ROLES.get(entry.source, entry.source)
-        return Quote(ref, speaker, entry.time, entry.text[start:end])
+        role = _ROLES.get(entry.source, entry.source)
+        return Quote(ref, entry.fields.get("speaker"), entry.time, entry.text[start:end], role)
 
     def text(self, name: str) -> str:
         """The words of a unit's evidence alone, piece after piece: what a split cuts."""

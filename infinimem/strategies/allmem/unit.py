@@ -47,12 +47,13 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a reference stands for; `text` is empty where the turn is gone."""
+    """What a reference stands for; `text` is empty where the turn is gone, `speaker` None for one unnamed."""
 
     ref: Ref
     speaker: str | None
     time: str | None
     text: str
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,8 @@ def render(unit: Unit, links: Sequence[Link], quotes: Sequence[Quote]) -> str:
 def _quoted(said: Quote, room: int) -> list[str]:
     """A quotation; no line of it can be taken for an entry or a heading."""
     text = said.text if len(said.text) <= room else said.text[:room].rstrip() + "…"
-    who = f"{one_line(said.speaker)}: " if said.speaker else ""
+    name = said.speaker or said.role
+    who = f"{one_line(name)}: " if name else ""
     told = clean_text(who + (text or f"(turn {said.ref.seq} is not in the evidence)"))
     return [f"> {line}".rstrip(" ") for line in told.split("\n")]
 
