@@ -90,7 +90,8 @@ def _split(item: Retrieved) -> Iterator[_Line]:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
         yield _Line(str(item.seqs[0]), _said(item.speaker, item.text), item.time, item.source, place)
         return
-    source = item.source if item.doc_id.startswith(EVIDENCE) else "human"
+    quoted = () if item.seqs else item.origin  # of a record, which shows what turns said
+    source = item.source if quoted or item.doc_id.startswith(EVIDENCE) else "human"
     for number, text in enumerate(item.text.split("\n"), item.start_line):
         entry = parse_entry(text)
         if entry and entry.seq in item.seqs:
@@ -99,8 +100,9 @@ def _split(item: Retrieved) -> Iterator[_Line]:
             yield _Line(str(entry.seq), said, entry.time, entry.source, place)
             source = entry.source if item.doc_id.startswith(EVIDENCE) else source
         elif text.strip():
-            place = Citation(item.doc_id, number, number, (), text.strip())
-            yield _Line(f"{item.doc_id}:{number}", _said(None, text.strip()), None, source, place)
+            place = Citation(item.doc_id, number, number, quoted, text.strip())
+            time = item.time if quoted else None
+            yield _Line(f"{item.doc_id}:{number}", _said(None, text.strip()), time, source, place)
 
 
 def _said(speaker: str | None, text: str) -> str:

@@ -65,6 +65,20 @@ def test_citations_lead_to_document_lines_and_seqs() -> None:
     )
 
 
+def test_lines_of_a_record_lead_to_the_turns_that_it_quotes() -> None:
+    record = Retrieved(
+        *("allmem/units/u-000003", 12, 13, "> Ana: I moved\n> to Lisbon.", 1.0),
+        origin=(3,),
+        time="2023-05-08",
+        source="user",
+        physical=True,
+    )
+    _, citations, llm = ask({"answer": "x", "cites": ["allmem/units/u-000003:13"]}, record)
+    assert citations == (Citation("allmem/units/u-000003", 13, 13, (3,), "> to Lisbon."),)
+    (shown,) = llm.calls[0].variables["evidence"]
+    assert {(line["time"], line["source"]) for line in shown["lines"]} == {("2023-05-08", "user")}
+
+
 def test_made_up_citations_are_replaced_by_the_best_lines() -> None:
     _, citations, _ = ask({"answer": "Lisbon", "cites": ["99", "../x:1"]}, ENTRY, BLOCK)
     assert [citation.seqs for citation in citations] == [(12,), (), (13,)]
