@@ -19,6 +19,9 @@ MAX_ORIGINS = 1_000_000
 RECORDS = "allmem/"
 """The folder of records, whole files of a strategy's: no line of one is an entry or a person's item."""
 
+MEMORIES = "memories/"
+"""The folder of a model's own files (adapters/), whole too: what looks like a signed line is its words."""
+
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]++(.*))?\Z", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)\Z", re.DOTALL)
 _ITEM = re.compile(r"[-*+][ \t]++(?=[^ \t])")
@@ -86,11 +89,11 @@ def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
     """Read a body.
 
     Args:
-        doc_id: evidence documents alone have continuation lines, records neither entries nor items.
+        doc_id: evidence documents alone have continuation lines, whole files neither entries nor items.
         lines: all physical lines of the document, without line ends.
         start: number of lines of the header, which are passed over.
     """
-    continued, whole = doc_id.startswith("evidence/"), doc_id.startswith(RECORDS)
+    continued, whole = doc_id.startswith("evidence/"), doc_id.startswith((RECORDS, MEMORIES))
     fences = _fences(lines, start, indented=not continued)
     entries: list[Located] = []
     unsigned: list[Item] = []

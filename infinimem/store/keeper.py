@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from infinimem.markdown.scan import RECORDS as _WHOLE
+from infinimem.markdown import scan
 from infinimem.model import CURRENT
 
 TOPICS, ARCHIVE = "topics/", "archive/"
+MEMORIES = scan.MEMORIES
+"""A model's own files, which no strategy keeps (docs/MEMORY_TOOL.md)."""
+_WHOLE = scan.RECORDS
 
 
 @dataclass(frozen=True)
@@ -57,3 +60,5 @@ ARCHIVES = tuple(keeper.archived for keeper in _OF_RECORDS)
 """Those of them that left what readers see."""
 BOOKS = tuple(folder for keeper in _OF_RECORDS for folder in keeper.writes)
 """Folders of records, and of what is kept beside them: whole files that hold no signed line."""
+WHOLE = (*BOOKS, MEMORIES)
+"""All folders of whole files."""

@@ -16,7 +16,7 @@ from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Located, Receipt
-from infinimem.store.keeper import BOOKS
+from infinimem.store.keeper import WHOLE
 from infinimem.store.receipts import parse_receipt, way_back
 from infinimem.store.skeleton import Reverse, rebuilt, skeleton, taken_back
 from infinimem.store.state.seen import tracked
@@ -148,7 +148,7 @@ def _before(
             rows = [row for row in rows if row[0] != "@" or int(row[1:]) in lines]
             left[back.doc_id] = rebuilt(back.doc_id, rows, lines)
     for back in unclear:
-        if back.doc_id.startswith(BOOKS):  # a record that someone changed is as it is now, or is not there
+        if back.doc_id.startswith(WHOLE):  # a record that someone changed is as it is now, or is not there
             continue
         # Of others the lines go back, the rest stays as someone made it.
         left[back.doc_id] = _lines_back(left.get(back.doc_id, Document.empty(back.doc_id)), receipt, lines)

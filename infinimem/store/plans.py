@@ -13,13 +13,17 @@ from infinimem.markdown.signature import format_seqs
 from infinimem.model import Located, Plan, Reason, Receipt
 from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
-from infinimem.store.keeper import INFINI
+from infinimem.store.keeper import INFINI, MEMORIES
 from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered, render
 from infinimem.store.view import View, fold
 
 REVIEW = "review"
 """What receipts call that which a person approved."""
+MEMORY = "memory"
+"""What they call a change of a model's own files."""
+_WRITES = {REVIEW: INFINI.writes, MEMORY: (MEMORIES,)}
+"""Where plans may write that are no strategy's, whoever keeps the library just now."""
 
 
 def weighed(plan: Plan, base: View | None, now: View, approved: Collection[int] = ()) -> Verdict:
@@ -33,8 +37,7 @@ def weighed(plan: Plan, base: View | None, now: View, approved: Collection[int] 
     """
     if stale := _overtaken(plan, base, now):
         return Verdict(plan, (), stale)
-    # What a person approved is about lines, whoever keeps the library just now.
-    roots = INFINI.writes if plan.op == REVIEW else now.keeper.writes
+    roots = _WRITES.get(plan.op, now.keeper.writes)
     return law.verify(_current(plan, base, now), now.entry, roots, approved)
 
 

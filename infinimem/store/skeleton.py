@@ -90,7 +90,8 @@ def reverse_diff(
     if old is None:
         return [f"--- {doc_id} (after)", "+++ nothing"]
     now, then = f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)"
-    return list(difflib.unified_diff(skeleton(new), skeleton(old, changed), now, then, n=0, lineterm=""))
+    diff = list(difflib.unified_diff(skeleton(new), skeleton(old, changed), now, then, n=0, lineterm=""))
+    return diff or ([] if new else [f"--- {now}", f"+++ {then}"])  # of an empty file nothing but its name
 
 
 def parse_reverse(lines: Sequence[str]) -> tuple[Reverse, ...]:

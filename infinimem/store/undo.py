@@ -15,7 +15,7 @@ from infinimem.law import Line
 from infinimem.markdown.document import Document
 from infinimem.model import Receipt, Touched
 from infinimem.store.files import digest
-from infinimem.store.keeper import BOOKS
+from infinimem.store.keeper import WHOLE
 from infinimem.store.library import Library
 from infinimem.store.past import receipts_of
 from infinimem.store.receipts import way_back
@@ -72,7 +72,7 @@ def _named(receipts: Sequence[Receipt], name: str) -> Receipt:
 def _leaning(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     """Later receipts that moved or changed lines of this one, or of those, and still stand; newest first.
 
-    A record is one as a whole: who changed it later leans on who wrote it.
+    A record, or a model's file, is one as a whole: who changed it later leans on who wrote it.
 
     Raises:
         LibraryError: this one was taken back already.
@@ -93,7 +93,7 @@ def _leaning(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
 
 def _changed(receipt: Receipt) -> set[int | str]:
     """Seqs of the lines, ids of the records."""
-    return {*(row.seq for row in receipt.rows), *(f[0] for f in receipt.files if f[0].startswith(BOOKS))}
+    return {*(row.seq for row in receipt.rows), *(f[0] for f in receipt.files if f[0].startswith(WHOLE))}
 
 
 def _taken(receipts: Sequence[Receipt]) -> dict[int, str]:
@@ -129,7 +129,7 @@ def _taken_back(view: View, receipt: Receipt) -> Rendered:
     for back in way_back(view.document(receipt.id)):
         here = view.document(back.doc_id) if back.doc_id in view else None
         untouched = digest(here.to_bytes() if here else None) == after.get(back.doc_id)
-        if back.doc_id.startswith(BOOKS):
+        if back.doc_id.startswith(WHOLE):
             before = _record_before(back, here, receipt, untouched)
         else:
             before = _document_before(back, here, receipt, lines, untouched)

@@ -179,7 +179,7 @@ class View:
         return next((group for folder, group in folders if doc_id.startswith(folder)), "aside")
 
     def is_note(self, doc_id: str) -> bool:
-        """Whether a person owns the whole document: the program never writes it."""
+        """Whether a person owns the whole document, or a model's memory tool: no strategy writes it."""
         return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(OWNED))
 
     def resolve(self, name: str) -> str:
@@ -188,7 +188,8 @@ class View:
         Raises:
             DocumentNotFound: none, or several; the message lists what is near.
         """
-        exact = name.strip().removesuffix(".md").strip("/")
+        exact = name.strip().strip("/")
+        exact = exact if exact in self else exact.removesuffix(".md").strip("/")
         if exact in self:
             return exact
         wanted = fold(exact)

@@ -92,6 +92,9 @@ def _subjects(receipt: Receipt, names: Collection[str]) -> list[str]:
             return [*_undone(receipt, names), short]
         case "forget":
             return [f"Forget {lines}"]
+        case "memory":
+            files = f"Memory tool: {_count(len(receipt.files), 'file')}"
+            return [*(f"Memory tool: {note}" for note in receipt.notes[:1]), files]
         case "review":
             return [f"Archive {lines}, as approved", short]
         case _:
