@@ -30,7 +30,7 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
-    ("bench",),
+    ("bench", "mcp"),
     ("cli",),
     ("__main__",),
 )

@@ -1,0 +1,54 @@
+"""mcp: the library as a server for MCP clients."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+
+import click
+
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import printable
+from infinimem.errors import InfinimemError, UsageError
+
+
+@click.command(cls=Command)
+@click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of standard input.")
+@click.option("--remote", is_flag=True, help="With --http: allow an address that other machines reach.")
+@click.option(
+    "--trust-user", is_flag=True, help="Let clients record the user's words as the user's, not an AI's."
+)
+@pass_options
+def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -> None:
+    """Serve the library to MCP clients: search, read, remember and ask. No tool deletes.
+
+    A client starts this command and talks over standard input and output. With --http clients carry a token:
+    $INFINIMEM_MCP_TOKEN, or one that is made and printed on standard error.
+    """
+    if remote and not address:
+        raise UsageError("--remote says who may reach --http HOST:PORT; give both")
+    gc.disable()  # nothing of what is imported becomes free again
+    memory = options.writing()
+    try:
+        from infinimem.mcp import http, server
+    except ModuleNotFoundError as error:
+        raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
+    gc.freeze()
+    gc.enable()
+    serving = server.make_server(memory, trust_user)
+    if address is None:
+        server.serve_stdio(serving)
+        return
+    chosen = os.environ.get(http.TOKEN)
+    token = http.token_of(chosen)
+    with http.listen(address, remote) as listening:
+        url = f"http://{http.names(address, listening)[0]}{http.PATH}"
+        said = {"url": url, "token": None if chosen else token}
+        if options.json:
+            click.echo(printable(json.dumps(said)))
+        else:
+            options.out.say(f"serving {memory.library.root} at {url}; Ctrl-C ends it")
+            if not chosen:  # said even with -q: without it nobody can call
+                click.echo(f"token: {token}", err=True)
+        http.serve_http(serving, address, listening, token)

@@ -1,0 +1,50 @@
+"""ask: an answer from memory, with the lines that it rests on. Calls the library's model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from infinimem.memory import Memory
+from infinimem.store.view import View
+from infinimem.tools.fence import shown
+from infinimem.tools.tool import Result, Tool
+
+DESCRIPTION = (
+    "Answer a question from memory, with citations. Slower than search: a model reads what is found. "
+    "Says so where memory holds nothing about it."
+)
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string", "maxLength": 4000, "description": "a question in plain words"},
+    },
+    "required": ["question"],
+    "additionalProperties": False,
+}
+
+
+def rows(result: Result) -> Iterator[str]:
+    """The answer, then each citation with its place."""
+    yield from result["answer"].split("\n")
+    for cited in result["citations"]:
+        yield f"{cited['doc_id']}:{cited['start_line']}-{cited['end_line']} {cited['text']}"
+
+
+def tool(memory: Memory) -> Tool:
+    """The tool, bound to a library and its model."""
+
+    def ask(view: View, question: str) -> Result:
+        answer = memory.ask(question)
+        citations = [
+            {
+                "doc_id": cited.doc_id,
+                "start_line": cited.start_line,
+                "end_line": cited.end_line,
+                "seqs": list(cited.seqs),
+                "text": shown(cited.text),
+            }
+            for cited in answer.citations
+        ]
+        return {"answer": "\n".join(map(shown, answer.text.split("\n"))), "citations": citations}
+
+    return Tool("ask", DESCRIPTION, PARAMETERS, ask, rows, lambda: memory.view)

@@ -1,0 +1,192 @@
+"""The SDK's server over one library.
+
+Calls run in threads: reads are snapshots and need no lock, what writes is kept in order by the store and by
+remember.py. Calls of a model have threads of their own, so that a slow one keeps no search waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import resources as files
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+from infinimem.errors import InfinimemError
+from infinimem.memory import Memory
+from infinimem.tools import Result
+from infinimem.tools.fence import LABEL, shown
+
+from . import resources
+from .tools import Offer, offers
+
+log = logging.getLogger("infinimem")
+
+NAME = "infinimem"
+ASKING = 8
+"""Calls of the model side by side; more wait."""
+BEAT = 1.0
+"""Seconds between two notes of progress."""
+
+_Context = ServerRequestContext[Any, Any]
+_T = TypeVar("_T")
+
+
+def listed(offer: Offer) -> Tool:
+    """A tool as the protocol lists it."""
+    return Tool(
+        name=offer.tool.name,
+        title=offer.title,
+        description=offer.tool.description,
+        input_schema=dict(offer.tool.parameters),
+        output_schema=dict(offer.output),
+        annotations=ToolAnnotations(
+            title=offer.title,
+            read_only_hint=not offer.writes,
+            destructive_hint=False,
+            idempotent_hint=not offer.writes,
+            open_world_hint=offer.outward,
+        ),
+    )
+
+
+def result_of(offer: Offer, result: Result) -> CallToolResult:
+    """A tool's result: text for a model to read, fenced and labelled, and the same as data."""
+    if "error" in result:
+        return failure(str(result["error"]))
+    content = [TextContent(text=offer.tool.told(result))]
+    return CallToolResult(content=[*content], structured_content={"label": LABEL, **result})
+
+
+def failure(advice: str) -> CallToolResult:
+    """A call that came to nothing, in one line."""
+    return CallToolResult(content=[TextContent(text=shown(" ".join(advice.split())))], is_error=True)
+
+
+def make_server(memory: Memory, trust_user: bool = False) -> Server[Any]:
+    """A server that any number of clients may call at once.
+
+    Args:
+        memory: the library.
+        trust_user: whether a client may record the user's words as the user's (remember.py).
+    """
+    offered = offers(memory, trust_user)
+    tools = ListToolsResult(tools=[listed(offer) for offer in offered.values()])
+    asking = anyio.CapacityLimiter(ASKING)
+
+    async def list_tools(ctx: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        return tools
+
+    async def call_tool(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
+        offer = offered.get(params.name)
+        if offer is None:
+            raise MCPError(
+                INVALID_PARAMS, f"there is no tool {params.name[:40]!r}; there are {', '.join(offered)}"
+            )
+
+        def call() -> CallToolResult:
+            try:
+                return result_of(offer, offer.tool(**(params.arguments or {})))
+            except Exception as error:
+                log.debug("%s failed", params.name, exc_info=True)
+                return failure(_unexpected(error))
+
+        if not offer.asks:
+            return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_beat, ctx)
+            result = await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=asking)
+            group.cancel_scope.cancel()
+        return result
+
+    async def list_resources(ctx: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        cursor = params.cursor if params else None
+        return await _read(lambda: resources.listed(memory.view, cursor))
+
+    async def list_templates(
+        ctx: _Context, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        return resources.TEMPLATES
+
+    async def read_resource(ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        return await _read(lambda: resources.read(memory.view, params.uri))
+
+    server: Server[Any] = Server(
+        NAME,
+        version=version(NAME),
+        title="infinimem memory",
+        instructions=files.files(__package__).joinpath("instructions.md").read_text("utf-8"),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+    )
+    server.middleware.clear()  # tracing for collectors that nobody asked for
+    return server
+
+
+async def _beat(ctx: _Context) -> None:
+    """Tell a waiting client every second that the call goes on; nothing is sent to one that did not ask."""
+    seconds = 0.0
+    while True:
+        await ctx.session.report_progress(seconds, message="working")
+        await anyio.sleep(BEAT)
+        seconds += BEAT
+
+
+async def _read(work: Callable[[], _T]) -> _T:
+    """Run in a thread; whatever goes wrong is one line."""
+
+    def call() -> _T:
+        try:
+            return work()
+        except MCPError:
+            raise
+        except Exception as error:
+            log.debug("a resource failed", exc_info=True)
+            raise MCPError(INTERNAL_ERROR, _unexpected(error)) from None
+
+    return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+
+
+def _unexpected(error: Exception) -> str:
+    if isinstance(error, InfinimemError):
+        return shown(str(error))
+    if isinstance(error, OSError) and error.strerror:
+        return f"the library cannot be read: {error.strerror}; try again"
+    return f"unexpected {type(error).__name__}; try other arguments, and report it if it stays"
+
+
+def serve_stdio(server: Server[Any]) -> None:
+    """Serve the client at standard input and output until it hangs up."""
+
+    async def serve() -> None:
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    with suppress(BrokenPipeError):
+        anyio.run(serve)

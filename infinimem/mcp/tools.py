@@ -1,0 +1,92 @@
+"""What is offered to a client: the five tools of every library, and the two that call its model.
+
+Names, descriptions and schemas of the five are those of infinimem.tools; here stands what MCP adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infinimem.memory import Memory
+from infinimem.tools import Tool
+
+from . import ask, remember
+
+OFFLINE = "offline"
+
+
+def _object(**properties: str | tuple[str, ...]) -> dict[str, Any]:
+    """A JSON schema that names the keys of a result and their types."""
+    types = {
+        name: {"type": list(kind) if isinstance(kind, tuple) else kind} for name, kind in properties.items()
+    }
+    return {"type": "object", "properties": types, "required": list(types)}
+
+
+_MATCHES = {"matches": "array", "total_matches": "integer", "truncated": "boolean"}
+_TITLES: Mapping[str, str] = {
+    "grep": "Find a pattern in all documents",
+    "grep_doc": "Find a pattern in one document",
+    "search": "Search memory",
+    "list_docs": "List documents",
+    "read_lines": "Read lines of a document",
+    "remember": "Remember",
+    "ask": "Ask memory",
+}
+_OUTPUTS: Mapping[str, dict[str, Any]] = {
+    "grep": _object(**_MATCHES),
+    "grep_doc": _object(doc_id="string", **_MATCHES),
+    "search": _object(hits="array"),
+    "list_docs": _object(docs="array", total="integer", has_more="boolean"),
+    "read_lines": _object(doc_id="string", lines="array", total_lines="integer"),
+    "remember": _object(
+        recorded="boolean", seq=("integer", "null"), source=("string", "null"), entries="array"
+    ),
+    "ask": _object(answer="string", citations="array"),
+}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A tool as a client sees it.
+
+    Args:
+        tool: does the work.
+        title: its name for people.
+        output: JSON schema of its result.
+        writes: whether it changes the library. Nothing is ever deleted or overwritten, so none destroys; one
+            that writes adds at each call, unless the caller gives a key.
+        asks: whether it calls the library's model and may take long.
+        outward: whether it may call something outside this machine's library.
+    """
+
+    tool: Tool
+    title: str
+    output: Mapping[str, Any]
+    writes: bool
+    asks: bool
+    outward: bool
+
+
+def offers(memory: Memory, trust_user: bool = False) -> dict[str, Offer]:
+    """The seven tools by name.
+
+    Args:
+        memory: the library that they serve.
+        trust_user: see remember.py.
+    """
+    asking = [remember.tool(memory, trust_user), ask.tool(memory)]
+    outward = memory.llm.name != OFFLINE
+    return {
+        tool.name: Offer(
+            tool,
+            _TITLES[tool.name],
+            _OUTPUTS[tool.name],
+            writes=tool.name == "remember",
+            asks=tool in asking,
+            outward=outward and tool in asking,
+        )
+        for tool in (*memory.tools, *asking)
+    }
