@@ -16,6 +16,7 @@ class Loaded:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._view: View | None = None
         self._bank: Bank | None = None
         self._space: Space | None = None
 
@@ -29,7 +30,11 @@ class Loaded:
             ModelUnavailable, ModelNotConfigured: of the embedder.
         """
         with self._lock:
-            self._bank = Bank.load(view, self._bank)
-            self._space = Space.of(view, self._space)
-            self._space.sync(self._bank)
-            yield self._bank, self._space
+            bank = self._bank
+            if bank is None or view is not self._view:
+                bank = Bank.load(view, bank)
+                self._space = Space.of(view, self._space)
+                self._bank, self._view = bank, view
+            assert self._space is not None
+            self._space.sync(bank)
+            yield bank, self._space

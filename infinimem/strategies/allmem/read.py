@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -155,19 +156,25 @@ def _sorted(found: Any) -> Scored:
 
 def _beside(view: View, bank: Bank, query: str, budget: int) -> list[Retrieved]:
     """The best of what no unit holds, by words: turns that wait to become units, and people's notes."""
-    held = {ref.seq for unit in bank.units.values() for ref in unit.refs}
-    waiting = {
-        place.seq for place in view.entries("evidence") if place.seq not in held and not view.repeats(place)
-    }
-    if not waiting and not any(map(view.is_note, view.ids())):
+    waiting, notes = _unheld(view, bank)
+    if not waiting and not notes:
         return []
-    found = searcher(view).entries(query, MOST)
     beside = (
         item
-        for item in found
+        for item in searcher(view).entries(query, MOST)
         if view.is_note(item.doc_id) or (item.doc_id.startswith(EVIDENCE) and waiting.issuperset(item.seqs))
     )
     return pack(beside, budget // 4)
+
+
+@lru_cache(maxsize=2)
+def _unheld(view: View, bank: Bank) -> tuple[frozenset[int], bool]:
+    """Seqs of the turns that no unit holds, and whether there are notes; looked up once for a snapshot."""
+    held = {ref.seq for unit in bank.units.values() for ref in unit.refs}
+    waiting = (
+        place.seq for place in view.entries("evidence") if place.seq not in held and not view.repeats(place)
+    )
+    return frozenset(waiting), any(map(view.is_note, view.ids()))
 
 
 def _size(items: Sequence[Retrieved]) -> int:

@@ -77,7 +77,8 @@ class Space:
         self._vectors = vectors
         self._surface = Rows(vectors.embedder.size)
         self._archive = Rows(vectors.embedder.size)
-        self._texts: dict[str, str] = {}
+        self._units: dict[str, Unit] = {}
+        """As their rows have them."""
 
     @classmethod
     def of(cls, view: View, known: Space | None = None) -> Space:
@@ -101,16 +102,18 @@ class Space:
         Raises:
             ModelUnavailable, ModelNotConfigured: of the embedder; nothing has changed.
         """
-        looked = bank.units.keys() | self._texts.keys() if names is None else set(names)
-        wanted = {name: bank.units[name] for name in looked if name in bank}
-        fresh = {name: unit for name, unit in wanted.items() if self._texts.get(name) != unit.text}
+        looked = bank.units.keys() | self._units.keys() if names is None else set(names)
+        moved = {name for name in looked if self._units.get(name) is not bank.units.get(name)}
+        wanted = {name: bank.units[name] for name in moved if name in bank}
+        old = {name: self._units[name].text for name in wanted if name in self._units}
+        fresh = {name: unit for name, unit in wanted.items() if old.get(name) != unit.text}
         rows = self._embed(bank, fresh)
-        for name in looked - wanted.keys():
+        for name in moved - wanted.keys():
             self._drop(name)
         for name, unit in wanted.items():
             here, there = self._homes(unit)
+            self._units[name] = unit
             if name in fresh:
-                self._texts[name] = unit.text
                 here.put(name, rows[unit.text])
                 there.drop(name)
             elif name not in here:
@@ -122,7 +125,7 @@ class Space:
         return (self._surface, self._archive) if unit.visible else (self._archive, self._surface)
 
     def _drop(self, name: str) -> None:
-        self._texts.pop(name, None)
+        self._units.pop(name, None)
         self._surface.drop(name)
         self._archive.drop(name)
 
