@@ -184,6 +184,12 @@ class TestEvidence:
         assert [(item.seqs[0], item.score) for item in found.items] == [(1, 0.7), (2, 0.7), (3, 0.5)]
         assert found.items[0].doc_id == f"allmem/units/{merged}"
 
+    def test_turns_that_say_the_same_are_two(self) -> None:
+        kept = Measured()
+        kept.merge(kept.turn("Thank you!", 0.3), kept.turn("Thank you!", 0.6), near=0.7)
+        assert [item.seqs for item in kept.retrieve().items] == [(1,), (2,)]
+        assert [item.seqs for item in kept.block().items] == [(1,), (2,)]
+
     def test_parts_of_a_turn_are_put_together_at_the_best_rank(self) -> None:
         kept = Measured()
         name = kept.turn("I moved to Rome. My cat is ill. Tea is nice.", 0.1)

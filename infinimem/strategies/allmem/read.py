@@ -53,7 +53,7 @@ def retrieve(
     for name, score in ranked:
         for said in bank.quotes(name):
             material.add(name, score, (said,))
-    found = pack([*material.by_rank(view), *beside], budget)
+    found = [*material.by_rank(view), *beside]
     steps.end("evidence", turns=len(found))
     return Evidence(tuple(found), tuple(steps.done))
 
