@@ -184,7 +184,7 @@ def test_undo_leads_back_even_what_a_person_changed_before(tmp_path: Path) -> No
 
 
 def test_a_receipt_whose_records_changed_later_is_not_undone_alone(memory: Memory) -> None:
-    with pytest.raises(LibraryError, match="0002-consolidate changed the same records later"):
+    with pytest.raises(LibraryError, match="0002-consolidate changed the same files later"):
         memory.undo("1")
     memory.undo("1", together=True)
     assert tree(root(memory), "allmem") == {}
@@ -205,6 +205,7 @@ def test_units_as_they_stood(memory: Memory) -> None:
         b"allmem/archive", b"allmem/units"
     )
     assert doc(LISBON, archived=True) not in past
+    assert past.ids() == tuple(doc(seq) for seq in range(1, 5))
     assert AUDIT not in past
     assert unit_id(LISBON).encode() not in past.document(doc(PORTO)).to_bytes()
     nothing_yet = memory.at("2").view

@@ -28,7 +28,7 @@ from forget_library import held
 
 from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Plan, Put, Turn
+from infinimem.model import Put, Turn
 from infinimem.store.forget import Forgotten
 from infinimem.store.health.doctor import examine
 from infinimem.strategies.allmem.bank import Bank
@@ -184,10 +184,13 @@ def test_no_receipt_leads_back_to_it(memory: Memory) -> None:
     """Rewritten, moved, deleted, rebuilt: whatever receipts quoted of the unit is nowhere."""
     applied(memory, put(unit(NUTS, summary="beware of pistachios"), Link("temporal", unit_id(LISBON))))
     applied(memory, Put(doc(NUTS), None), put(unit(NUTS, archived=True), Link("temporal", unit_id(LISBON))))
-    applied(memory, Put(doc(NUTS, archived=True), None))
+    applied(
+        memory, Put(doc(NUTS, archived=True), None), put(unit(NUTS, 1, summary="kernels kill"), quotes=[])
+    )
+    applied(memory, Put(doc(NUTS, 1), None))
     applied(memory, put(unit(NUTS)))
     forget(memory, NUTS)
-    assert held(["pistachios", "beware"], memory.library.root) == {}
+    assert held(["pistachios", "beware", "kernels kill"], memory.library.root) == {}
     for receipt in memory.receipts():
         past = memory.at(receipt.id).view
         assert doc(NUTS) not in past
@@ -220,14 +223,14 @@ def test_people_and_the_other_strategy_may_forget_as_well(memory: Memory) -> Non
     assert [place for place in other.view.entries() if NUTS in place.entry.origin] == []
 
 
-def test_kept_plans_that_would_write_it_go(memory: Memory) -> None:
-    plan = Plan("consolidate", records=(put(unit(NUTS, summary="x"), new=True),))
-    path = memory.library.root / ".infinimem/plans/0001.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"records": [plan.records[0].text], "plan": {}})
-    path.write_text(text)
-    forget(memory, NUTS)
-    assert not path.exists()
+def test_of_a_turn_that_stays_all_records_go_or_none(memory: Memory) -> None:
+    """Else the turn would count as held, and a part of it never be told again."""
+    applied(memory, Put(doc(REX), None), put(unit(REX, archived=True)))
+    parts = [unit(REX, 1, summary="Rex eats pistachios"), unit(REX, 2)]
+    applied(memory, *(put(part, Link("version", unit_id(REX)), quotes=quoted(REX)) for part in parts))
+    done = forget(memory, NUTS)
+    assert set(done.records) == {doc(NUTS), doc(REX, archived=True), doc(REX, 1), doc(REX, 2)}
+    assert [place.seq for place in memory.view.uncited()] == [REX]
 
 
 def test_git_is_told_of_the_files_that_held_it(memory: Memory) -> None:

@@ -305,13 +305,16 @@ class Files:
     def beside(self, path: str) -> list[str]:
         """Paths in the same folder that begin with `path`, sorted."""
         folder, _, name = path.rpartition("/")
-        return [f"{folder}/{found}" for found in self.names(folder) if found.startswith(name)]
+        return [f"{folder}/{found}" for found in self.names(folder, name)]
 
-    def names(self, folder: str) -> list[str]:
-        """What lies in a folder, sorted; nothing where there is none."""
+    def names(self, folder: str, begin: str = "") -> list[str]:
+        """What lies in a folder and begins so, sorted; nothing where there is none."""
         full = self.root / folder
         with explained("list", folder):
-            return sorted(item.name for item in full.iterdir()) if full.is_dir() else []
+            if not full.is_dir():
+                return []
+            with os.scandir(full) as found:
+                return sorted(item.name for item in found if item.name.startswith(begin))
 
     def is_plain(self, path: str) -> bool:
         """Whether a regular file has that name, reached without following a link."""

@@ -51,9 +51,7 @@ def _plans(files: Files, redaction: Redaction) -> None:
         plan = kept_plan.plan
         seqs = {*kept_plan.stood, *plan.empty, *(seq for item in plan.derived for seq in item.origin)}
         seqs |= {seq for add in plan.adds for seq in (*add.origin, *add.replaces)}
-        seqs |= {seq for put in plan.records for seq in put.origin}
         words = (*plan.notes, *(add.text for add in plan.adds), *(item.summary for item in plan.derived))
-        words += tuple(line for put in plan.records for line in (put.text or "").split("\n"))
         concerned = any(_concerns(move, redaction) for move in plan.moves) or seqs & redaction.choice.seqs
         if concerned or any(map(redaction.tells, words)):
             files.remove(f"{kept.FOLDER}/{kept_plan.number:04d}.json")
