@@ -11,6 +11,7 @@ Source: All-Mem, Appendix C.5.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,10 +29,12 @@ from infinimem.strategies.allmem.route import Dropped, Routed
 from infinimem.strategies.allmem.unit import HOME, SEMANTIC, Ref, is_unit_id, number_of
 
 AUDIT = f"{HOME}audit/run-"
-LONGEST = 2000
-"""Characters of a text that a model wrote."""
-MOST = 50
-"""Items of a list that a model wrote."""
+LONGEST = 8000
+"""Characters of what a model wrote, of one reply."""
+SHORT = 500
+"""Of a reason."""
+IDS, NAME = 10, 80
+"""Ids of a proposal, and characters of one; those that are none may be many and long."""
 REPLAYED = (
     "online_anchors",
     "degree_semantic",
@@ -77,15 +80,15 @@ def _diagnosis(one: Diagnosis) -> Row:
     row: Row = {"row": "diagnosis", "unit": one.context.target, "near": list(one.context.anchors)}
     if one.reply is not None:
         return {**row, "reply": bounded(one.reply)}
-    return {**row, "code": one.code, "detail": bounded(one.detail)}
+    return {**row, "code": one.code, "detail": one.detail[:SHORT]}
 
 
 def _proposal(one: Proposal, ids: Sequence[str]) -> Row:
     return {
         "op": one.op,
-        "ids": bounded(list(ids)),
+        "ids": [name[:NAME] for name in ids[:IDS]],
         "confidence": one.confidence,
-        "reason": bounded(one.reason),
+        "reason": one.reason[:SHORT],
         "unit": one.context.target,
     }
 
@@ -101,7 +104,7 @@ def _done(one: Done) -> Row:
     if one.edits is not None and one.plan is not None:
         return {**row, "came": "applied", "plan": written(one.plan), "edits": _edits(one.edits)}
     if one.code:
-        return {**row, "came": "execution", "code": one.code, "sub": bounded(one.sub)}
+        return {**row, "came": "execution", "code": one.code, "sub": one.sub[:SHORT]}
     return {**row, "came": "declined"}
 
 
@@ -111,13 +114,10 @@ def _order(row: Row) -> tuple[Any, ...]:
     return OPS.index(row["op"]), known, row["ids"], number_of(row["unit"])
 
 
-def bounded(value: Any) -> Any:
-    """What a model wrote, within bounds."""
-    if isinstance(value, str):
-        return value if len(value) <= LONGEST else value[:LONGEST] + "…"
-    if isinstance(value, Mapping):
-        return {str(key)[:LONGEST]: bounded(item) for key, item in list(value.items())[:MOST]}
-    return [bounded(item) for item in value[:MOST]] if isinstance(value, list | tuple) else value
+def bounded(value: Any, room: int = LONGEST) -> Any:
+    """What a model wrote; beyond so many characters of JSON only its beginning, as text."""
+    text = json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= room else text[:room] + "…"
 
 
 def _without_evidence(reply: Mapping[str, Any]) -> Mapping[str, Any]:

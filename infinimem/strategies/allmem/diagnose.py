@@ -19,6 +19,8 @@ from infinimem.strategies.allmem.shapes import TARGET, shown_anchor, shown_unit
 Op = Literal["split", "merge", "update"]
 OPS: tuple[Op, ...] = ("split", "merge", "update")
 """The operators in the order in which they are executed."""
+MOST = 20
+"""Tasks of a kind that one reply may propose; a unit has half as many neighbours."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,11 @@ def diagnose(bank: Bank, looked_at: Sequence[Context], llm: LLM, workers: int) -
 
 
 def read(context: Context, reply: Reply) -> Diagnosis:
-    """A reply, or the code of its failure."""
+    """A reply, or the code of its failure; one that goes on and on is none."""
     if reply.data is None:
         return Diagnosis(context, None, *unreadable(reply))
+    if any(len(reply.data[f"{op}_tasks"]) > MOST for op in OPS):
+        return Diagnosis(context, None, "SCHEMA_FAIL", f"more than {MOST} tasks of a kind")
     return Diagnosis(context, reply.data)
 
 
