@@ -71,6 +71,16 @@ def test_tools_show_units(memory: Memory) -> None:
     assert "> He is three." in str(lines)
 
 
+@pytest.mark.parametrize("reader", ["bm25", "hybrid", "agent"])
+def test_readers_that_use_tools_lead_to_turns(reader: str, memory: Memory) -> None:
+    """Also where infini's buffer lies beside: it is not for All-Mem's readers."""
+    other = open_memory(memory.library.root, model="offline", strategy="infini")
+    other.observe([Turn("Almonds are fine.", session="s3")])
+    evidence = memory.strategy.read(memory.view, "Who is allergic to pistachios?", reader, 500)
+    assert (evidence.items[0].doc_id, evidence.items[0].origin) == (doc(NUTS), (NUTS,))
+    assert {one.doc_id.split("/")[0] for one in evidence.items} <= {"allmem", "evidence"}
+
+
 def test_what_no_unit_holds_is_found_in_the_evidence(memory: Memory) -> None:
     assert {one.doc_id for one in searcher(memory.view).entries("Porto")} == {doc(PORTO)}
     memory.library.record([Turn("Porto has bridges.", session="s3")])
