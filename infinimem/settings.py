@@ -171,6 +171,14 @@ class ReaderSettings:
 
 
 @dataclass(frozen=True)
+class MemoryToolSettings:
+    """[memory_tool]: the files that a model keeps in memories/ (docs/MEMORY_TOOL.md)."""
+
+    observe: bool = False
+    """Whether what it writes there is recorded as said by an AI, too, and drawn from."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """All groups, and the format number of the folder."""
 
@@ -185,6 +193,7 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
+    memory_tool: MemoryToolSettings = field(default_factory=MemoryToolSettings)
 
 
 _PORTIONS = frozenset({"chunk_tokens", "markdown_length", "plan_split_threshold"})
@@ -266,7 +275,7 @@ def template(strategy: str | None = None) -> str:
         f"# git = {_toml(Settings.git)}",
     ]
     defaults = Settings()
-    for group in ("llm", "infini", "allmem", "search", "embedder", "reader"):
+    for group in ("llm", "infini", "allmem", "search", "embedder", "reader", "memory_tool"):
         lines += ["", f"[{group}]"]
         for item in dataclasses.fields(getattr(defaults, group)):
             lines.append(f"# {item.name} = {_toml(item.default)}")

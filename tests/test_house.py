@@ -30,7 +30,7 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
-    ("bench", "mcp"),
+    ("adapters", "bench", "mcp"),
     ("cli",),
     ("__main__",),
 )

@@ -1,0 +1,92 @@
+"""Anthropic's memory tool, kept in a library: a backend for the tool runner of their SDK.
+
+    client.beta.messages.run_tools(model=…, messages=…, tools=[MemoryTool(memory)], max_tokens=…)
+
+Source: anthropic.lib.tools (BetaAbstractMemoryTool), docs/MEMORY_TOOL.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from infinimem.adapters.file_tree import FileTree
+from infinimem.adapters.paths import Refused
+from infinimem.memory import Memory
+
+try:
+    from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
+    from anyio.to_thread import run_sync
+except ImportError as error:
+    raise ImportError(
+        f"Anthropic's SDK is missing or too old ({error}); pip install 'infinimem[anthropic]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from anthropic.types.beta import BetaCacheControlEphemeralParam
+
+    _Cache: TypeAlias = BetaCacheControlEphemeralParam | None
+
+__all__ = ["AsyncMemoryTool", "MemoryTool"]
+
+
+class MemoryTool(BetaAbstractMemoryTool):
+    """The memory tool over a library's folder memories/, for `Anthropic`.
+
+    Args:
+        memory: an opened library; other tools and processes may use it at the same time.
+        cache_control: for the tool's definition, as in the SDK.
+    """
+
+    def __init__(self, memory: Memory, *, cache_control: _Cache = None) -> None:
+        super().__init__(cache_control=cache_control)
+        self._files = FileTree(memory)
+
+    def execute(self, command: object) -> str:
+        """Do what the model asked for.
+
+        Raises:
+            ToolError: it cannot be done; its text is for the model.
+        """
+        return _told(partial(self._files.run, _arguments(command)))
+
+    view = create = str_replace = insert = delete = rename = execute
+
+    def clear_all_memory(self) -> str:
+        """Delete all files; `infinimem undo` has them back."""
+        return _told(self._files.clear)
+
+
+class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
+    """The same for `AsyncAnthropic`; the files are read and written in a thread.
+
+    Args:
+        memory, cache_control: as of `MemoryTool`.
+    """
+
+    def __init__(self, memory: Memory, *, cache_control: _Cache = None) -> None:
+        super().__init__(cache_control=cache_control)
+        self._files = FileTree(memory)
+
+    async def execute(self, command: object) -> str:
+        """As `MemoryTool.execute`."""
+        return await run_sync(_told, partial(self._files.run, _arguments(command)))
+
+    view = create = str_replace = insert = delete = rename = execute
+
+    async def clear_all_memory(self) -> str:
+        """As `MemoryTool.clear_all_memory`."""
+        return await run_sync(_told, self._files.clear)
+
+
+def _told(action: Callable[[], str]) -> str:
+    try:
+        return action()
+    except Refused as error:
+        raise ToolError(str(error)) from error
+
+
+def _arguments(command: object) -> Mapping[str, Any]:
+    """What a model sent, as it came (a mapping) or as the SDK read it (an object of a command)."""
+    return command if isinstance(command, Mapping) else vars(command)
