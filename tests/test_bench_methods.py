@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from bench_data import case
 
+from infinimem.bench.methods import embedding
 from infinimem.bench.methods.answering import Means
 from infinimem.bench.methods.embedding import Embedders
 from infinimem.bench.methods.library import Making
@@ -16,6 +17,7 @@ from infinimem.bench.methods.registry import method
 from infinimem.bench.methods.spec import NAMES, parse, parse_all
 from infinimem.bench.model import Method
 from infinimem.bench.spending import Metered, Spending
+from infinimem.embedders.lexical import Lexical
 from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.offline import OfflineClient
@@ -197,6 +199,21 @@ def test_units_are_linked_by_the_embedder_that_a_method_names(make: Any, tmp_pat
         make(text).ingest(history)
     made = sorted(path.name for path in (tmp_path / "work").iterdir())
     assert made == ["allmem", "allmem_allmem.merge=False", "allmem_embedder=lexical"]
+
+
+def test_units_are_made_with_the_embedder_that_links_them(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Named(Lexical):
+        def __init__(self, name: str, *_: object) -> None:
+            self.name = name
+
+    monkeypatch.setattr(embedding, "connect", Named)
+    for text in ("allmem", "allmem:embedder=static:hops=1"):
+        make(text).ingest(case("one"))
+    for folder, name in (("allmem", "lexical"), ("allmem_embedder=static", "static")):
+        audit = (tmp_path / "work" / folder / "one/allmem/audit/run-0001.md").read_text()
+        assert f"embedder: {name}\n" in audit
 
 
 def test_units_are_ranked_for_retrieval_and_blocked_for_answers(make: Any) -> None:

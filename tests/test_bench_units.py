@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -73,7 +74,7 @@ INGESTED = [
         transactions=(
             Transaction("write", 10, 4.0, Usage(10, 400, 100)),
             Transaction("consolidate", 0, 1.5, Usage(11, 900, 100)),
-            Transaction("undo", 0, 9.0),
+            Transaction("undo", 3, 9.0),
         ),
         structure=bank(2, [0, 8], dropped={"LOW_CONF": 1, "COH_FAIL": 4}),
     ),
@@ -192,6 +193,19 @@ def test_a_library_tells_its_shape_and_its_cost(tmp_path: Path) -> None:
     assert sum((item.usage for item in spent), Usage()) == total(memory.llm.usage), "nothing is told twice"
     other = open_memory(tmp_path / "n", model="offline", create=True)
     assert structure_of(other) == {} and transactions_of(other) == ()
+
+
+def test_turns_that_are_written_are_told_from_units_that_change() -> None:
+    files = [
+        ("allmem/units/u-000001", "-", "a"),
+        ("allmem/units/u-000002", "b", "c"),
+        ("allmem/units/u-000003-01", "-", "d"),
+        ("allmem/archive/u-000004", "-", "e"),
+        ("allmem/buffer", "-", "f"),
+    ]
+    receipt = SimpleNamespace(op="write", files=files, seconds=0.5, usage=Usage(2, 3, 4))
+    memory: Any = SimpleNamespace(receipts=lambda: (receipt,))
+    assert transactions_of(memory) == (Transaction("write", 1, 0.5, Usage(2, 3, 4)),)
 
 
 def test_what_a_full_buffer_costs_is_not_told_of_the_next_turns(tmp_path: Path) -> None:
