@@ -5,7 +5,7 @@ Calls no language model. Source: All-Mem, section 3.4 and Appendix D.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from time import perf_counter
@@ -47,7 +47,7 @@ def retrieve(
         Evidence whose trace has a step for each stage, with its milliseconds.
     """
     steps = _Steps()
-    ranked = search(bank, space, query, settings, steps)
+    ranked = _search(view, bank, space, query, settings, steps)
     beside = _beside(view, bank, query, budget)
     material = Material(bank, budget - _size(beside))
     for name, score in ranked:
@@ -69,7 +69,7 @@ def block(
     Source: All-Mem, Appendix D.5 and F.2.
     """
     steps = _Steps()
-    ranked = search(bank, space, question, settings, steps)
+    ranked = _search(view, bank, space, question, settings, steps)
     budget = min(budget, settings.block_tokens)
     beside = _beside(view, bank, question, budget)
     room = budget - _size(beside)
@@ -102,11 +102,13 @@ class _Steps:
         self._began = now
 
 
-def search(bank: Bank, space: Space, query: str, settings: AllmemSettings, steps: _Steps) -> Scored:
+def _search(
+    view: View, bank: Bank, space: Space, query: str, settings: AllmemSettings, steps: _Steps
+) -> Scored:
     """The units that a question leads to, nearest first; equal ones by id (Eq. 35 and 36)."""
     row = space.embed(query)
     steps.end("query")
-    anchors = _anchors(bank, space, row, settings)
+    anchors = _anchors(view, bank, space, row, settings)
     steps.end("anchors", units=[{"unit": name, "score": score} for name, score in anchors])
     reached = _expanded(bank, [name for name, _ in anchors], settings)
     linked = [found for found in reached if found.hop]
@@ -121,7 +123,7 @@ def search(bank: Bank, space: Space, query: str, settings: AllmemSettings, steps
     return ranked
 
 
-def _anchors(bank: Bank, space: Space, row: Row, settings: AllmemSettings) -> Scored:
+def _anchors(view: View, bank: Bank, space: Space, row: Row, settings: AllmemSettings) -> Scored:
     """Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30).
 
     Archived units that no unit stands for count as the surface: of a view of some sources, or of a folder
@@ -129,9 +131,15 @@ def _anchors(bank: Bank, space: Space, row: Row, settings: AllmemSettings) -> Sc
     """
     found = space.nearest(row, settings.anchors, archived=not settings.visibility)
     if settings.visibility and row.any():
-        stranded = [name for name in bank.units.keys() - bank.visible if not bank.graph.into(name, VERSION)]
+        stranded = _stranded(view, bank)
         found += zip(stranded, space.cosines(row, stranded), strict=True)
     return _sorted(found)[: settings.anchors]
+
+
+@lru_cache(maxsize=2)
+def _stranded(view: View, bank: Bank) -> tuple[str, ...]:
+    """Archived units to which no version link leads; looked up once for a snapshot."""
+    return tuple(name for name in bank.units.keys() - bank.visible if not bank.graph.into(name, VERSION))
 
 
 def _expanded(bank: Bank, anchors: Sequence[str], settings: AllmemSettings) -> tuple[Reached, ...]:
@@ -147,7 +155,7 @@ def _expanded(bank: Bank, anchors: Sequence[str], settings: AllmemSettings) -> t
     )
 
 
-def _sorted(found: Any) -> Scored:
+def _sorted(found: Iterable[tuple[str, float]]) -> Scored:
     return sorted(found, key=lambda item: (-item[1], number_of(item[0])))
 
 
@@ -169,7 +177,7 @@ def _beside(view: View, bank: Bank, query: str, budget: int) -> list[Retrieved]:
 
 @lru_cache(maxsize=2)
 def _unheld(view: View, bank: Bank) -> tuple[frozenset[int], bool]:
-    """Seqs of the turns that no unit holds, and whether there are notes; looked up once for a snapshot."""
+    """Seqs of the turns that no unit holds, and whether there are notes; once for a snapshot too."""
     held = {ref.seq for unit in bank.units.values() for ref in unit.refs}
     waiting = (
         place.seq for place in view.entries("evidence") if place.seq not in held and not view.repeats(place)
