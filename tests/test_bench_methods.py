@@ -209,8 +209,10 @@ def test_units_are_made_with_the_embedder_that_links_them(
             self.name = name
 
     monkeypatch.setattr(embedding, "connect", Named)
-    for text in ("allmem", "allmem:embedder=static:hops=1"):
-        make(text).ingest(case("one"))
+    for text in ("allmem", "allmem:embedder=static:hops=1", "infini-retrieve:embedder=static"):
+        asked = make(text)
+        asked.ingest(case("one"))
+        assert asked._memory.view.embedder.name == ("static" if "static" in text else "lexical")
     for folder, name in (("allmem", "lexical"), ("allmem_embedder=static", "static")):
         audit = (tmp_path / "work" / folder / "one/allmem/audit/run-0001.md").read_text()
         assert f"embedder: {name}\n" in audit
