@@ -29,6 +29,7 @@ from fault_disk import Crash, die, hooked, nothing
 from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Reason, Turn
+from infinimem.store.files import Files, digest
 from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
@@ -149,6 +150,25 @@ def test_killed_anywhere_a_plan_of_records_is_done_whole_or_not_at_all(when: str
         assert not [item for item in examine(opened) if item.level == "error"]
         seen.add(states.index(state))
     assert seen == {0, 1}
+
+
+def test_what_a_person_saves_while_records_are_put_in_place_stays(tmp_path: Path) -> None:
+    memory = written(tmp_path / "m")
+    path, data = root(memory) / f"{doc(REX)}.md", b"mine, saved in between\n"
+    plain, saved = Files.exchange, []
+
+    def exchange(files: Files, slot: str, name: str) -> bool:
+        if name == f"{doc(REX)}.md" and not saved:
+            saved.append(path.write_bytes(data))
+        return plain(files, slot, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Files, "exchange", exchange)
+        receipt = applied(memory, put(unit(REX, summary="Rex")), put(unit(NUTS, summary="nuts")))
+    assert path.read_bytes() == data
+    assert memory.view.document(doc(NUTS)).summary == "nuts"
+    assert receipt.notes == (f"{doc(REX)}.md was saved by someone meanwhile; that version stays",)
+    assert {name: now for name, _, now in receipt.files}[doc(REX)] == digest(data)
 
 
 # ── taking back ─────────────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,7 @@ from typing import Any
 from infinimem.markdown.document import Document
 from infinimem.store.commit.replay import Moves, replay
 from infinimem.store.files import MAX_OWNED, Files, digest
+from infinimem.store.keeper import WHOLE
 
 CONFLICTS = ".infinimem/conflicts"
 NAMED = 12
@@ -120,7 +121,7 @@ class _Installation:
 
     def adopt(self, theirs: bytes) -> Done:
         """Bring a version into its place that stands nowhere."""
-        self._note("was saved by someone meanwhile; its lines moved in that version")
+        self._note_save()
         return self._replayed(self._read(self._step.path), theirs)
 
     def _replayed(self, found: bytes | None, theirs: bytes | None) -> Done:
@@ -141,7 +142,7 @@ class _Installation:
         for _ in range(ATTEMPTS):
             if made == found or self._swap(slot or self._staged(made), made, found):
                 return self._done
-            self._note("was saved by someone meanwhile; its lines moved in that version")
+            self._note_save()
             found = self._read(self._step.path)
             try:
                 slot, made = "", self._made_on(found)
@@ -231,6 +232,12 @@ class _Installation:
 
     def _note(self, what: str) -> None:
         self._done.notes = [f"{self._step.path} {what}"]
+
+    def _note_save(self) -> None:
+        """Of a person's version: it has the moves made on it, or of a whole file it stays as it is."""
+        stays = self._step.path.startswith(WHOLE)
+        became = "that version stays" if stays else "its lines moved in that version"
+        self._note(f"was saved by someone meanwhile; {became}")
 
     def _given_up(self) -> Done:
         """Theirs stays, what was to come goes aside."""
