@@ -54,7 +54,7 @@ def test_damaged_and_unknown_files(tmp_path: Path, data: bytes, expected: str) -
 
 def test_a_zip_without_conversations(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        archive.writestr("notes.md", "- a")
+        archive.writestr("picture.png", "- a")
     assert "conversations.json" in failure(tmp_path / "x.zip")
 
 

@@ -177,7 +177,7 @@ def test_chatgpt_follows_the_branch_that_was_seen_last(tmp_path: Path) -> None:
     ]
     assert imported.skipped == {
         "messages of branches that were edited away": 1,
-        "hidden messages and tool traffic": 1,
+        "system prompts": 1,
     }
 
 
@@ -202,7 +202,7 @@ def test_claude_prefers_the_full_form(tmp_path: Path) -> None:
         ("old form", "user", "Garden aaaa1111", "m1", "2024-05-08T13:56:00Z"),
         ("full", "assistant", "Garden aaaa1111", "m2", "2024-05-08T13:57:00Z"),
     ]
-    assert imported.skipped == {"attached files": 1, "parts that are not text": 1}
+    assert imported.skipped == {"attached files and pictures": 1, "tool calls and results": 1}
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_tool_calls_without_text_are_counted(tmp_path: Path) -> None:
     messages = [{"role": "assistant", "content": None, "tool_calls": [{}]}, {"role": "user", "content": "hm"}]
     imported = read_turns(save(tmp_path, "log.json", messages))
     assert [turn.text for turn in imported.turns] == ["hm"]
-    assert imported.skipped == {"empty messages": 1}
+    assert imported.skipped == {"tool calls and results": 1}
 
 
 def test_bench_facts_are_one_turn_each(tmp_path: Path) -> None:

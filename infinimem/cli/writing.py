@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from infinimem.model import Receipt, Turn
 
 if TYPE_CHECKING:
     from infinimem.memory import Memory
+
+SHOWN = 8
+"""Files that were passed over, before the rest are only counted."""
 
 MAX_STDIN = 64 * 2**20
 """Bytes of one turn; more is a file to import."""
@@ -108,48 +112,66 @@ class _Before:
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--format", "format_", metavar="NAME", help="The format, instead of recognising it.")
 @click.option("--only", metavar="NAME", help="One conversation of several, by id or title.")
+@click.option("--record", is_flag=True, help="Only write it down; what is in it is drawn later.")
 @pass_options
-def import_(options: Options, path: Path, format_: str | None, only: str | None) -> None:
-    """Bring in conversations from a file, recognised by content.
+def import_(options: Options, path: Path, format_: str | None, only: str | None, record: bool) -> None:
+    """Bring in conversations from a file or a folder, recognised by content.
 
-    Chat JSON or JSONL, OpenAI messages, ChatGPT and Claude exports (also zipped), LoCoMo, LongMemEval,
-    MemoryAgentBench, Markdown and text. Importing a file again adds only what is new.
+    ChatGPT and Claude exports (as they were downloaded), session logs of Claude Code and Codex, OpenAI
+    messages, chat JSON or JSONL, LoCoMo, LongMemEval, MemoryAgentBench, Markdown and text. Importing again
+    adds only what is new, and goes on where an import was interrupted.
     """
-    from infinimem.importers import read_turns
+    from infinimem.importers import survey
 
     out = options.out
-    found = read_turns(path, format_, only)
     # Read to its end before anything is recorded: a file that is damaged further down leaves no half.
-    turns = list(found.turns)
+    with out.progress(f"Reading {path.name}") as step:
+        found = survey(path, format_, only, step)
     memory = options.writing()
     before = _Before(memory)
-    with out.progress(f"Importing {path.name}") as step:
-        entries = memory.observe(turns, step)
-    recorded = len(before.evidence())
-    again = len(turns) - recorded
-    sessions = {turn.session for turn in turns}
+    done = recorded = entries = 0
+    try:
+        with out.progress(f"Recording {path.name}") as step:
+            for batch in found.batches():
+                recorded += len(memory.record(batch))
+                done += len(batch)
+                step(done, found.turns)
+        if not record:
+            with out.progress("Drawing from it") as step:
+                entries = len(memory.observe((), step))
+    except KeyboardInterrupt:
+        out.say(f"interrupted: {counted(len(before.evidence()), 'turn')} recorded, the same command goes on")
+        raise
+    again = found.turns - recorded
     skipped = dict(sorted(found.skipped.items()))
     counts = {
-        "format": found.format,
-        "sessions": len(sessions),
-        "turns": len(turns),
+        "format": ", ".join(found.formats),
+        "sessions": found.sessions,
+        "turns": found.turns,
         "recorded": recorded,
-        "entries": len(entries),
+        "entries": entries,
         "skipped": sum(skipped.values()),
         "skipped_why": skipped,
+        "left_out": dict(found.left_out),
         "receipt": receipt_json(before.receipt()),
     }
 
     def show() -> None:
         out.line(
-            f"{found.format}: {counted(len(sessions), 'session')}, {counted(len(turns), 'turn')}, "
-            + ", ".join([f"{len(entries)} entries", *([f"{again} there before"] if again else [])])
+            f"{counts['format']}: {counted(found.sessions, 'session')}, {counted(found.turns, 'turn')}, "
+            + ", ".join([f"{entries} entries", *([f"{again} there before"] if again else [])])
         )
         if receipts := before.receipts():
             sorted_ = sum(len(receipt.rows) for receipt in receipts)
             out.say(f"{counted(sorted_, 'line')} sorted, see {receipts[0].id} to {receipts[-1].id}")
+        if record and recorded:
+            out.say("recorded only: the next add, import or consolidate draws from it")
         for why, times in skipped.items():
             out.say(f"skipped: {times} {why}")
+        for name, why in islice(found.left_out.items(), SHOWN):
+            out.say(f"skipped {name}: {why}")
+        if (rest := len(found.left_out) - SHOWN) > 0:
+            out.say(f"skipped {counted(rest, 'more file')}, --json names all")
 
     out.result(counts, show)
 

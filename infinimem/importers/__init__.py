@@ -1,9 +1,11 @@
 """Conversations from files: the family is recognised by content, the turns are read one by one.
 
 Each family is a file with three functions over a JSON record: `matches`, `names` (what `only` may say)
-and `turns`. Markdown has no records and is what remains.
+and `turns`; a log of a session, whose lines need each other, has `matches` and `turns` over all of them.
+Markdown has no records and is what remains. What is to come in is surveyed first, then read.
 """
 
 from infinimem.importers.read import FORMATS, Import, read_turns
+from infinimem.importers.survey import Survey, survey
 
-__all__ = ["FORMATS", "Import", "read_turns"]
+__all__ = ["FORMATS", "Import", "Survey", "read_turns", "survey"]

@@ -6,12 +6,27 @@ Only the branch that the person last saw is read; edited and regenerated branche
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from infinimem.importers.fields import Json, Skipped, as_name, first, iso, role_of, rows, text_of
+from infinimem.importers.fields import (
+    ATTACHED,
+    HIDDEN,
+    PROMPTS,
+    THINKING,
+    TOOLS,
+    Json,
+    Skipped,
+    as_name,
+    first,
+    iso,
+    role_of,
+    rows,
+    text_of,
+)
 from infinimem.model import Turn
 
 _SPOKEN = ("text", "multimodal_text")
+_THOUGHT = ("thoughts", "reasoning_recap")
+_PROMPT = ("user_editable_context", "model_editable_context")
 
 
 def matches(record: Json) -> bool:
@@ -36,12 +51,14 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             continue
         author = message.get("author")
         role, speaker = role_of(author.get("role") if isinstance(author, dict) else None)
-        parts = _spoken(message)
-        if parts is None:
-            skipped["hidden messages and tool traffic"] += 1
+        if why := _unspoken(message, role):
+            skipped[why] += 1
             continue
+        metadata = message.get("metadata")
+        if isinstance(metadata, dict) and "multimodal" not in message["content"].get("content_type", ""):
+            skipped[ATTACHED] += len(rows(metadata.get("attachments")))
         yield Turn(
-            text=text_of(parts, skipped),
+            text=text_of(rows(message["content"].get("parts")), skipped),
             role=role,
             speaker=speaker,
             time=iso(message.get("create_time")) or time,
@@ -50,14 +67,18 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
         )
 
 
-def _spoken(message: Json) -> list[Any] | None:
-    """What the message says; None for what the person never saw."""
+def _unspoken(message: Json, role: str) -> str | None:
+    """Why a message is left out; None for what the person saw as said."""
     metadata, content = message.get("metadata"), message.get("content")
-    if isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation"):
-        return None
-    if message.get("recipient") not in (None, "all") or not isinstance(content, dict):
-        return None
-    return rows(content.get("parts")) if content.get("content_type", "text") in _SPOKEN else None
+    kind = content.get("content_type", "text") if isinstance(content, dict) else ""
+    if role == "system" or kind in _PROMPT:
+        return PROMPTS
+    if kind in _THOUGHT:
+        return THINKING
+    if role == "tool" or message.get("recipient") not in (None, "all") or kind not in _SPOKEN:
+        return TOOLS
+    hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
+    return HIDDEN if hidden or message.get("weight") == 0 else None
 
 
 def _branch(record: Json) -> list[Json]:

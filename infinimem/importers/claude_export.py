@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from infinimem.importers.fields import Json, Skipped, as_name, first, iso, role_of, rows, text_of
+from infinimem.importers.fields import (
+    ATTACHED,
+    NO_TEXT,
+    Json,
+    Skipped,
+    as_name,
+    first,
+    iso,
+    role_of,
+    rows,
+    text_of,
+)
 from infinimem.model import Turn
 
 
@@ -23,14 +34,14 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     time = iso(record.get("created_at"))
     for message in rows(record.get("chat_messages")):
         if not isinstance(message, dict):
-            skipped["messages without text"] += 1
+            skipped[NO_TEXT] += 1
             continue
-        skipped["attached files"] += len(rows(message.get("attachments"))) + len(rows(message.get("files")))
+        skipped[ATTACHED] += len(rows(message.get("attachments"))) + len(rows(message.get("files")))
         role, speaker = role_of(message.get("sender"))
-        # `content` is the later and fuller form; older exports have `text` alone.
-        spoken = text_of(message.get("content"), skipped)
+        # `content` is the later and fuller form; older exports have `text` alone. Where both are there `text`
+        # holds a stand-in for each block that is not text.
         yield Turn(
-            text=spoken or text_of(message.get("text"), skipped),
+            text=text_of(message.get("content") or message.get("text"), skipped),
             role=role,
             speaker=speaker,
             time=iso(first(message, "created_at", "updated_at")) or time,

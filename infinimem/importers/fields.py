@@ -10,6 +10,18 @@ from typing import Any
 Skipped = Counter[str]
 """What was left out: reason -> how many times."""
 
+# The reasons, in the words of the summary that people read.
+EMPTY = "empty messages"
+HIDDEN = "hidden messages"
+PROMPTS = "system prompts"
+TOOLS = "tool calls and results"
+THINKING = "passages of thinking"
+ATTACHED = "attached files and pictures"
+SIDE = "messages of sub-agents"
+NOTICES = "notices of the program"
+RECALLED = "passages of recalled memory"
+NO_TEXT = "messages without text"
+
 Json = Mapping[str, Any]
 
 ROLES: Mapping[str, str] = {
@@ -19,7 +31,16 @@ ROLES: Mapping[str, str] = {
     **dict.fromkeys(("tool", "function", "ipython"), "tool"),
 }
 
-_TEXT_PARTS = ("text", "input_text", "output_text")
+_TEXT_PARTS = ("text", "input_text", "output_text", "audio_transcription")
+_PARTS: Mapping[str, str] = {
+    **dict.fromkeys(("thinking", "redacted_thinking", "reasoning", "thoughts"), THINKING),
+    **dict.fromkeys(("tool_use", "tool_result", "function_call", "function_call_output"), TOOLS),
+    **dict.fromkeys(("server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result"), TOOLS),
+    **dict.fromkeys(("image", "image_url", "input_image", "image_asset_pointer"), ATTACHED),
+    **dict.fromkeys(("document", "file", "input_file", "input_audio", "audio_asset_pointer"), ATTACHED),
+    **dict.fromkeys(("video_container_asset_pointer", "real_time_user_audio_video_asset_pointer"), ATTACHED),
+}
+"""Why a part of a message that is no text is left out, by its type."""
 _MILLISECONDS = 1e11  # seconds reach this in the year 5138
 
 
@@ -67,12 +88,14 @@ def text_of(content: Any, skipped: Skipped) -> str:
         return ""
     texts = []
     for part in content:
-        if isinstance(part, Mapping) and part.get("type", "text") in _TEXT_PARTS:
-            part = part.get("text")
+        kind = None
+        if isinstance(part, Mapping):
+            kind = first(part, "type", "content_type") or "text"
+            part = part.get("text") if kind in _TEXT_PARTS else part
         if isinstance(part, str):
             texts.append(part)
         elif part:
-            skipped["parts that are not text"] += 1
+            skipped[_PARTS.get(str(kind), "parts that are not text")] += 1
     return "\n\n".join(text for text in texts if text.strip())
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from datetime import time as clock
 
-from infinimem.importers.fields import Json, Skipped, as_name, rows
+from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, rows
 from infinimem.model import Turn
 
 _KEY = re.compile(r"session_(\d+)")
@@ -35,7 +35,7 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
         time = session_time(conversation.get(f"session_{number}_date_time"))
         for message in session:
             if not isinstance(message, dict) or not isinstance(message.get("text"), str):
-                skipped["messages without text"] += 1
+                skipped[NO_TEXT] += 1
                 continue
             caption = message.get("blip_caption")
             photo = f" [shares a photo: {caption}]" if isinstance(caption, str) and caption.strip() else ""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from infinimem.importers.fields import Json, Skipped, as_name, iso, role_of, rows, text_of
+from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, iso, role_of, rows, text_of
 from infinimem.model import Turn
 
 _DATE = re.compile(r"\s*(\d{4})/(\d\d)/(\d\d)(?:\s*\([A-Za-z]+\))?(?:\s+(\d\d:\d\d))?\s*")
@@ -37,7 +37,7 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     for time, _, name, session in sorted(dated, key=lambda row: row[:2]):
         for position, message in enumerate(session, 1):
             if not isinstance(message, dict):
-                skipped["messages without text"] += 1
+                skipped[NO_TEXT] += 1
                 continue
             role, speaker = role_of(message.get("role"))
             yield Turn(

@@ -2,14 +2,14 @@
 
 A record is one message (a list or JSONL of them) or an object that holds a list of messages. Fields of
 infinimem's own `Turn` (speaker, time, session, turn, key) are read too, so that anything can be brought in
-by writing one JSON object a line.
+by writing one JSON object a line. System prompts, tool calls and what answers a tool call are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from infinimem.importers.fields import Json, Skipped, as_name, first, iso, role_of, text_of
+from infinimem.importers.fields import PROMPTS, TOOLS, Json, Skipped, as_name, first, iso, role_of, text_of
 from infinimem.model import Turn
 
 _LISTS = ("messages", "turns", "conversations", "conversation")
@@ -42,8 +42,16 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             skipped["records that are no message"] += 1
             continue
         role, speaker = role_of(first(message, *_ROLE))
+        if role == "system" or "tool_call_id" in message:
+            skipped[PROMPTS if role == "system" else TOOLS] += 1
+            continue
+        text = text_of(first(message, *_TEXT), skipped)
+        if message.get("tool_calls"):
+            skipped[TOOLS] += 1
+            if not text.strip():
+                continue
         yield Turn(
-            text=text_of(first(message, *_TEXT), skipped),
+            text=text,
             role=role,
             speaker=as_name(first(message, "speaker", "name")) or speaker,
             time=iso(first(message, *_TIME)) or time,

@@ -7,22 +7,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import chain
-from pathlib import Path
+from itertools import chain, islice
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers import (
     chatgpt,
+    claude_code,
     claude_export,
+    codex,
     locomo,
     longmemeval,
     markdown,
     memoryagentbench,
     openai_messages,
 )
-from infinimem.importers.fields import Json, Skipped
-from infinimem.importers.reading import opened, records, whole_text
+from infinimem.importers.fields import EMPTY, RECALLED, Json, Skipped
+from infinimem.importers.reading import Damaged, Source, opened, records, whole_text
+from infinimem.importers.recalled import without_recalled
 from infinimem.model import Turn
 
 
@@ -42,6 +45,19 @@ class Family(Protocol):
         ...
 
 
+class Log(Protocol):
+    """A log of one session, a JSON object a line, of which one may need what an earlier one says."""
+
+    def matches(self, record: Json) -> bool:
+        """Whether only a log of this program has such a line."""
+        ...
+
+    def turns(self, records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
+        """The turns of the log, in order."""
+        ...
+
+
+_LOGS: dict[str, Log] = {"claude-code": claude_code, "codex": codex}
 # Asked in this order: the particular shapes before the general one.
 _FAMILIES: dict[str, Family] = {
     "locomo": locomo,
@@ -51,11 +67,17 @@ _FAMILIES: dict[str, Family] = {
     "claude": claude_export,
     "openai": openai_messages,
 }
-FORMATS: tuple[str, ...] = (*_FAMILIES, "markdown")
+FORMATS: tuple[str, ...] = (*_FAMILIES, *_LOGS, "markdown")
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
 _SHOWN = 8
+_LEADING = 64
+"""Lines of a log that may come before the first one that tells whose it is."""
+
+
+class NotThere(ImportFormatError):
+    """The file holds no conversation of the name that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +89,24 @@ class Import:
     skipped: Skipped = field(default_factory=Counter)
 
 
-def read_turns(path: Path, format: str | None = None, only: str | None = None) -> Import:  # noqa: A002
+def read_turns(
+    path: Path,
+    format: str | None = None,  # noqa: A002
+    only: str | None = None,
+    stem: str | None = None,
+) -> Import:
     """Open a file and say what it is; its turns follow as they are asked for.
 
     Every turn has a key or an id, so that bringing the same file in again (or the rest of one that was
-    interrupted) adds only what is new.
+    interrupted) adds only what is new. Lines of a session log that are damaged, as the last one of a session
+    that is still being written may be, are left out and counted.
 
     Args:
-        path: a JSON, JSONL, Markdown or text file; plain, .zip (chat exports), .gz or .xz.
+        path: a JSON, JSONL, Markdown or text file; plain, .zip, .gz or .xz.
         format: one of `FORMATS`; None recognises it by content.
         only: one conversation of several: LoCoMo's sample id, LongMemEval's question id, the id or title of
-            a conversation of a chat export, a session of chat messages.
+            a conversation of a chat export, a session of chat messages or of a log.
+        stem: what names a session that has no name; None takes the file's name.
 
     Raises:
         UsageError: no such format, or `only` for a Markdown file.
@@ -87,8 +116,10 @@ def read_turns(path: Path, format: str | None = None, only: str | None = None) -
     if format is not None and format not in FORMATS:
         raise UsageError(f"no format {format!r}: use one of {', '.join(FORMATS)}")
     skipped: Skipped = Counter()
-    parts = _parts(path, format)
-    first = next(parts)
+    parts = _parts(path, format, stem or path.name.split(".")[0] or path.name, skipped)
+    first = next(parts, None)
+    if first is None:
+        raise _unknown(path, format)
     if first.format == "markdown" and only is not None:
         raise UsageError("only one of several conversations can be chosen, and a Markdown file is one")
     turns = keyed(_chosen(chain([first], parts), path, only, skipped), path, skipped)
@@ -97,34 +128,71 @@ def read_turns(path: Path, format: str | None = None, only: str | None = None) -
 
 @dataclass(frozen=True)
 class _Part:
-    """One stream of the file: JSON records of a family, or a whole text."""
+    """One stream of the file: JSON records of a family, a log, or a whole text; `stem` names it."""
 
     format: str
+    stem: str
     records: Iterable[Any] = ()
     text: str = ""
 
 
-def _parts(path: Path, wanted: str | None) -> Iterator[_Part]:
-    with opened(path) as sources:
+def _parts(path: Path, wanted: str | None, stem: str, skipped: Skipped) -> Iterator[_Part]:
+    with opened(path, skipped) as sources:
         for source in sources:
-            if wanted == "markdown" or (wanted is None and not _is_json(source.head, path)):
-                yield _Part("markdown", text=whole_text(source, path.name))
+            name = f"{stem}/{PurePosixPath(source.member).with_suffix('')}" if source.member else stem
+            if wanted == "markdown" or (wanted is None and not _is_json(source, path)):
+                yield _Part("markdown", name, text=whole_text(source, path.name))
                 continue
-            values = records(source, path.name)
-            first = next(values, None)
-            found = next((name for name in (wanted, *_FAMILIES) if name and _fits(name, first)), None)
-            if found is None or (wanted and found != wanted):
-                raise ImportFormatError(
-                    f"{path.name} is not {wanted or 'of a known format'} ({', '.join(FORMATS)} are known): "
-                    'write one {"role": …, "content": …} a line to bring it in'
-                )
-            yield _Part(found, chain([first], values))
+            values = records(source, path.name, lenient=True)
+            found, leading = _family(values, wanted)
+            if found:
+                yield _Part(found, name, _sound(chain(leading, values), found in _LOGS, skipped))
+            elif source.member:
+                skipped["files of the zip that are not of a known format"] += 1
+            elif leading and isinstance(leading[0], Damaged):
+                raise leading[0].error
+            else:
+                raise _unknown(path, wanted)
 
 
-def _is_json(head: str, path: Path) -> bool:
+def _unknown(path: Path, wanted: str | None) -> ImportFormatError:
+    return ImportFormatError(
+        f"{path.name} is not {wanted or 'of a known format'} ({', '.join(FORMATS)} are known): "
+        'write one {"role": …, "content": …} a line to bring it in'
+    )
+
+
+def _is_json(source: Source, path: Path) -> bool:
     """By content; only a file that says that it is JSON is told that it is none that is known."""
-    named = path.suffix.lower() in _JSON_NAMES and bool(head.strip())
-    return named or bool(_JSON_START.match(head))
+    named = (source.member or path.name).lower().endswith(_JSON_NAMES) and bool(source.head.strip())
+    return named or bool(_JSON_START.match(source.head))
+
+
+def _family(values: Iterator[Any], wanted: str | None) -> tuple[str | None, list[Any]]:
+    """Whose records these are, and those that were read to tell: the first, or some lines of a log."""
+    known: dict[str, Family | Log] = {**_LOGS, **_FAMILIES}
+    leading: list[Any] = []
+    for record in islice(values, _LEADING):
+        leading.append(record)
+        names = known if len(leading) == 1 else _LOGS
+        if isinstance(record, dict):
+            for name in [wanted] if wanted else names:
+                if known[name].matches(record):
+                    return name, leading
+        if wanted in _FAMILIES:
+            break
+    return None, leading
+
+
+def _sound(values: Iterable[Any], is_log: bool, skipped: Skipped) -> Iterator[Any]:
+    """The records; of a log without the lines that are damaged, else none may be."""
+    for value in values:
+        if not isinstance(value, Damaged):
+            yield value
+        elif is_log:
+            skipped["damaged lines"] += 1
+        else:
+            raise value.error
 
 
 def _fits(name: str, record: Any) -> bool:
@@ -133,25 +201,33 @@ def _fits(name: str, record: Any) -> bool:
 
 def _chosen(parts: Iterator[_Part], path: Path, only: str | None, skipped: Skipped) -> Iterator[Turn]:
     """The turns of all records, or of those that `only` names."""
-    stem = path.name.split(".")[0] or path.name
     others: dict[str, None] = {}
     found = only is None
     for part in parts:
         if part.format == "markdown":
-            yield from markdown.turns(part.text, stem, skipped)
+            yield from markdown.turns(part.text, part.stem, skipped)
+            continue
+        if part.format in _LOGS:
+            for turn in _LOGS[part.format].turns(part.records, part.stem, skipped):
+                if only in (None, turn.session):
+                    found = True
+                    yield turn
+                elif len(others) < _SHOWN:
+                    others[str(turn.session)] = None
+            continue
+        family = _FAMILIES[part.format]
         for record in part.records:
             if not _fits(part.format, record):
                 skipped["records of another shape"] += 1
                 continue
-            family = _FAMILIES[part.format]
-            names = family.names(record, stem)
+            names = family.names(record, part.stem)
             if only is None or only in names:
                 found = True
-                yield from family.turns(record, stem, skipped)
+                yield from family.turns(record, part.stem, skipped)
             elif len(others) < _SHOWN:
                 others[names[-1]] = None
     if not found:
-        raise ImportFormatError(f"no conversation {only!r} in {path.name}; it holds {', '.join(others)}, …")
+        raise NotThere(f"no conversation {only!r} in {path.name}; it holds {', '.join(others)}, …")
 
 
 def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:
@@ -164,8 +240,12 @@ def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]
     words: dict[bytes, bytes] = {}
     count = 0
     for turn in turns:
-        if not turn.text.strip():
-            skipped["empty messages"] += 1
+        text, recalled = without_recalled(turn.text)
+        if recalled:
+            skipped[RECALLED] += recalled
+            turn = replace(turn, text=text)
+        if not text.strip():
+            skipped[EMPTY] += not recalled
             continue
         count += 1
         said = _digest(turn.role, turn.speaker, turn.text)

@@ -12,8 +12,10 @@ import json
 import lzma
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 from zipfile import BadZipFile, ZipFile
@@ -27,17 +29,30 @@ MAX_TEXT = 64 * 2**20
 MAX_FILE = 4 * 2**30
 """Characters of a file after unpacking."""
 
+MAX_RATIO = 250
+"""How many times its packed size a member of a zip may have: chats pack to a fifth or so."""
+SMALL = 2**24
+"""Bytes up to which a member's ratio does not matter."""
+
 _STEP = 2**20
 _HEAD = 4096
 _SPACE = re.compile(r"[ \t\r\n]*")
 _EXPORT = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
+_LOOSE = re.compile(r"(?!.*(?:^|/)(?:\.|__MACOSX/)).*\.(?:json|jsonl|ndjson|md|markdown|txt)", re.IGNORECASE)
 _PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz"}
 
 
 class Source:
-    """A stream of text whose first characters were looked at: `head` holds them, `read` gives them too."""
+    """A stream of text whose first characters were looked at: `head` holds them, `read` gives them too.
 
-    def __init__(self, stream: IO[str], name: str) -> None:
+    Args:
+        stream: the text.
+        name: of the file, for messages.
+        member: its name inside a zip that is no chat export.
+    """
+
+    def __init__(self, stream: IO[str], name: str, member: str = "") -> None:
+        self.member = member
         self._stream, self._name, self._left = stream, name, MAX_FILE
         self.head = self._back = stream.read(_HEAD)
 
@@ -55,9 +70,20 @@ class Source:
         return text
 
 
+@dataclass(frozen=True)
+class Damaged:
+    """A line of JSONL that cannot be read; what follows it can."""
+
+    error: ImportFormatError
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[list[Source]]:
-    """The file's text: one source, or one for each part of a zipped chat export.
+def opened(path: Path, skipped: Counter[str] | None = None) -> Iterator[Iterator[Source]]:
+    """The file's text: one source; of a zip one for each part of a chat export, or each chat, log and note.
+
+    Args:
+        path: the file.
+        skipped: counts the members of a zip that are passed over.
 
     Raises:
         ImportFormatError: the file cannot be read, is binary, damaged or too large; also for what comes to
@@ -73,16 +99,19 @@ def opened(path: Path) -> Iterator[list[Source]]:
                 raise ImportFormatError(
                     f"{path.name} is not UTF-8 text: give a chat export, JSON, JSONL, Markdown or .txt file"
                 )
-            parts = _unzipped(path, raw, stack) if packed == "zip" else [_unpacked(raw, packed)]
-            texts = [io.TextIOWrapper(part, encoding="utf-8-sig", newline="") for part in parts]
-            yield [Source(stack.enter_context(text), path.name) for text in texts]
+            if packed == "zip":
+                yield _members(
+                    path, stack.enter_context(ZipFile(raw)), Counter() if skipped is None else skipped
+                )
+            else:
+                yield iter([_source(_unpacked(raw, packed), path.name)])
     except UnicodeDecodeError as error:
         raise ImportFormatError(
             f"{path.name} is not UTF-8 text: convert it, for example with iconv -t UTF-8"
         ) from error
     except IsADirectoryError as error:
         raise ImportFormatError(f"{path} is a folder: name one file in it") from error
-    except (EOFError, BadZipFile, NotImplementedError, zlib.error, lzma.LZMAError) as error:
+    except (EOFError, BadZipFile, NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError) as error:
         raise ImportFormatError(
             f"{path.name} cannot be unpacked ({error}): fetch or pack it again"
         ) from error
@@ -90,14 +119,32 @@ def opened(path: Path) -> Iterator[list[Source]]:
         raise ImportFormatError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _unzipped(path: Path, raw: IO[bytes], stack: ExitStack) -> list[IO[bytes]]:
-    archive = stack.enter_context(ZipFile(raw))
-    members = [archive.NameToInfo[name] for name in sorted(archive.NameToInfo) if _EXPORT.fullmatch(name)]
-    if not members:
-        raise ImportFormatError(f"{path.name} holds no conversations.json: unpack it and name a file")
-    if any(member.flag_bits & 1 for member in members):
+def _source(stream: IO[bytes], name: str, member: str = "") -> Source:
+    return Source(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), name, member)
+
+
+def _members(path: Path, archive: ZipFile, skipped: Counter[str]) -> Iterator[Source]:
+    """The texts of a zip, one opened at a time and none unpacked to disk."""
+    names = sorted(name for name in archive.NameToInfo if not name.endswith("/"))
+    parts = [name for name in names if _EXPORT.fullmatch(name)]
+    taken = parts or [name for name in names if _LOOSE.fullmatch(name)]
+    if not taken:
+        raise ImportFormatError(f"{path.name} holds no conversations.json, and no log or note: name a file")
+    found = [archive.NameToInfo[name] for name in taken]
+    if any(member.flag_bits & 1 for member in found):
         raise ImportFormatError(f"{path.name} is locked with a password: unpack it and name a file")
-    return [archive.open(member) for member in members]
+    if sum(member.file_size for member in found) > MAX_FILE:
+        raise ImportFormatError(f"{path.name} unpacks to more than {MAX_FILE >> 30} GiB: split it")
+    for member in found:
+        if member.file_size > max(SMALL, MAX_RATIO * member.compress_size):
+            raise ImportFormatError(
+                f"{path.name} packs {member.file_size >> 20} MB into {member.compress_size >> 10} kB, which"
+                " no chat does: unpack it and name a file, if you trust it"
+            )
+    skipped["other files of the zip"] += len(names) - len(taken)
+    for member in found:
+        with archive.open(member) as stream:
+            yield _source(stream, path.name, "" if parts else member.filename)
 
 
 def _unpacked(raw: IO[bytes], packed: str | None) -> IO[bytes]:
@@ -120,12 +167,13 @@ def whole_text(source: Source, name: str) -> str:
     return text
 
 
-def records(source: Source, name: str) -> Iterator[Any]:
+def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
     """The JSON values of a source: elements of its top-level list, or its values one after the other.
 
     Args:
         source: read in steps, never whole.
         name: of the file, for messages.
+        lenient: give `Damaged` for a line of JSONL that is, instead of raising.
 
     Raises:
         ImportFormatError: the JSON is damaged or cut off, or a record is longer than `MAX_RECORD`.
@@ -145,7 +193,13 @@ def records(source: Source, name: str) -> Iterator[Any]:
                 raise window.damaged("no comma after it")
             window.step()
             window.peek()
-        yield window.value()
+        try:
+            yield window.value()
+        except ImportFormatError as error:
+            if in_list or not lenient:
+                raise
+            yield Damaged(error)
+            window.next_line()
     if in_list:
         raise window.damaged("the file ends inside the list")
 
@@ -179,13 +233,22 @@ class _Window:
             try:
                 value, end = self._decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                if not self._grow():
+                line = self._text.find("\n", self._at)
+                if (self._at <= line and error.pos <= line) or not self._grow():
                     raise self.damaged(error.msg) from error
             except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
                 raise self.damaged(str(error)) from error
             else:
                 self._at = end
                 return value
+
+    def next_line(self) -> None:
+        """Go on behind the next line end."""
+        while (end := self._text.find("\n", self._at)) < 0:
+            self._at = len(self._text)
+            if not self._grow():
+                return
+        self._at = end + 1
 
     def _grow(self) -> bool:
         """Read on, as much again as is held (so that a long record costs linear time)."""

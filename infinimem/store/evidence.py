@@ -133,6 +133,11 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
         for doc_id in reversed(view.ids("evidence"))
         if "session" in view.document(doc_id).header.values
     }
+    taken = set(view.ids("all"))
+    speakers: dict[str | None, dict[str, None]] = {}
+    for turn in turns:
+        if turn.speaker:
+            speakers.setdefault(turn.session, {})[_plain(turn.speaker)] = None
     open_parts: dict[str, Part] = {}
     for seq, turn in enumerate(turns, first_seq):
         source = _ROLES[turn.role.casefold()]
@@ -146,12 +151,13 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
         fields = {name: _plain(value) for name, value in marked.items() if value}
         time = turn.time.replace(" ", "T") if turn.time else None
         line = format_entry(seq, clean_text(turn.text), time=time, source=source, fields=fields)
-        home = _home(turn, sessions, view, now)
+        home = _home(turn, sessions, taken, now)
         part = _with_room(home, len(line.encode("utf-8", "replace")), open_parts, view)
         if turn.session:
             sessions.setdefault(_plain(turn.session), home)
+            taken.add(home)
         if not part.lines and part.doc_id not in view:
-            part.header = _header(part.doc_id, turn, time or now, turns)
+            part.header = _header(part.doc_id, turn, time or now, speakers.get(turn.session, ()))
         part.lines.append(line)
     return list(open_parts.values())
 
@@ -169,7 +175,7 @@ def placed(part: Part, view: View) -> list[Located]:
     ]
 
 
-def _home(turn: Turn, sessions: Mapping[str, str], view: View, now: str) -> str:
+def _home(turn: Turn, sessions: Mapping[str, str], taken: Collection[str], now: str) -> str:
     day = (turn.time or now)[:10]
     if not turn.session:
         return f"{EVIDENCE}{day}"
@@ -177,8 +183,7 @@ def _home(turn: Turn, sessions: Mapping[str, str], view: View, now: str) -> str:
     if session in sessions:
         return sessions[session]
     stem = f"{EVIDENCE}{day}-{_slug(session)}"
-    taken, number = {*view.ids("all"), *sessions.values()}, 2
-    home = stem
+    home, number = stem, 2
     while home in taken:
         home, number = f"{stem}-{number}", number + 1
     return home
@@ -199,13 +204,11 @@ def _with_room(home: str, size: int, open_parts: dict[str, Part], view: View) ->
         doc_id = f"{home}-part{number}"
 
 
-def _header(doc_id: str, turn: Turn, date: str, turns: Sequence[Turn]) -> str:
+def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> str:
     lines = ["---", f"id: {quote(doc_id)}", "kind: evidence"]
     if turn.session:
         lines.append(f"session: {quote(_plain(turn.session))}")
     lines.append(f"date: {date}")
-    same = [other for other in turns if other.session == turn.session]
-    speakers = list(dict.fromkeys(_plain(other.speaker) for other in same if other.speaker))
     ends = accumulate(len(quote(speaker, flow=True)) for speaker in speakers)
     if listed := [speaker for speaker, end in zip(speakers, ends, strict=True) if end <= PARTICIPANTS_LENGTH]:
         lines.append(f"participants: {flow(listed)}")

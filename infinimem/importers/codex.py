@@ -1,0 +1,102 @@
+"""Codex's session logs: ~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl, a JSON object a line.
+
+Lines are envelopes (type, payload) of what went to the model and came from it; in logs of early versions the
+payloads stand alone. Messages come in; instructions, surroundings, reasoning and tools do not. Events repeat
+the messages for the screen and are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from infinimem.importers.fields import (
+    NOTICES,
+    PROMPTS,
+    SIDE,
+    THINKING,
+    TOOLS,
+    Json,
+    Skipped,
+    as_name,
+    iso,
+    role_of,
+    rows,
+    text_of,
+)
+from infinimem.model import Turn
+
+_ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_INJECTED = re.compile(
+    r"\s*(?:# AGENTS\.md instructions|<(?:environment_context|user_instructions|instructions|skills?|"
+    r"skills_instructions|apps_instructions|plugins_instructions|permissions[ _]instructions|app-context|"
+    r"collaboration_mode|user_shell_command|turn_aborted|subagent_notification|goal_context|hook_prompt|"
+    r"realtime_conversation|personality_spec|model_switch)\b)",
+    re.IGNORECASE,
+)
+_REQUEST = "## My request for Codex:"
+"""Ends what an editor tells of open files; the person's words follow."""
+
+
+def matches(record: Json) -> bool:
+    if record.get("type") in _ENVELOPES:
+        return isinstance(record.get("payload"), dict)
+    return {"id", "timestamp", "instructions"} <= record.keys()
+
+
+def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
+    """The turns of a log. The first line names the session; the log of a sub-agent holds nobody's words."""
+    session, time, of_agent = "", None, False
+    for record in records:
+        if not isinstance(record, dict):
+            skipped["records of another shape"] += 1
+            continue
+        payload = record.get("payload", record)
+        if not isinstance(payload, dict) or record.get("type") == "event_msg":
+            continue
+        time = iso(record.get("timestamp")) or time
+        if not session and ("instructions" in payload or record.get("type") == "session_meta"):
+            session = as_name(payload.get("id")) or stem
+            source = payload.get("source")
+            of_agent = isinstance(source, dict) and "subagent" in source
+            skipped[PROMPTS] += bool(payload.get("instructions") or payload.get("base_instructions"))
+            continue
+        kind = payload.get("type")
+        if kind != "message":
+            skipped[_why(record.get("type"), kind)] += kind is not None or record.get("type") == "compacted"
+            continue
+        role, _ = role_of(payload.get("role"))
+        if of_agent or role not in ("user", "assistant"):
+            skipped[SIDE if of_agent else PROMPTS] += 1
+            continue
+        text = _typed(payload.get("content"), skipped) if role == "user" else payload.get("content")
+        if text == []:
+            continue  # it held nothing that was typed, and that is counted
+        yield Turn(
+            text=text_of(text, skipped),
+            role=role,
+            time=time,
+            session=session or stem,
+            turn=as_name(payload.get("id")),
+        )
+
+
+def _why(envelope: object, kind: object) -> str:
+    if envelope == "compacted" or "compaction" in str(kind) or kind == "ghost_snapshot":
+        return NOTICES
+    return THINKING if kind == "reasoning" else TOOLS
+
+
+def _typed(content: Any, skipped: Skipped) -> list[Any]:
+    """The parts of a message that the person gave."""
+    found = []
+    for part in rows(content) or [content]:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            if _INJECTED.match(text):
+                skipped[PROMPTS] += 1
+                continue
+            part = text.rpartition(_REQUEST)[2].strip() if _REQUEST in text else text
+        found.append(part)
+    return found
