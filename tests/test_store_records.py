@@ -117,8 +117,13 @@ def test_what_looks_like_a_line_in_a_record_is_none(memory: Memory) -> None:
     assert path.read_bytes() == typed
 
 
-@pytest.mark.parametrize("when", ["before", "half"])
-def test_killed_anywhere_a_plan_of_records_is_done_whole_or_not_at_all(when: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("when", "step"),
+    [("before", 8), *(pytest.param(w, 1, marks=pytest.mark.soak) for w in ("before", "half"))],
+)
+def test_killed_anywhere_a_plan_of_records_is_done_whole_or_not_at_all(
+    when: str, step: int, tmp_path: Path
+) -> None:
     written(tmp_path / "first")
     consolidated(tmp_path / "whole")
     states = [tree(tmp_path / name, "allmem") for name in ("first", "whole")]
@@ -140,7 +145,7 @@ def test_killed_anywhere_a_plan_of_records_is_done_whole_or_not_at_all(when: str
         return calls
 
     seen = set()
-    for number in range(1, len(work(0)) + 1, 5):
+    for number in range(1, len(work(0)) + 1, step):
         work(number)
         opened = Library(tmp_path / "m", strategy="allmem")
         with opened.locked():
