@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 
@@ -28,14 +27,11 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
-    gc.disable()  # nothing of what is imported becomes free again
     memory = options.writing()
     try:
         from infinimem.mcp import http, server
     except ModuleNotFoundError as error:
         raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
-    gc.freeze()
-    gc.enable()
     serving = server.make_server(memory, trust_user)
     if address is None:
         server.serve_stdio(serving)

@@ -118,7 +118,7 @@ class _Guard:
 
     def __init__(self, app: Any, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode("ascii")
+        self._token = token.encode("ascii")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan" or (scope["type"] == "http" and self._admits(scope["headers"])):
@@ -132,4 +132,7 @@ class _Guard:
 
     def _admits(self, headers: list[tuple[bytes, bytes]]) -> bool:
         given = [value for name, value in headers if name.lower() == b"authorization"]
-        return len(given) == 1 and hmac.compare_digest(given[0], self._expected)
+        if len(given) != 1:
+            return False
+        scheme, _, token = given[0].partition(b" ")
+        return hmac.compare_digest(token, self._token) and scheme.lower() == b"bearer"

@@ -152,10 +152,11 @@ def make_server(memory: Memory, trust_user: bool = False) -> Server[Any]:
 async def _beat(ctx: _Context) -> None:
     """Tell a waiting client every second that the call goes on; nothing is sent to one that did not ask."""
     seconds = 0.0
-    while True:
-        await ctx.session.report_progress(seconds, message="working")
-        await anyio.sleep(BEAT)
-        seconds += BEAT
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # it hung up, the call ends anyway
+        while True:
+            await ctx.session.report_progress(seconds, message="working")
+            await anyio.sleep(BEAT)
+            seconds += BEAT
 
 
 async def _read(work: Callable[[], _T]) -> _T:
