@@ -26,6 +26,8 @@ log = logging.getLogger("infinimem")
 
 MAX_BYTES = 1_000_000
 """Of a file."""
+MAX_LINES = 999_999
+"""That have a number of six figures, in a file that is shown."""
 SESSION = "memories"
 """Of the evidence that `[memory_tool] observe` records."""
 _TRIES = 5
@@ -110,6 +112,8 @@ class FileTree:
             return _listing(view, place, path)
         text = _read(view, place)
         lines = text.split("\n")
+        if len(lines) > MAX_LINES:
+            raise Refused(f"File {path} exceeds maximum line limit of 999,999 lines.")
         first, last = wording.line_range(view_range, len(lines))
         return f"Here's the content of {path} with line numbers:\n{wording.numbered(lines, first, last)}"
 

@@ -24,7 +24,7 @@ ROOT = "/memories"
 MAX_PATH = 1000
 """Bytes of a path."""
 
-_EXTENSION = re.compile(r"[^.]\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
@@ -55,7 +55,7 @@ class Place:
         if path != ROOT and not path.startswith(f"{ROOT}/"):
             raise Refused(f"Path must start with {ROOT}, got: {shown}")
         if len(path.encode("utf-8", "surrogatepass")) > MAX_PATH:
-            raise Refused(f"Path {shown}… is too long; {MAX_PATH} bytes are the most")
+            raise Refused(f"Path {shown} is too long; {MAX_PATH} bytes are the most")
         rest = path.removeprefix(ROOT).removeprefix("/").removesuffix("/")
         place = cls(tuple(rest.split("/")) if rest else ())
         for part in place.parts:
