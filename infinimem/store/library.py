@@ -295,7 +295,7 @@ class Library:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
         if plan.op == "append":
-            waiting = drawn.pending(view)
+            waiting = drawn.pending(view, {seq for add in plan.adds for seq in add.origin})
             plan = replace(
                 plan, adds=tuple(add for add in plan.adds if drawn.is_news(add.origin, waiting, view))
             )

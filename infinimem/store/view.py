@@ -338,20 +338,21 @@ class View:
             for seq in drawn_from(place.entry)
         )
 
-    def uncited(self) -> tuple[Located, ...]:
-        """Evidence that is still to be drawn from (store/state/drawn.py), by seq."""
-        done, newest = self.cited, 0
+    def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
+        """Evidence that is still to be drawn from (store/state/drawn.py), by seq; of these seqs alone."""
+        drawn, newest = frozenset[int](), 0
         if self.keeper.has_entries:
-            done |= self.drawn or frozenset()
+            drawn = self.drawn or drawn
             if self.drawn is None:
                 newest = max((self._said_at(seq) for seq in self.cited if self._is_evidence(seq)), default=0)
         return tuple(
-            place
-            for seq, place in sorted(self._by_seq.items())
-            if seq not in done
+            self._by_seq[seq]
+            for seq in sorted(self._by_seq if among is None else self._by_seq.keys() & among)
+            if seq not in drawn
+            and seq not in self.cited
             and self._is_evidence(seq)
             and self._said_at(seq) > newest
-            and not self.repeats(place)
+            and not self.repeats(self._by_seq[seq])
         )
 
     @property

@@ -62,9 +62,9 @@ def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int
         files.replace(PATH, data)
 
 
-def pending(view: View) -> set[int]:
-    """Seqs of evidence that is still to be drawn from."""
-    return {place.entry.seq for place in view.uncited()}
+def pending(view: View, among: Iterable[int]) -> set[int]:
+    """Those of these seqs that are evidence which is still to be drawn from."""
+    return {place.entry.seq for place in view.uncited(among)}
 
 
 def is_news(origin: Collection[int], waiting: Collection[int], view: View) -> bool:
