@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from infinimem.errors import UsageError
 from infinimem.law import Line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
@@ -174,3 +175,19 @@ def _float(value: object) -> float:
         return float(str(value))
     except ValueError:
         return 0.0
+
+
+def named(receipts: Sequence[Receipt], name: str) -> Receipt:
+    """The receipt that is called "journal/0007-consolidate", "0007-consolidate" or "7".
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    stem = name.removeprefix("journal/").removesuffix(".md")
+    found = [r for r in receipts if stem in (r.id.removeprefix("journal/"), str(r.number), f"{r.number:04d}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = ", ".join(receipt.id for receipt in found)
+        raise UsageError(f"{name!r} names several receipts: {several}; give the full id")
+    raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")

@@ -18,7 +18,7 @@ from infinimem.store.files import digest
 from infinimem.store.keeper import WHOLE
 from infinimem.store.library import Library
 from infinimem.store.past import receipts_of
-from infinimem.store.receipts import way_back
+from infinimem.store.receipts import named, way_back
 from infinimem.store.render import Rendered
 from infinimem.store.skeleton import Reverse, rebuilt, skeleton, taken_back
 from infinimem.store.state import seen
@@ -48,7 +48,7 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     receipts = receipts_of(library.view())
     if not receipts:
         raise UsageError("nothing was consolidated yet, so there is nothing to undo")
-    wanted = _named(receipts, receipt_id) if receipt_id else receipts[-1]
+    wanted = named(receipts, receipt_id) if receipt_id else receipts[-1]
     leaning = _leaning(wanted, receipts)
     if leaning and not together:
         names = ", ".join(receipt.id for receipt in leaning)
@@ -56,17 +56,6 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
         done = "changed" if what == "records" else "moved"
         raise LibraryError(f"{names} {done} the same {what} later; undo them first, or all with --together")
     return tuple(_undo(library, receipt) for receipt in [*leaning, wanted])
-
-
-def _named(receipts: Sequence[Receipt], name: str) -> Receipt:
-    stem = name.removeprefix("journal/").removesuffix(".md")
-    found = [r for r in receipts if stem in (r.id.removeprefix("journal/"), str(r.number), f"{r.number:04d}")]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        several = ", ".join(receipt.id for receipt in found)
-        raise UsageError(f"{name!r} names several receipts: {several}; give the full id")
-    raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
 
 
 def _leaning(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:

@@ -13,12 +13,14 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from infinimem import tokens
+from infinimem.errors import UsageError
 from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Plan, Put
+from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
 from infinimem.settings import Settings
 from infinimem.store.keeper import ALLMEM
 from infinimem.store.outcome import Outcome
 from infinimem.store.view import View
+from infinimem.strategies.allmem.audit import AUDIT
 from infinimem.strategies.allmem.bank import Bank
 from infinimem.strategies.allmem.books import BUFFER, Waiting, buffered, rows_of
 from infinimem.strategies.allmem.consolidate import consolidation
@@ -28,6 +30,7 @@ from infinimem.strategies.allmem.loaded import Loaded
 from infinimem.strategies.allmem.picture import picture
 from infinimem.strategies.allmem.read import block, retrieve
 from infinimem.strategies.allmem.recover import counts
+from infinimem.strategies.allmem.replay import replay
 from infinimem.strategies.allmem.unit import HOME
 from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
 from infinimem.strategies.base import Event, Plans, Rejected
@@ -36,6 +39,9 @@ from infinimem.strategies.readers.collect import READERS, collect
 
 TRIES = 3
 """How often a plan to write is made where the library changes under it."""
+
+AT_ONCE = 256
+"""Records that one plan of a rebuild takes away; a transaction of thousands is slow."""
 
 TOPOLOGY = "topology"
 """The reader that follows links."""
@@ -131,9 +137,9 @@ class AllMem:
 
     def rebuild(self, view: View) -> Plans:
         """Take all units away; the evidence, of which none is held then, gives them anew."""
-        records = tuple(Put(doc_id, None) for doc_id in view.ids("all") if doc_id.startswith(HOME))
-        if records:
-            yield Plan(op="rebuild", records=records)
+        records = [Put(doc_id, None) for doc_id in view.ids("all") if doc_id.startswith(HOME)]
+        for at in range(0, len(records), AT_ONCE):
+            yield Plan(op="rebuild", records=tuple(records[at : at + AT_ONCE]))
 
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
@@ -177,6 +183,14 @@ class AllMem:
                 "threshold": self.settings.allmem.every_sessions,
             },
         }
+
+    def replay(self, view: View, receipt: Receipt, now: View) -> tuple[Put, ...]:
+        """The records of a consolidation again, from its audit (strategies/base.py: Replayed)."""
+        audits = [doc_id for doc_id, _, after in receipt.files if doc_id.startswith(AUDIT) and after != "-"]
+        if not audits or audits[0] not in now:
+            raise UsageError(f"{receipt.id} has no audit; name a consolidation, infinimem log lists them")
+        audit = now.document(audits[0])
+        return (*replay(view, audit), Put(audit.id, audit.to_bytes().decode("utf-8", "surrogatepass")))
 
     def check(self, view: View) -> list[Finding]:
         """What must hold of the bank (faults.py), and bodies that do not quote the evidence."""

@@ -1,4 +1,4 @@
-"""What is linked to what: graph."""
+"""What strategies that keep links and audits can show of them: graph, replay."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from infinimem.cli.output import counted
 from infinimem.errors import LibraryError
 from infinimem.strategies.base import Linked
 from infinimem.strategies.graph.draw import FORMATS
+from infinimem.strategies.replaying import again
 
 
 @click.command(cls=Command)
@@ -39,3 +40,29 @@ def graph(options: Options, name: str | None, hops: int, form: str) -> None:
     out.say(f"{counted(len(found.nodes), 'unit')}, {counted(len(found.links), 'link')} around {found.root}")
     if found.cut:
         out.say("there are more within so many links; --hops shows fewer, another unit shows others")
+
+
+@click.command(cls=Command)
+@click.argument("receipt", required=False)
+@click.pass_context
+def replay(context: click.Context, receipt: str | None) -> None:
+    """Do a consolidation again from its audit, without a model, and compare the bytes; nothing is written.
+
+    RECEIPT is its id or number, the newest consolidation if none is named. Exit code 1 if a document comes
+    out otherwise.
+    """
+    options = context.ensure_object(Options)
+    out = options.out
+    with out.progress("Replaying"):
+        memory = options.reading()
+        done = again(memory.strategy, memory.view, memory.receipts(), receipt)
+    found = {"receipt": done.receipt.id, "same": list(done.same), "other": list(done.other)}
+
+    def show() -> None:
+        for name in done.other:
+            out.line(f"{name} comes out otherwise")
+        out.line(f"{done.receipt.id}: {counted(len(done.same), 'document')} byte for byte as it was written")
+
+    out.result(found, show)
+    if done.other:
+        context.exit(1)
