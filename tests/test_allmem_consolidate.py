@@ -348,6 +348,13 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     assert outcomes(made) == [("update", "execution", "HEADER_FULL")]
     assert D in made.bank().visible
     assert [put.doc_id for put in made.plans[-1].records] == [BUFFER, RUN]
+    assert D in made.bank().visible
+    with strategy._writing.at(made.view()) as (bank, space):
+        update = Item(Proposal("update", (E, D), 1.0, "", Context(E, (D,))), (E, D))
+        Executor(bank, space, made.settings.allmem, strategy.llm).run(
+            Routed({"split": (), "merge": (), "update": (update,)}, ())
+        )
+        assert D in [name for name, _ in space.nearest(space.row(D), 3)]  # on the surface, as before
 
 
 def test_a_refused_run_leaves_everything_as_it_was() -> None:

@@ -212,9 +212,12 @@ def test_the_buffer_is_consolidated_before_the_session_after_the_third() -> None
     observed(library)
     assert ops(library) == ["write"] * 3 + ["consolidate"] + ["write"] * 2
     assert list(near(library)) == ["u-000004", "u-000005"]
-    library.say("more of the same session", session="s4")
+    library.say("a third session", session="s5")
+    library.say("more of the same session", session="s5")
+    library.say("more of another that waits", session="s4")
     observed(library)
-    assert "consolidate" not in ops(library)[-1:]
+    assert ops(library)[-4:] == ["write"] * 4
+    assert len(near(library)) == 5
 
 
 def test_a_full_buffer_is_consolidated_whatever_the_sessions() -> None:
