@@ -74,7 +74,7 @@ NAMES += [
     "%c0%ae%c0%ae",
     "..%5c",
     "%252e",
-    "\u2024\u2024/..",
+    "a%2fb",
 ]
 FORMS = ["/memories/{}", "/memories/{}/a.txt", "/memories/a/{}", "/memories/a/{}/b.md"]
 HOSTILE = [*ELSEWHERE, *(form.format(name) for name in NAMES for form in FORMS)]
@@ -86,12 +86,12 @@ def test_there_are_enough_hostile_paths() -> None:
     assert len(set(HOSTILE) - HARMLESS) > 150
 
 
-@pytest.mark.parametrize("path", sorted(set(HOSTILE) - HARMLESS), ids=ascii)
-def test_hostile_paths_are_refused_in_one_printable_line(path: str) -> None:
-    with pytest.raises(Refused) as refused:
-        Place.parse(path)
-    said = str(refused.value)
-    assert said.isprintable() and said.isascii() and len(said) < 700
+def test_hostile_paths_are_refused_in_one_printable_line() -> None:
+    for path in sorted(set(HOSTILE) - HARMLESS):
+        with pytest.raises(Refused) as refused:
+            Place.parse(path)
+        said = str(refused.value)
+        assert said.isprintable() and said.isascii() and len(said) < 700, said
 
 
 @pytest.mark.parametrize("path", [None, 7, b"/memories/a", ["/memories/a"]])

@@ -1,0 +1,379 @@
+"""A model's files in a library: bytes, receipts, undo, clashes, several clients, what else keeps the library."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from infinimem.adapters.file_tree import MAX_BYTES, FileTree
+from infinimem.adapters.paths import Refused
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Plan, Put, Turn
+from infinimem.store.outcome import Rejected
+from infinimem.store.undo import undo
+
+
+@pytest.fixture(params=["infini", "allmem"])
+def memory(tmp_path: Path, request: pytest.FixtureRequest) -> Memory:
+    return open_memory(tmp_path / "m", model="offline", strategy=request.param, create=True)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Memory:
+    return open_memory(tmp_path / "m", model="offline", create=True)
+
+
+def do(memory: Memory, command: str, path: str = "", **more: Any) -> str:
+    given = {"path": path} if path else {}
+    return FileTree(memory).run({"command": command, **given, **more})
+
+
+def create(memory: Memory, path: str, text: str) -> str:
+    return do(memory, "create", path, file_text=text)
+
+
+def replace(memory: Memory, path: str, old: str, new: str) -> str:
+    return do(memory, "str_replace", path, old_str=old, new_str=new)
+
+
+def rename(memory: Memory, old: str, new: str) -> str:
+    return do(memory, "rename", old_path=old, new_path=new)
+
+
+def there(memory: Memory) -> dict[str, bytes]:
+    folder = memory.library.root / "memories"
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def outside(memory: Memory) -> dict[str, bytes]:
+    """What the program keeps for others than a model: everything but memories/, receipts and machine state."""
+    found = (p for p in memory.library.root.rglob("*") if p.is_file())
+    named = {p.relative_to(memory.library.root).as_posix(): p for p in found}
+    own = ("memories/", "journal/", ".infinimem/")
+    return {name: p.read_bytes() for name, p in named.items() if not name.startswith(own)}
+
+
+# ── bytes ───────────────────────────────────────────────────────────────────────────────────────
+
+PIECES = [
+    "\r\n",
+    "\n",
+    "\r",
+    "\ufeff",
+    "\u2028",
+    "\x85",
+    "\x0c",
+    "\0",
+    "\t",
+    "---\n",
+    "- <seq=1,source=user> hi",
+]
+PIECES += [
+    "# H\n",
+    "```\n",
+    "|",
+    "> x",
+    "## Before\n",
+    "@1",
+    "\\no newline",
+    "é",
+    "e\u0301",
+    "😀",
+    "a",
+    " ",
+    "",
+]
+texts = st.lists(st.sampled_from(PIECES) | st.text(st.characters(codec="utf-8"), max_size=4)).map("".join)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    yield open_memory(tmp_path_factory.mktemp("files") / "m", model="offline", create=True)
+
+
+@settings(deadline=None, max_examples=25)
+@given(one=texts, other=texts)
+def test_any_text_is_kept_byte_for_byte_through_every_command(shared: Memory, one: str, other: str) -> None:
+    with suppress(Refused):
+        do(shared, "delete", "/memories/d")
+    create(shared, "/memories/d/a.txt", one)
+    assert there(shared)["d/a.txt.md"] == one.encode()
+    count = len(one.split("\n")) - one.endswith("\n") - (one == "")
+    do(shared, "insert", "/memories/d/a.txt", insert_line=count, insert_text=other)
+    joint = "" if one.endswith("\n") or not one else "\n"
+    written = one + joint + other + ("" if other.endswith("\n") else "\n")
+    assert there(shared)["d/a.txt.md"] == written.encode()
+    mark = "«mark»"
+    do(shared, "insert", "/memories/d/a.txt", insert_line=0, insert_text=mark)
+    assert there(shared)["d/a.txt.md"] == f"{mark}\n{written}".encode()
+    replace(shared, "/memories/d/a.txt", mark, one)
+    rename(shared, "/memories/d/a.txt", "/memories/d/b.md")
+    do(shared, "delete", "/memories/d")
+    assert there(shared) == {}
+    assert [receipt.op for receipt in shared.undo()] == ["undo"]  # the delete
+    assert there(shared) == {"d/b.md": f"{one}\n{written}".encode()}
+
+
+def test_every_step_can_be_taken_back_to_the_first(memory: Memory) -> None:
+    steps = [there(memory)]
+    before = outside(memory)
+    for step in (
+        lambda: create(memory, "/memories/a.txt", "\ufeffone\r\ntwo"),
+        lambda: create(memory, "/memories/d/b.md", ""),
+        lambda: replace(memory, "/memories/a.txt", "two", "2"),
+        lambda: do(memory, "insert", "/memories/d/b.md", insert_line=0, insert_text="- <seq=9> x"),
+        lambda: rename(memory, "/memories/a.txt", "/memories/d/a"),
+        lambda: rename(memory, "/memories/d", "/memories/e"),
+        lambda: do(memory, "delete", "/memories/e"),
+    ):
+        step()
+        steps.append(there(memory))
+    numbers = [receipt.number for receipt in memory.receipts()]
+    assert len(numbers) == len(steps) - 1
+    for number, state in zip(reversed(numbers), reversed(steps[:-1]), strict=True):
+        undo(memory.library, str(number))
+        assert there(memory) == state
+    assert outside(memory) == before
+    assert [finding for finding in memory.doctor() if finding.level == "error"] == []
+
+
+def test_what_is_done_leaves_a_receipt_and_what_changes_nothing_none(memory: Memory) -> None:
+    create(memory, "/memories/a.txt", "x y")
+    (receipt,) = memory.receipts()
+    assert (receipt.op, receipt.strategy, receipt.notes) == (
+        "memory",
+        "memory-tool",
+        ("create /memories/a.txt",),
+    )
+    assert [name for name, *_ in receipt.files] == ["memories/a.txt"]
+    replace(memory, "/memories/a.txt", "x", "x")
+    with pytest.raises(Refused):
+        replace(memory, "/memories/a.txt", "z", "x")
+    assert len(memory.receipts()) == 1
+
+
+def test_a_receipt_under_later_changes_is_undone_with_them(plain: Memory) -> None:
+    create(plain, "/memories/a.txt", "one")
+    replace(plain, "/memories/a.txt", "one", "two")
+    with pytest.raises(Exception, match="0002-memory changed the same"):
+        plain.undo("1")
+    assert len(plain.undo("1", together=True)) == 2
+    assert there(plain) == {}
+
+
+def test_what_a_person_saved_since_is_not_undone(plain: Memory) -> None:
+    create(plain, "/memories/a.txt", "one")
+    (plain.library.root / "memories/a.txt.md").write_text("mine")
+    with pytest.raises(Exception, match="changed by hand"):
+        plain.undo()
+    assert there(plain) == {"a.txt.md": b"mine"}
+
+
+def test_the_library_as_it_stood(plain: Memory) -> None:
+    create(plain, "/memories/a.txt", "before\n")
+    replace(plain, "/memories/a.txt", "before", "after")
+    assert plain.at("journal/0001-memory").view.document("memories/a.txt").to_bytes() == b"before\n"
+
+
+# ── what is refused ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_that_is_too_large(plain: Memory) -> None:
+    with pytest.raises(Refused, match="too large"):
+        create(plain, "/memories/a.txt", "é" * (MAX_BYTES // 2 + 1))
+    create(plain, "/memories/a.txt", "x" * (MAX_BYTES - 1))
+    with pytest.raises(Refused, match="too large"):
+        do(plain, "insert", "/memories/a.txt", insert_line=0, insert_text="xy")
+    (plain.library.root / "memories/b.md").write_bytes(b"x" * (MAX_BYTES + 1))
+    with pytest.raises(Refused, match="too large"):
+        do(plain, "view", "/memories/b.md")
+
+
+def test_a_folder_of_notes_is_read_and_not_written(tmp_path: Path) -> None:
+    (tmp_path / "memories").mkdir()
+    (tmp_path / "memories/a.md").write_text("a note")
+    memory = open_memory(tmp_path, model="offline")
+    assert "a note" in do(memory, "view", "/memories/a.md")
+    for refused in (
+        lambda: create(memory, "/memories/b.md", "x"),
+        lambda: replace(memory, "/memories/a.md", "a", "b"),
+        lambda: do(memory, "delete", "/memories/a.md"),
+    ):
+        with pytest.raises(Refused, match="infinimem init") as told:
+            refused()
+        assert str(tmp_path) not in str(told.value)
+    assert [p.name for p in tmp_path.rglob("*")] == ["memories", "a.md"]
+
+
+@pytest.mark.parametrize("path", ["/memories/link/x.txt", "/memories/link.md", "/memories/sub/link.md"])
+def test_links_are_not_followed(tmp_path: Path, plain: Memory, path: str) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "x.txt.md").write_text("secret")
+    folder = plain.library.root / "memories"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "link").symlink_to(secret)
+    (folder / "link.md").symlink_to(secret / "x.txt.md")
+    (folder / "sub/link.md").symlink_to(secret / "new.md")
+    with pytest.raises(Refused, match="does not exist"):
+        do(plain, "view", path)
+    with pytest.raises(Refused) as told:
+        create(plain, path, "words")
+    assert str(tmp_path) not in str(told.value)
+    assert {p.name: p.read_text() for p in secret.iterdir()} == {"x.txt.md": "secret"}
+    assert "link" not in do(plain, "view", "/memories")
+
+
+def test_the_folder_itself_as_a_link(tmp_path: Path, plain: Memory) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (plain.library.root / "memories").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Refused):
+        create(plain, "/memories/a.txt", "words")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_file_that_is_no_text_is_left_alone(plain: Memory) -> None:
+    create(plain, "/memories/a.txt", "x")
+    path = plain.library.root / "memories/a.txt.md"
+    path.write_bytes(b"\xff\xfe caf\xe9")
+    for refused in (
+        lambda: do(plain, "view", "/memories/a.txt"),
+        lambda: replace(plain, "/memories/a.txt", "caf", "x"),
+        lambda: rename(plain, "/memories/a.txt", "/memories/b.txt"),
+    ):
+        with pytest.raises(Refused, match="not UTF-8"):
+            refused()
+    assert path.read_bytes() == b"\xff\xfe caf\xe9"
+
+
+@pytest.mark.parametrize("doc_id", ["topics/a", "notes/a", "CURRENT", "evidence/a", "allmem/units/u-000001"])
+def test_a_plan_of_the_memory_tool_reaches_no_other_folder(memory: Memory, doc_id: str) -> None:
+    outcome = memory.library.apply(Plan(op="memory", records=(Put(doc_id, "x"),)))
+    assert isinstance(outcome, Rejected)
+    assert [reason.code for reason in outcome.reasons] == ["FOREIGN_RECORD"]
+
+
+@pytest.mark.parametrize("op", ["write", "consolidate", "split"])
+def test_a_plan_of_a_strategy_does_not_reach_memories(memory: Memory, op: str) -> None:
+    outcome = memory.library.apply(Plan(op=op, records=(Put("memories/a", "x"),)))
+    assert isinstance(outcome, Rejected)
+
+
+# ── beside the rest of the library ──────────────────────────────────────────────────────────────
+
+
+def test_the_files_are_searched_and_read_by_every_tool(memory: Memory) -> None:
+    create(memory, "/memories/plan.txt", "Ship the zeppelin on Friday\n")
+    create(memory, "/memories/next.js.md", "zeppelins in next\n")
+    assert "memories/plan.txt" in memory.view.ids()
+    tools = memory.tools
+    for name, arguments in (
+        ("search", {"query": "zeppelin"}),
+        ("grep", {"pattern": "zeppelin"}),
+        ("list_docs", {}),
+    ):
+        assert "memories/plan.txt" in tools.text(name, arguments)
+    assert "zeppelin on" in tools.text("read_lines", {"doc_id": "memories/plan.txt", "start": 1, "end": 1})
+    assert "in next" in tools.text("read_lines", {"doc_id": "memories/next.js.md", "start": 1, "end": 1})
+
+
+def test_consolidation_and_rebuild_leave_them_as_they_are(memory: Memory) -> None:
+    text = "- a list item\n- <seq=1,source=user> a lie\n- [ ] a task\n"
+    create(memory, "/memories/a.txt", text)
+    memory.observe([Turn(f"I live in Lisbon, number {n}.", session="s") for n in range(3)])
+    memory.consolidate()
+    memory.library.stamp()
+    memory.rebuild()
+    assert there(memory) == {"a.txt.md": text.encode()}
+    assert [e for e in memory.view.entries("all") if e.doc_id.startswith("memories/")] == []
+    assert memory.history(1)[0].doc_id.startswith("evidence/")
+
+
+def test_what_is_written_is_observed_where_the_settings_say_so(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    create(memory, "/memories/a.txt", "Ana lives in Porto.")
+    assert list(memory.view.entries("evidence")) == []
+    (tmp_path / "m/infinimem.toml").write_text("[memory_tool]\nobserve = true\n")
+    memory = open_memory(tmp_path / "m", model="offline")
+    create(memory, "/memories/b.txt", "Ben lives in Lisbon.")
+    replace(memory, "/memories/b.txt", "Lisbon", "Faro, by the sea")
+    do(memory, "delete", "/memories/b.txt")
+    said = list(memory.view.entries("evidence"))
+    assert [(place.text, place.entry.source) for place in said] == [
+        ("Ben lives in Lisbon.", "AI"),
+        ("Faro, by the sea", "AI"),
+    ]
+    assert memory.view.document(said[0].doc_id).header.values["session"] == "memories"
+    assert memory.view.uncited() == ()
+
+
+# ── several clients ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_two_clients_at_once_lose_nothing(plain: Memory) -> None:
+    create(plain, "/memories/log.md", "start\n")
+    rounds = 6
+    failed: list[BaseException] = []
+
+    def write(who: str) -> None:
+        client = open_memory(plain.library.root, model="offline")
+        try:
+            for number in range(rounds):
+                do(client, "insert", "/memories/log.md", insert_line=1, insert_text=f"{who} {number}")
+                create(client, f"/memories/{who}/{number}.md", who)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in ("ana", "ben")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    lines = there(plain)["log.md"].decode().splitlines()
+    assert lines[0] == "start"
+    assert sorted(lines[1:]) == [f"{who} {number}" for who in ("ana", "ben") for number in range(rounds)]
+    assert len(there(plain)) == 1 + 2 * rounds
+    assert [finding for finding in plain.doctor() if finding.level == "error"] == []
+
+
+def test_of_two_that_create_one_file_the_second_is_told(plain: Memory) -> None:
+    other = open_memory(plain.library.root, model="offline")
+    assert plain.view.ids() and other.view.ids()
+    create(plain, "/memories/a.txt", "mine")
+    with pytest.raises(Refused, match="already exists"):
+        create(other, "/memories/a.txt", "theirs")
+    assert there(plain) == {"a.txt.md": b"mine"}
+
+
+def test_a_file_that_somebody_changed_is_changed_anew(plain: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change is made from what was read; where that is no more, it is made from what is."""
+    create(plain, "/memories/a.txt", "one two")
+    other = open_memory(plain.library.root, model="offline")
+    apply, calls = plain.library.apply, 0
+
+    def late(plan: Plan, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            replace(other, "/memories/a.txt", "one", "1")
+        return apply(plan, **more)
+
+    monkeypatch.setattr(plain.library, "apply", late)
+    replace(plain, "/memories/a.txt", "two", "2")
+    assert (there(plain), calls) == ({"a.txt.md": b"1 2"}, 2)
+
+
+def test_a_library_that_is_opened_again(memory: Memory) -> None:
+    create(memory, "/memories/d/a.txt", "words\n")
+    again = open_memory(memory.library.root, model="offline")
+    assert do(again, "view", "/memories/d/a.txt").endswith("\n     1\twords\n     2\t")
+    replace(again, "/memories/d/a.txt", "words", "more")
+    assert "more" in do(memory, "view", "/memories/d/a.txt")
