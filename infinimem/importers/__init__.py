@@ -5,7 +5,7 @@ and `turns`; a log of a session, whose lines need each other, has `matches` and 
 Markdown has no records and is what remains. What is to come in is surveyed first, then read.
 """
 
+from infinimem.importers.files import Survey, survey
 from infinimem.importers.read import FORMATS, Import, read_turns
-from infinimem.importers.survey import Survey, survey
 
 __all__ = ["FORMATS", "Import", "Survey", "read_turns", "survey"]

@@ -12,7 +12,6 @@ from typing import Any
 
 from infinimem.importers.fields import (
     NOTICES,
-    PROMPTS,
     SIDE,
     Json,
     Skipped,
@@ -47,8 +46,7 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
             skipped["records of another shape"] += 1
             continue
         if record.get("type") not in _SPOKEN:
-            skipped[PROMPTS] += record.get("type") == "system"
-            continue  # titles, snapshots of files, queues: nobody said them
+            continue  # titles, snapshots of files, queues, events: nobody said them
         message = record.get("message")
         if record.get("isSidechain"):
             skipped[SIDE] += 1

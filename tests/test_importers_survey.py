@@ -1,0 +1,192 @@
+"""Folders and zips of files: all that is recognised comes in, the rest is told, nothing is unpacked."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infinimem.errors import ImportFormatError, UsageError
+from infinimem.importers import read_turns, reading, survey
+from infinimem.importers.files import Survey
+
+CHAT = [{"role": "user", "content": "one", "session": "a"}, {"role": "assistant", "content": "two"}]
+LOG = {
+    "type": "user",
+    "sessionId": "s-9",
+    "uuid": "u-1",
+    "message": {"role": "user", "content": "typed"},
+    "timestamp": "2026-03-01T10:00:00Z",
+}
+
+
+def write(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def texts(found: Survey) -> list[str]:
+    return [turn.text for batch in found.batches() for turn in batch]
+
+
+def packed(path: Path, **members: Any) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def test_a_folder_is_read_by_name_and_what_is_not_known_is_told(tmp_path: Path) -> None:
+    write(tmp_path / "b" / "log.jsonl", LOG)
+    write(tmp_path / "a.json", CHAT)
+    write(tmp_path / "c.md", "- three")
+    write(tmp_path / "cut.json", json.dumps(CHAT)[:-3])
+    write(tmp_path / "user.json", {"id": 1})
+    write(tmp_path / ".hidden" / "d.md", "- four")
+    write(tmp_path / "picture.png", "\0")
+    found = survey(tmp_path)
+    assert texts(found) == ["one", "two", "three", "typed"]
+    assert (found.formats, found.turns, found.sessions) == (("openai", "markdown", "claude-code"), 4, 3)
+    assert sorted(found.left_out) == ["cut.json", "user.json"]
+    assert "damaged" in found.left_out["cut.json"]
+
+
+def test_notes_of_one_name_in_two_folders_are_two_sessions(tmp_path: Path) -> None:
+    for year in ("2024", "2025"):
+        write(tmp_path / year / "01.md", "- slept well")
+    found = survey(tmp_path)
+    assert [turn.session for batch in found.batches() for turn in batch] == ["2024/01", "2025/01"]
+    assert len({turn.key for batch in found.batches() for turn in batch}) == 2
+
+
+def test_a_journal_is_dated_by_the_files_that_hold_it(tmp_path: Path) -> None:
+    write(tmp_path / "2025-03-04.md", "- bought a bike")
+    write(tmp_path / "2025-03-05.md", "# 2025-03-05\n\nsold it\n")
+    found = [turn for batch in survey(tmp_path).batches() for turn in batch]
+    assert [(turn.text, turn.time) for turn in found] == [
+        ("bought a bike", "2025-03-04"),
+        ("2025-03-05", "2025-03-05"),
+        ("sold it", "2025-03-05"),
+    ]
+
+
+def test_one_conversation_of_a_folder(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", CHAT)
+    write(tmp_path / "log.jsonl", LOG)
+    found = survey(tmp_path, only="s-9")
+    assert (texts(found), found.left_out) == (["typed"], {})
+    with pytest.raises(ImportFormatError, match="no conversation 'none'"):
+        survey(tmp_path, only="none")
+
+
+def test_a_folder_that_holds_nothing_and_one_that_is_a_library(tmp_path: Path) -> None:
+    with pytest.raises(ImportFormatError, match="no chat, log or note"):
+        survey(tmp_path)
+    write(tmp_path / "mine" / "infinimem.toml", "")
+    write(tmp_path / "mine" / "evidence" / "a.md", "- one")
+    with pytest.raises(ImportFormatError, match="no chat, log or note"):
+        survey(tmp_path)
+    for folder in ("mine", "mine/evidence"):
+        with pytest.raises(UsageError, match="lies in a library"):
+            survey(tmp_path / folder)
+
+
+def test_batches_are_bounded_by_turns_and_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.json", [{"role": "user", "content": "x" * size} for size in (1, 1, 1, 9, 1)])
+    monkeypatch.setattr("infinimem.importers.files.BATCH_TURNS", 2)
+    monkeypatch.setattr("infinimem.importers.files.BATCH_LENGTH", 9)
+    assert [len(batch) for batch in survey(path).batches()] == [2, 2, 1]
+
+
+def test_progress_is_told_while_a_file_is_surveyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infinimem.importers.files._STEP", 1)
+    steps: list[tuple[int, int]] = []
+    survey(write(tmp_path / "a.json", CHAT), progress=lambda *step: steps.append(step))
+    assert steps == [(1, 0), (2, 0)]
+
+
+# ── zips ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_of_an_export_only_the_conversations_are_read(tmp_path: Path) -> None:
+    path = packed(
+        tmp_path / "export.zip",
+        **{
+            "conversations-001.json": [{"messages": CHAT[1:]}],
+            "conversations-000.json": [{"messages": CHAT[:1]}],
+        },
+        **{"user.json": {}, "chat.html": "x", "conversations/a.json": CHAT},
+    )
+    found = read_turns(path)
+    assert [turn.text for turn in found.turns] == ["one", "two"]
+    assert found.skipped == {"other files of the zip": 3}
+
+
+def test_logs_and_notes_in_a_zip(tmp_path: Path) -> None:
+    path = packed(
+        tmp_path / "x.zip",
+        **{
+            "p/log.jsonl": LOG,
+            "p/2025-01-02.md": "- rain",
+            "__MACOSX/p/._log.jsonl": "\0",
+            "p/user.json": {"id": 1},
+        },
+    )
+    found = read_turns(path)
+    assert [(turn.text, turn.session, turn.time) for turn in found.turns] == [
+        ("rain", "x/p/2025-01-02", "2025-01-02"),
+        ("typed", "s-9", "2026-03-01T10:00:00Z"),
+    ]
+    assert found.skipped == {
+        "other files of the zip": 1,
+        "files of the zip that are not of a known format": 1,
+    }
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(ImportFormatError) as caught:
+        survey(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_zips_that_unpack_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = packed(tmp_path / "bomb.zip", **{"conversations.json": " " * 2**20})
+    monkeypatch.setattr(reading, "SMALL", 1000)
+    assert "which no chat does" in refused(path)
+    monkeypatch.setattr(reading, "MAX_FILE", 2**20 - 1)
+    assert "unpacks to more than" in refused(path)
+
+
+def test_zips_that_are_locked_cut_off_or_damaged(tmp_path: Path) -> None:
+    path = packed(tmp_path / "a.zip", **{"conversations.json": [{"messages": CHAT * 50}]})
+    data = path.read_bytes()
+    path.write_bytes(data[:-30])
+    assert "cannot be unpacked" in refused(path)
+    path.write_bytes(data[:60] + bytes([data[60] ^ 255]) + data[61:])
+    assert "cannot be unpacked" in refused(path)
+    directory = data.index(b"PK\x01\x02")
+    locked = bytearray(data)
+    locked[6] |= 1
+    locked[directory + 8] |= 1
+    path.write_bytes(locked)
+    assert "locked with a password" in refused(path)
+
+
+def test_records_over_several_lines_are_read_whatever_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that is not all there yet is no damaged one."""
+    monkeypatch.setattr(reading, "_HEAD", 40)
+    chats = [{"role": "user", "content": 'a "quoted\\ ☃ word', "n": [1.5e3, None, {"x": []}]}] * 3
+    plain = "\n".join(json.dumps(chat, indent=2) for chat in chats)
+    for step in range(1, 60):
+        monkeypatch.setattr(reading, "_STEP", step)
+        for text in (plain, json.dumps(chats, indent=1)):
+            found = read_turns(write(tmp_path / "a.json", text))
+            assert [turn.text for turn in found.turns] == ['a "quoted\\ ☃ word'] * 3
