@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -27,11 +30,12 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
-    memory = options.writing()
-    try:
-        from infinimem.mcp import http, server
-    except ModuleNotFoundError as error:
-        raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
+    with _starting():
+        memory = options.writing()
+        try:
+            from infinimem.mcp import http, server
+        except ModuleNotFoundError as error:
+            raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
     serving = server.make_server(memory, trust_user)
     if address is None:
         server.serve_stdio(serving)
@@ -48,3 +52,14 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
             if not chosen:  # said even with -q: without it nobody can call
                 click.echo(f"token: {token}", err=True)
         http.serve_http(serving, address, listening, token)
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """What is imported stays: to look for garbage in it again and again takes a tenth of the start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
