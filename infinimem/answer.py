@@ -15,6 +15,7 @@ from infinimem.llm.base import LLM
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Retrieved
+from infinimem.store.keeper import MEMORIES
 from infinimem.store.view import EVIDENCE
 
 QUOTED = 3
@@ -91,7 +92,7 @@ def _split(item: Retrieved) -> Iterator[_Line]:
         yield _Line(str(item.seqs[0]), _said(item.speaker, item.text), item.time, item.source, place)
         return
     quoted = () if item.seqs else item.origin  # of a record, which shows what turns said
-    source = item.source if quoted or item.doc_id.startswith(EVIDENCE) else "human"
+    source = item.source if quoted or item.doc_id.startswith((EVIDENCE, MEMORIES)) else "human"
     for number, text in enumerate(item.text.split("\n"), item.start_line):
         entry = parse_entry(text)
         if entry and entry.seq in item.seqs:

@@ -385,3 +385,16 @@ def test_a_library_that_is_opened_again(memory: Memory) -> None:
     assert do(again, "view", "/memories/d/a.txt").endswith("\n     1\twords\n     2\t")
     replace(again, "/memories/d/a.txt", "words", "more")
     assert "more" in do(memory, "view", "/memories/d/a.txt")
+
+
+def test_what_a_model_wrote_is_told_from_what_a_person_wrote(memory: Memory) -> None:
+    create(memory, "/memories/a.txt", "# Plans\nA zeppelin over Lisbon\n")
+    (memory.library.root / "mine.md").write_text("My own zeppelin\n")
+    (memory.library.root / "memories/mine.md").write_text("A zeppelin of a person's\n")
+    found = {item.doc_id: item.source for item in memory.retrieve("zeppelin").items}
+    assert found == {"memories/a.txt": "AI", "mine": "human", "memories/mine": "AI"}
+    kept_ = {item.doc_id for item in memory.retrieve("zeppelin", sources=["human"]).items}
+    assert kept_ == {"mine"}
+    lines = memory.blame("memories/a.txt")
+    assert [(line.kind, line.receipt) for line in lines] == [("derived", "journal/0001-memory")] * 2
+    assert [line.kind for line in memory.blame("memories/mine")] == ["person"]

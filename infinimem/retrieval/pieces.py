@@ -18,6 +18,7 @@ from infinimem.retrieval.tokenizer import analyzer
 from infinimem.store.keeper import RECORDS
 from infinimem.store.records import turns_behind
 from infinimem.store.render import common_time
+from infinimem.store.sources import unsigned_source
 from infinimem.store.view import EVIDENCE, View, drawn_from
 
 CONTEXT_LENGTH = 2000
@@ -103,7 +104,7 @@ class Pieces:
         signed = "- <" in text or document.id.startswith(EVIDENCE)
         places = document.entries_in(start, end) if signed else ()
         origin = tuple(dict.fromkeys(seq for place in places for seq in self._origins.of(place)))
-        sources = {place.entry.source for place in places} or {"human"}
+        sources = {place.entry.source for place in places} or {unsigned_source(self._view, document.id)}
         return Retrieved(
             doc_id=document.id,
             start_line=start,

@@ -17,7 +17,7 @@ from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Receipt
 from infinimem.store.files import digest
-from infinimem.store.keeper import BOOKS, RECORDS
+from infinimem.store.keeper import MEMORIES, RECORDS, WHOLE
 from infinimem.store.provenance import Records, Said
 from infinimem.store.receipts import way_back
 from infinimem.store.trail import Trail
@@ -33,7 +33,7 @@ class Blamed:
     said      a turn, or a line of one
     entry     `seq` came here by `receipt` ("" where none is known), and was said in `turns`
     quoted    a record quotes what was said in `turns`; `receipt` made it
-    derived   the program's own: a heading, a header; `receipt` wrote it
+    derived   the program's own, or in memories/ a model's: a heading, a header; `receipt` wrote it
     person    someone typed it
     """
 
@@ -75,11 +75,11 @@ def blame(
 def _blamed(records: Records, document: Document) -> Iterator[Blamed]:
     view, doc_id = records.view, document.id
     lines = [document.text_line(number) for number in range(1, len(document.lines) + 1)]
-    if view.is_note(doc_id):
+    written = _Written(records, document)
+    if view.is_note(doc_id) and not written.by_model:
         yield from (Blamed(n, text, "person" if text.strip() else "blank") for n, text in enumerate(lines, 1))
         return
     signed = {n: place for place in document.entries for n in range(place.start_line, place.end_line + 1)}
-    written = _Written(records, document)
     quoted = _quoted(records.behind(doc_id), document) if doc_id.startswith(RECORDS) else {}
     for number, text in enumerate(lines, 1):
         place = signed.get(number)
@@ -151,6 +151,11 @@ class _Written:
         self._document = document
         self._titles = {heading.line for heading in document.headings}
 
+    @property
+    def by_model(self) -> bool:
+        """Whether it is a model's file, and not one that a person put beside them."""
+        return self._document.id.startswith(MEMORIES) and bool(self._named)
+
     def line(self, number: int, text: str) -> Blamed:
         doc_id = self._document.id
         if doc_id.startswith(JOURNAL):
@@ -161,7 +166,7 @@ class _Written:
         if found := self._by.get(self._document.lines[number - 1]):
             return Blamed(number, text, "derived", None, found.id, found.time)
         is_ours = number <= self._document.header.end or number in self._titles
-        is_ours |= doc_id.startswith(BOOKS) and self._untouched
+        is_ours |= doc_id.startswith(WHOLE) and self._untouched
         if not is_ours:
             return Blamed(number, text, "person")
         made, why = self._made, "" if self._untouched else "or typed since"

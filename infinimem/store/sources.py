@@ -1,6 +1,6 @@
 """A library with nothing in it but what came from some sources, each line where it was.
 
-What people wrote unsigned counts as "human". Headers and headings of the program's documents may tell of any
+What people wrote unsigned counts as "human", what a model wrote in memories/ as "AI". Headers and headings of the program's documents may tell of any
 line, so they go where a line does; so do receipts, and documents of which nothing is left. A record stays
 where it is known to come from what stays alone.
 """
@@ -10,14 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from infinimem.markdown.document import Document
-from infinimem.store.keeper import BOOKS, RECORDS
+from infinimem.store.keeper import BOOKS, MEMORIES, RECORDS
 from infinimem.store.records import evidence_behind
 
 if TYPE_CHECKING:
+    from infinimem.model import Source
     from infinimem.store.view import View
 
 _TELLING = ("journal/", *BOOKS)
 """What may tell of any line: receipts, and what a strategy keeps beside its records."""
+
+
+def unsigned_source(view: View, doc_id: str) -> Source:
+    """Whose words a document's unsigned lines are."""
+    return "AI" if view.initialised and doc_id.startswith(MEMORIES) else "human"
 
 
 def of_sources(view: View, kept: frozenset[str]) -> dict[str, Document]:
@@ -29,7 +35,7 @@ def of_sources(view: View, kept: frozenset[str]) -> dict[str, Document]:
         if not is_note and doc_id.startswith(RECORDS):
             records[doc_id] = view.document(doc_id)
         elif is_note or not doc_id.startswith(_TELLING):
-            document = _only(view.document(doc_id), kept, is_note)
+            document = _only(view.document(doc_id), kept, is_note, unsigned_source(view, doc_id))
             if document.body.strip():
                 left[doc_id] = document
     for doc_id, seqs in evidence_behind(records).items():
@@ -39,7 +45,7 @@ def of_sources(view: View, kept: frozenset[str]) -> dict[str, Document]:
     return left
 
 
-def _only(document: Document, sources: frozenset[str], is_note: bool) -> Document:
+def _only(document: Document, sources: frozenset[str], is_note: bool, unsigned: Source) -> Document:
     signed = {
         number: place.entry.source
         for place in document.entries
@@ -50,7 +56,7 @@ def _only(document: Document, sources: frozenset[str], is_note: bool) -> Documen
     gone = {
         number
         for number in body
-        if (is_note or number not in titles) and signed.get(number, "human") not in sources
+        if (is_note or number not in titles) and signed.get(number, unsigned) not in sources
     }
     if any(document.text_line(number).strip() for number in gone):
         gone.update(range(1, document.header.end + 1))
