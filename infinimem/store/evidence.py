@@ -19,7 +19,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
-from infinimem.store.view import EVIDENCE, View
+from infinimem.store.view import EVIDENCE, View, fold
 
 PART_BYTES = 2 * 1024 * 1024
 """Beyond this size a session goes on in a new file."""
@@ -133,7 +133,7 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
         for doc_id in reversed(view.ids("evidence"))
         if "session" in view.document(doc_id).header.values
     }
-    taken = set(view.ids("all"))
+    taken = {*map(fold, view.ids("all"))}
     speakers: dict[str | None, dict[str, None]] = {}
     for turn in turns:
         if turn.speaker:
@@ -155,7 +155,7 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
         part = _with_room(home, len(line.encode("utf-8", "replace")), open_parts, view)
         if turn.session:
             sessions.setdefault(_plain(turn.session), home)
-            taken.add(home)
+            taken.add(fold(home))
         if not part.lines and part.doc_id not in view:
             part.header = _header(part.doc_id, turn, time or now, speakers.get(turn.session, ()))
         part.lines.append(line)
@@ -184,7 +184,7 @@ def _home(turn: Turn, sessions: Mapping[str, str], taken: Collection[str], now: 
         return sessions[session]
     stem = f"{EVIDENCE}{day}-{_slug(session)}"
     home, number = stem, 2
-    while home in taken:
+    while fold(home) in taken:
         home, number = f"{stem}-{number}", number + 1
     return home
 

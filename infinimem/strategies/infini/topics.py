@@ -16,6 +16,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.store.keeper import TOPICS
+from infinimem.store.names import is_device
 from infinimem.store.view import View, aliases_of, fold
 
 INBOX = f"{TOPICS}inbox"
@@ -158,12 +159,13 @@ def same(title: str) -> str:
 
 
 def slugify(title: str) -> str:
-    """A file name for a title: a-z, 0-9 and hyphens, at most 60 characters, never empty."""
+    """A file name for a title: a-z, 0-9 and hyphens, at most 60 characters, never empty, no device's."""
     plain = normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     slug = _NOT_SLUG.sub("-", plain).strip("-")
     if len(slug) > SLUG_LENGTH:
         slug = slug[: SLUG_LENGTH + 1].rpartition("-")[0] or slug[:SLUG_LENGTH]
-    return slug.strip("-") or "topic"
+    slug = slug.strip("-") or "topic"
+    return f"{slug}-topic" if is_device(slug) else slug
 
 
 class Slugs:
