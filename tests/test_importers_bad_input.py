@@ -44,6 +44,7 @@ def failure(path: Path, only: str | None = None) -> str:
         (b"PK\x03\x04 nonsense", "cannot be unpacked"),
         (gzip.compress(b"hello" * 100, mtime=0)[:-20], "cannot be unpacked"),
         (b"\xfd7zXZ\0 nonsense", "cannot be unpacked"),
+        (b"\x28\xb5\x2f\xfd\0\0", "packed with zstd"),
     ],
 )
 def test_damaged_and_unknown_files(tmp_path: Path, data: bytes, expected: str) -> None:

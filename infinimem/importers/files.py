@@ -18,7 +18,7 @@ from infinimem.importers.read import NotThere, read_turns
 from infinimem.model import Turn
 from infinimem.store.library import SETTINGS
 
-_NAMES = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".zip", ".gz", ".xz")
+_NAMES = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".zip", ".gz", ".xz", ".zst")
 """Endings of what is looked into in a folder."""
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
 """Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""

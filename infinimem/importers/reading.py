@@ -39,6 +39,7 @@ _HEAD = 4096
 _SPACE = re.compile(r"[ \t\r\n]*")
 _EXPORT = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _LOOSE = re.compile(r"(?!.*(?:^|/)(?:\.|__MACOSX/)).*\.(?:json|jsonl|ndjson|md|markdown|txt)", re.IGNORECASE)
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz"}
 
 
@@ -94,6 +95,8 @@ def opened(path: Path, skipped: Counter[str] | None = None) -> Iterator[Iterator
             raw = stack.enter_context(path.open("rb"))
             head = raw.read(_HEAD)
             raw.seek(0)
+            if head.startswith(_ZSTD):
+                raise ImportFormatError(f"{path.name} is packed with zstd: unpack it (zstd -d) and name that")
             packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
             if packed is None and b"\0" in head:
                 raise ImportFormatError(
