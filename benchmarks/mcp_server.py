@@ -3,8 +3,8 @@
     python benchmarks/mcp_server.py [--library DIR] [--starts N] [--calls N]
 
 The official client drives the installed server over its standard streams. Direct calls and calls through the
-server take turns, so that a busy moment falls on both; compare the medians, and the fastest of each. Where the
-machine is busy, the processor time of a start says more than the clock.
+server take turns, so that a busy moment falls on both; compare the medians, and the fastest of each. On a
+busy machine the processor time of a start says more than the clock.
 """
 
 from __future__ import annotations

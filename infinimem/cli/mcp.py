@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -38,6 +40,10 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
             raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
     serving = server.make_server(memory, trust_user)
     if address is None:
+        if sys.stdin.isatty():
+            options.out.say("waiting for a client, which starts this command itself; Ctrl-C ends it")
+        # The thread that waits for input hears of no interrupt. To be killed harms nothing that was written.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         server.serve_stdio(serving)
         return
     chosen = os.environ.get(http.TOKEN)
