@@ -175,9 +175,12 @@ class Document:
         }
         if not gone:
             return self
-        gone |= self._emptied(gone)
-        kept = [line for number, line in enumerate(self.lines, 1) if number not in gone]
-        return self._with(kept, self.final_newline or len(self.lines) in gone)
+        return self.without_lines(gone | self._emptied(gone))
+
+    def without_lines(self, numbers: Collection[int]) -> Document:
+        """Without these lines, whatever they are."""
+        kept = [line for number, line in enumerate(self.lines, 1) if number not in numbers]
+        return self._with(kept, self.final_newline or len(self.lines) in numbers)
 
     def insert(self, lines: Sequence[str], heading: str = "") -> Document:
         """With these lines (`Entry.line`, which may span several) at the end of a section.

@@ -17,7 +17,7 @@ from infinimem.store.forgetting import aside, purge
 from infinimem.store.forgetting.choice import Choice, Wanted, choose, readings
 from infinimem.store.forgetting.redaction import FORGOTTEN, Redaction
 from infinimem.store.forgetting.search import Left, history, left, saying
-from infinimem.store.keeper import BOOKS
+from infinimem.store.keeper import BOOKS, MEMORIES
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.plans import broken
 from infinimem.store.receipts import next_number
@@ -230,4 +230,4 @@ def _repeated(redaction: Redaction) -> tuple[int, ...]:
 
 
 def _notes(view: View) -> list[str]:
-    return [doc_id for doc_id in view.ids("all") if view.is_note(doc_id)]
+    return [doc_id for doc_id in view.ids("all") if view.is_note(doc_id) and not doc_id.startswith(MEMORIES)]

@@ -1,8 +1,8 @@
 """A library with nothing in it but what came from some sources, each line where it was.
 
-What people wrote unsigned counts as "human", what a model wrote in memories/ as "AI". Headers and headings of the program's documents may tell of any
-line, so they go where a line does; so do receipts, and documents of which nothing is left. A record stays
-where it is known to come from what stays alone.
+What people wrote unsigned counts as "human", what a model wrote in memories/ as "AI". Headers and headings of
+the program's documents may tell of any line, so they go where a line does; so do receipts, and documents of
+which nothing is left. A record stays where it is known to come from what stays alone.
 """
 
 from __future__ import annotations

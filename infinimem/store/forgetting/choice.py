@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import parse_entry, parse_seqs
+from infinimem.markdown.signature import parse_entry, parse_seqs, text_start
 from infinimem.model import Entry, Located
+from infinimem.store.forgetting.words import Texts
+from infinimem.store.keeper import MEMORIES
 from infinimem.store.state import seen
 from infinimem.store.view import EVIDENCE, JOURNAL, View, drawn_from, former
 
@@ -44,7 +46,7 @@ class Choice:
     """Lines to forget.
 
     `lines` has every reading of each, those that stand in documents first; `unsigned` what people typed and
-    the next receipt would sign: document, line, text.
+    the next receipt would sign, and what a model wrote of it in its own files: document, line, text.
     """
 
     seqs: frozenset[int] = frozenset()
@@ -69,13 +71,14 @@ def choose(view: View, known: Mapping[int, seen.SeenLine], wanted: Wanted) -> Ch
     """
     lines = readings(view, known)
     seqs = _with_kin({place.seq for place in lines if _is_wanted(place, view, wanted)}, lines)
-    return Choice(
+    choice = Choice(
         seqs,
         tuple(place for place in lines if place.seq in seqs),
         tuple(place for place in lines if place.seq not in seqs),
         tuple(_unsigned(view, wanted)),
         frozenset(line.doc_id for line in known.values()),
     )
+    return replace(choice, unsigned=(*choice.unsigned, *_in_memories(view, wanted, Texts(said(choice)))))
 
 
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
@@ -96,6 +99,27 @@ def session_of(place: Located, view: View) -> str | None:
     return named if isinstance(named, str) else None
 
 
+def _in_memories(view: View, wanted: Wanted, texts: Texts) -> Iterator[tuple[str, int, str]]:
+    """Lines of a model's files that the choice holds of, or in which any of the texts stands.
+
+    Where the texts stand only across lines, that is all lines of the file.
+    """
+    if not view.initialised:
+        return
+    every = wanted.source == "AI" and wanted.session is None
+    for doc_id in (doc_id for doc_id in view.ids("all") if doc_id.startswith(MEMORIES)):
+        document = view.document(doc_id)
+        lines = [(number, document.text_line(number)) for number in range(1, len(document.lines) + 1)]
+        gone = [
+            (number, line)
+            for number, line in lines
+            if every or (wanted.says and wanted.says(line)) or texts.within(line.encode())
+        ]
+        if texts.within(document.without_lines({number for number, _ in gone}).to_bytes()):
+            gone = lines
+        yield from ((doc_id, number, line) for number, line in gone if line.strip())
+
+
 def _unsigned(view: View, wanted: Wanted) -> Iterable[tuple[str, int, str]]:
     """List items of people's that the choice holds of."""
     for doc_id in seen.live(view):
@@ -103,6 +127,16 @@ def _unsigned(view: View, wanted: Wanted) -> Iterable[tuple[str, int, str]]:
             said = wanted.says is not None and wanted.says(item.text)
             if said or (wanted.source == "human" and wanted.session is None):
                 yield doc_id, item.line, item.text
+
+
+def said(choice: Choice) -> Iterator[str]:
+    """The words of the lines that go, also what their pronouns stand for."""
+    yield from (text for _, _, text in choice.unsigned)
+    for place in choice.lines:
+        yield place.text
+        yield place.entry.line[text_start(place.entry.line) :]  # bytes that are no UTF-8 read otherwise there
+        if refers := place.entry.fields.get("refers"):
+            yield refers
 
 
 def readings(view: View, known: Mapping[int, seen.SeenLine]) -> tuple[Located, ...]:
@@ -151,14 +185,16 @@ def _damaged(match: re.Match[str], line: str) -> Entry:
 def quoted(receipt: Document) -> tuple[Located, ...]:
     """The lines that a receipt quotes, where they stand in it."""
     shown: list[str] = []
-    said = True
+    in_evidence, in_memories = True, False
     for line in receipt.lines:
         if line.startswith(("--- ", "+++ ")):
-            said = line[4:].startswith(EVIDENCE)  # elsewhere an indented line is prose
+            in_evidence = line[4:].startswith(EVIDENCE)  # elsewhere an indented line is prose
+            in_memories = line[4:].startswith(MEMORIES)  # what looks like a signature is a model's word there
         row = line[:2] in ("+>", "->")
         text = line[2:] if row else line
-        goes_on = (said or not row) and (text.startswith("  ") or (row and not text))
-        shown.append(text if text.startswith("- <") or goes_on else "…")
+        goes_on = (in_evidence or not row) and (text.startswith("  ") or (row and not text))
+        signed = text.startswith("- <") and not (row and in_memories)
+        shown.append(text if signed or goes_on else "…")
     return tuple(
         Located(place.entry, receipt.id, place.start_line, place.end_line)
         for place in Document(f"{EVIDENCE}quoted", tuple(shown)).entries

@@ -14,13 +14,13 @@ from functools import cached_property
 from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
-from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs, text_start
+from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, Receipt, Touched
 from infinimem.store.forgetting import search
-from infinimem.store.forgetting.choice import Choice, numbered, quoted
+from infinimem.store.forgetting.choice import Choice, numbered, quoted, said
 from infinimem.store.forgetting.records import Records, without
 from infinimem.store.forgetting.words import Texts, stems
-from infinimem.store.keeper import BOOKS, RECORDS, TOPICS
+from infinimem.store.keeper import BOOKS, MEMORIES, RECORDS, TOPICS, WHOLE
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
 from infinimem.store.render import HEADER_KEYS, Rendered
@@ -74,6 +74,7 @@ class Redaction:
                 past[self.names.get(doc_id, doc_id)] = self._past(old, new)
                 gone = [place for place in old.entries if place.seq in self.choice.seqs]
                 done.removed += [(place.seq, place.entry.line) for place in gone]
+        done.documents |= self._memories()  # no way leads back to a model's files
         for doc_id, record in self.records.changed.items():
             done.documents[doc_id] = record
             if not self.records.concerns(doc_id):  # of what is gone no way leads back
@@ -84,6 +85,15 @@ class Redaction:
     @cached_property
     def _own(self) -> tuple[str, ...]:
         return tuple(doc_id for doc_id in self.view.ids("all") if not self.view.is_note(doc_id))
+
+    def _memories(self) -> dict[str, Document | None]:
+        """A model's files without the lines; None for those of which nothing is left."""
+        gone: dict[str, set[int]] = {}
+        for doc_id, line in self._typed:
+            if doc_id.startswith(MEMORIES):
+                gone.setdefault(doc_id, set()).add(line)
+        left = {doc_id: self.view.document(doc_id).without_lines(lines) for doc_id, lines in gone.items()}
+        return {doc_id: new if any(map(str.strip, new.lines)) else None for doc_id, new in left.items()}
 
     def _stood(self) -> dict[int, str]:
         """In which document each line stands, by the name that the receipt may tell; "-" for none."""
@@ -298,25 +308,17 @@ class Redaction:
             if not line.startswith(("--- ", "+++ ", "@@", "+", "-")):
                 lost.update(part if telling else ())
                 part, doc_id, telling = [], "", False
-            elif doc_id.startswith(BOOKS) or line.startswith("--- nothing"):
+            elif doc_id.startswith(WHOLE) or line.startswith("--- nothing"):
                 part.append(number)
                 telling |= self.records.concerns(doc_id) or self._was_held(doc_id)
-                telling |= line[:2] in ("+>", "->") and self.tells(line[2:])
+                telling |= line[:2] in ("+>", "->") and (
+                    self.tells(line[2:]) or numbered(line[2:]) in self.choice.seqs
+                )
         return lost
 
     def _was_held(self, doc_id: str) -> bool:
         """Whether a record was of one of the turns, as its name tells."""
         return doc_id.startswith(RECORDS) and not self.choice.seqs.isdisjoint(held_by(Document.empty(doc_id)))
-
-
-def said(choice: Choice) -> Iterator[str]:
-    """The words of the lines that go, also what their pronouns stand for."""
-    yield from (text for _, _, text in choice.unsigned)
-    for place in choice.lines:
-        yield place.text
-        yield place.entry.line[text_start(place.entry.line) :]  # bytes that are no UTF-8 read otherwise there
-        if refers := place.entry.fields.get("refers"):
-            yield refers
 
 
 def _named_by(receipt: Receipt) -> Iterator[str]:
