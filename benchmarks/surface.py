@@ -60,7 +60,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Row:
-    """Medians in milliseconds at one visible ratio.
+    """Milliseconds at one visible ratio, of each query.
 
     Args:
         surface, full: of stage 1.
@@ -68,15 +68,18 @@ class Row:
     """
 
     ratio: float
-    surface: float
-    full: float
-    question: float
-    question_full: float
+    surface: Sequence[float]
+    full: Sequence[float]
+    question: Sequence[float]
+    question_full: Sequence[float]
 
     def __str__(self) -> str:
-        cells = (f"{self.surface:.2f}", f"{self.full:.2f}", f"{self.surface / self.full:.2f}")
-        whole = (f"{self.question:.1f}", f"{self.question_full:.1f}")
-        return f"| {self.ratio:.3f} | {' | '.join((*cells, *whole))} |"
+        """Median and least; the least is disturbed least by others."""
+        rows = (self.surface, self.full, self.question, self.question_full)
+        shown = [f"{statistics.median(row):.2f} / {min(row):.2f}" for row in rows]
+        shares = (of(self.surface) / of(self.full) for of in (statistics.median, min))
+        shown.insert(2, " / ".join(f"{share:.2f}" for share in shares))
+        return f"| {self.ratio:.3f} | {' | '.join(shown)} |"
 
 
 HEAD = """\
@@ -151,8 +154,7 @@ def measured(memory: Memory, queries: int, k: int) -> Row:
                 lambda way=way, question=question: way.read(memory.view, question, "topology", BUDGET)
             )
             times[at].append(took)
-    medians = map(statistics.median, times)
-    return Row(len(bank.visible) / len(bank), *medians)
+    return Row(len(bank.visible) / len(bank), *times)
 
 
 def main() -> None:
@@ -167,7 +169,7 @@ def main() -> None:
     embedder: Embedder = connect(options.embedder, EmbedderSettings(), {}) if known else Drawn()
     print(
         f"{options.units:,} units, {embedder.name}, {embedder.size} dimensions, k = {options.anchors}, "
-        f"median of {options.queries} queries\n\n{HEAD}"
+        f"median / least of {options.queries} queries\n\n{HEAD}"
     )
     with tempfile.TemporaryDirectory() as work:
         os.environ["XDG_CACHE_HOME"] = f"{work}/cache"

@@ -27,5 +27,11 @@ def test_the_bank_has_the_ratio_and_is_sound(script: Any, tmp_path: Path) -> Non
     assert (status["visible"], status["archived"], status["pending"]) == (42, 18, 0)
     assert not memory.doctor(), "every archived unit is reached, and what is quoted is the evidence"
     row = script.measured(memory, 3, 10)
-    assert row.ratio == 0.7 and min(row.surface, row.full, row.question, row.question_full) > 0
-    assert str(row).startswith("| 0.700 | ")
+    assert row.ratio == 0.7
+    assert [len(each) for each in (row.surface, row.full, row.question, row.question_full)] == [3] * 4
+
+
+def test_median_and_least_are_shown(script: Any) -> None:
+    row = script.Row(0.7, (4.0, 2.0, 3.0), (6.0, 8.0, 5.0), (9.0, 9.0, 7.0), (10.0, 9.0, 11.0))
+    told = "| 0.700 | 3.00 / 2.00 | 6.00 / 5.00 | 0.50 / 0.40 | 9.00 / 7.00 | 10.00 / 9.00 |"
+    assert str(row) == told
