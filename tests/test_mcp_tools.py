@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -286,3 +287,23 @@ def test_fifty_calls_at_once(memory: Memory) -> None:
     kept = [place.entry.seq for place in fresh.view.entries("all") if place.doc_id != "garden"]
     assert len(kept) == len(set(kept))
     assert not [finding for finding in fresh.doctor() if finding.level == "error"]
+
+
+def test_what_is_remembered_at_once_is_read_by_a_model_once(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    def extract(variables: Any) -> Any:
+        turns = variables["turns"]
+        shown.extend(turn["id"] for turn in turns)
+        time.sleep(0.05)
+        return {"entries": [], "empty": [turn["id"] for turn in turns]}
+
+    memory = open_memory(tmp_path, model=ScriptedLLM({"extract": extract}), create=True)
+
+    async def work(client: Any) -> None:
+        async with anyio.create_task_group() as group:
+            for number in range(12):
+                group.start_soon(client.call_tool, "remember", {"text": f"Friend {number} came."})
+
+    drive(make_server(memory), work)
+    assert sorted(shown, key=int) == [str(seq) for seq in range(1, 13)]
