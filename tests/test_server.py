@@ -5,6 +5,8 @@ One file, so that tests that run side by side start one server.
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,9 @@ from typing import Any, get_args
 
 import pytest
 from bench_data import Small, case, request, results
+from fake_server import Say, chat, serve
 from server import HastyClient
+from test_readme import blocks
 
 from infinimem import Turn, open_memory
 from infinimem.bench.report import write_report
@@ -111,6 +115,33 @@ def test_units_that_a_model_describes_and_diagnoses(tmp_path: Path, model_url: s
     assert held == {place.seq for place in view.entries("evidence")}
     memory.undo(receipt.id)
     assert "allmem/buffer" in memory.view
+
+
+def test_the_loop_of_the_readme(
+    tmp_path: Path, model_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The server takes tools, a call and its result; the call is scripted, for the model never makes one."""
+
+    def really(request: dict[str, Any]) -> Say:
+        data = json.dumps({**request, "max_tokens": 4}).encode()
+        headers = {"Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{model_url}/chat/completions", data, headers)
+        with urllib.request.urlopen(asked, timeout=120) as reply:
+            return Say(body=reply.read().decode())
+
+    monkeypatch.chdir(tmp_path)
+    open_memory("notes", model="offline", create=True).observe([Turn("I moved to Lisbon.", session="s1")])
+    function = {"name": "search", "arguments": json.dumps({"query": "Lisbon"})}
+    call = {"id": "call-1", "type": "function", "function": function}
+    with serve(chat(None, "tool_calls", tool_calls=[call]), really) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        exec(
+            compile(blocks("In your agent's loop", "python")[0], "README.md", "exec"), {"__name__": "readme"}
+        )
+    assert capsys.readouterr().out.strip()
+    assert "I moved to Lisbon." in server.requests[1]["messages"][-1]["content"]
+    assert len(server.requests[1]["tools"]) == 5
 
 
 def test_a_run_of_a_benchmark(tmp_path: Path, model_url: str) -> None:
