@@ -5,13 +5,13 @@ from infinimem import open_memory, Turn
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from infinimem.errors import InfinimemError
-from infinimem.model import Answer, Entry, Evidence, Receipt, Retrieved, Turn
-
 if TYPE_CHECKING:
+    from infinimem.errors import InfinimemError
     from infinimem.memory import Memory, open_memory
+    from infinimem.model import Answer, Entry, Evidence, Receipt, Retrieved, Turn
 
 __all__ = [
     "Answer",
@@ -27,9 +27,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The facade is imported when first asked for: `infinimem --help` must not wait for it."""
-    if name in ("Memory", "open_memory"):
-        from infinimem import memory
-
-        return getattr(memory, name)
-    raise AttributeError(f"module 'infinimem' has no attribute {name!r}")
+    """Each is imported when first asked for: neither `infinimem --help` nor a hook must wait for it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'infinimem' has no attribute {name!r}")
+    facade = name in ("Memory", "open_memory")
+    module = "memory" if facade else "errors" if name == "InfinimemError" else "model"
+    found: object = getattr(import_module(f"infinimem.{module}"), name)
+    return globals().setdefault(name, found)

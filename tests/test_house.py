@@ -30,7 +30,7 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
-    ("adapters", "bench", "mcp"),
+    ("adapters", "bench", "hooks", "mcp"),
     ("cli",),
     ("__main__",),
 )

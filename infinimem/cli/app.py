@@ -1,4 +1,4 @@
-"""The root command: gathers the commands, and turns every error into one line and an exit code.
+"""The root command: finds the commands, and turns every error into one line and an exit code.
 
 0 done, 1 failed or findings, 2 usage, 130 interrupted.
 """
@@ -8,26 +8,13 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import traceback
 import warnings
+from importlib import import_module
 from typing import Any
 
 import click
 
-from infinimem.cli import (
-    bench,
-    care,
-    demo,
-    forgetting,
-    history,
-    lookup,
-    mcp,
-    reading,
-    review,
-    topology,
-    watching,
-    writing,
-)
+from infinimem.cli.commands import COMMANDS
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import printable
 from infinimem.errors import InfinimemError, UsageError
@@ -49,6 +36,18 @@ class _WrongCall(_Failure):
 
 
 class _Root(Group):
+    """Imports a command when it is called: an agent's hook must not wait for what the others need."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name].partition(":")
+        found: click.Command = getattr(import_module(f"infinimem.cli.{module}"), attribute or name)
+        return found
+
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
             return super().make_context(*args, **kwargs)
@@ -70,6 +69,8 @@ class _Root(Group):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 ctx.exit(0)
             if ctx.ensure_object(Options).verbose:
+                import traceback
+
                 click.echo(printable(visible(traceback.format_exc())), err=True)
             raise _failure(error) from error
 
@@ -98,36 +99,6 @@ def app() -> None:
     The folder is --library, else $INFINIMEM_LIBRARY, else the nearest parent folder with an infinimem.toml,
     else the default library of this user. A plain folder of notes can be read as it is.
     """
-
-
-for command in (
-    writing.init,
-    demo.demo,
-    writing.add,
-    writing.import_,
-    writing.consolidate,
-    writing.rebuild,
-    reading.ask,
-    reading.retrieve,
-    lookup.search,
-    lookup.grep,
-    lookup.ls,
-    lookup.read,
-    topology.graph,
-    topology.replay,
-    history.history,
-    history.blame,
-    history.log,
-    history.undo,
-    review.review,
-    forgetting.forget,
-    watching.watch,
-    mcp.mcp,
-    care.status,
-    care.doctor,
-    bench.bench,
-):
-    app.add_command(command)
 
 
 def main() -> None:

@@ -1,0 +1,59 @@
+"""hook: what a hook of Claude Code runs. Whatever happens, the session goes on: it exits 0."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from pathlib import Path
+
+import click
+
+from infinimem.cli.locate import locate
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.hooks.answer import answer
+from infinimem.hooks.event import given
+
+LONGEST = 1 << 22
+"""Bytes of input that are read."""
+PATIENCE, QUIET = 1.0, 0.1
+"""Seconds that input is waited for, and after which one that nobody closes counts as whole."""
+
+
+@click.command(cls=Command, context_settings={"ignore_unknown_options": True})
+@click.argument("event", required=False, default="")
+@click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+@pass_options
+def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
+    """Recall or remember for a hook of Claude Code, whose JSON is read from standard input.
+
+    SessionStart and UserPromptSubmit print what memory holds close to the folder or the prompt, if it is
+    found at once. PreCompact and SessionEnd remember the session in the background. Always exits 0.
+    """
+    try:
+        happened = given(event, _input())
+        cwd = Path(happened.cwd) if Path(happened.cwd).is_absolute() else Path.cwd()
+        place = locate(options.library, os.environ, cwd)
+        text = answer(happened, place.path, place.is_default)
+    except Exception as error:
+        options.out.say(f"infinimem hook: {' '.join(str(error).split())}")
+        return
+    if text:
+        click.echo(text)
+
+
+def _input() -> bytes:
+    """Standard input to its end, or as far as it came: a program that ends may forget to close it."""
+    try:
+        descriptor = sys.stdin.fileno()
+    except (OSError, ValueError):  # no real stream
+        return sys.stdin.buffer.read(LONGEST)
+    if sys.stdin.isatty():
+        raise ValueError("a program's hook runs this and gives it JSON on standard input")
+    said = bytearray()
+    while len(said) < LONGEST and select.select([descriptor], [], [], QUIET if said else PATIENCE)[0]:
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            break
+        said += part
+    return bytes(said)

@@ -1,0 +1,29 @@
+"""The processes that hooks start: `serve LIBRARY`, `remember LIBRARY [--create]`, an event on standard input.
+
+They have nobody to talk to, so whatever fails, fails in silence; what was recorded is on disk.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from infinimem.hooks.event import passed_on
+
+
+def main(what: str, library: Path, create: bool, data: bytes) -> None:
+    event = passed_on(data)
+    if what == "serve":
+        from infinimem.hooks.serve import serve
+
+        serve(library, event)
+    else:
+        from infinimem.hooks.remember import remember
+
+        remember(library, Path(event.transcript), create)
+
+
+if __name__ == "__main__":
+    with suppress(Exception):
+        main(sys.argv[1], Path(sys.argv[2]), "--create" in sys.argv[3:], sys.stdin.buffer.read())

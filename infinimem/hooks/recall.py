@@ -1,0 +1,118 @@
+"""What of a memory is put before a model, and how it is marked.
+
+As data, and so that it never comes in again: importers leave out what stands between these marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import PurePath
+
+from infinimem import tokens
+from infinimem.importers.recalled import BEGIN, END, without_recalled
+from infinimem.model import Retrieved
+from infinimem.reader import Reader
+from infinimem.retrieval.tokenizer import analyzer
+from infinimem.tools.fence import LABEL, fenced, shown
+
+BUDGET = 300
+"""Tokens of each part: what is closest to a project or a prompt, and what is newest."""
+LINES = 6
+"""Lines of each part at most."""
+SESSIONS = 64
+"""Sessions of which it is known what they were shown."""
+TELLING = 3
+"""Letters of a word that can tell what a prompt is about."""
+ANCHOR = "zqxv"
+"""No word: beside it, a prompt of stop words alone ("yes, go on") asks for nothing."""
+MOST = 3
+"""Words that a line must share with a prompt, however long the prompt is."""
+
+
+class Recall:
+    """What is shown of a memory to the sessions that ask; no line twice to the same session."""
+
+    def __init__(self, memory: Reader) -> None:
+        self._memory = memory
+        self._shown: dict[str, set[str]] = {}
+
+    def start(self, session: str, cwd: str) -> str:
+        """For a session whose context is new: what is closest to its folder, and what is newest."""
+        self._shown.pop(session, None)
+        project = PurePath(cwd).name
+        return self._marked(
+            session, {f"closest to {shown(project)}": self._close(project), "newest": self._newest()}
+        )
+
+    def prompt(self, session: str, prompt: str) -> str:
+        """For a prompt: the lines that share words with it."""
+        said, _ = without_recalled(prompt)
+        if said.lstrip().startswith("/"):  # a command
+            return ""
+        return self._marked(session, {"closest to the prompt": self._close(said)})
+
+    def forget(self, session: str) -> None:
+        """What this session was told did not reach it."""
+        self._shown.pop(session, None)
+
+    def _close(self, text: str) -> list[Retrieved]:
+        """The best lines that share enough words with a text; ranking alone always finds some."""
+        words = analyzer(self._memory.view.settings.search.language)
+        # A word of one or two letters tells nothing in an alphabet, and all in other scripts.
+        terms = {*words.query_terms(f"{_spaced(text)} {ANCHOR}")} - {ANCHOR}
+        wanted = {term for term in terms if len(term) >= TELLING or not term.isascii()}
+        if not wanted:
+            return []
+        items = self._memory.retrieve(_spaced(text), 2 * BUDGET).items
+        shared = [wanted.intersection(words.tokens(" ".join((*item.headings, item.text)))) for item in items]
+        known = set().union(*shared)
+        enough = min(MOST, max(1, (len(known) + 1) // 2))
+        return [item for item, of in zip(items, shared, strict=True) if len(of) >= enough]
+
+    def _newest(self) -> list[Retrieved]:
+        places = sorted(self._memory.view.entries(), key=lambda place: -place.entry.seq)[:LINES]
+        return [
+            Retrieved(
+                place.doc_id,
+                place.start_line,
+                place.end_line,
+                place.entry.text,
+                0.0,
+                (place.entry.seq,),
+                time=place.entry.time,
+                source=place.entry.source,
+                speaker=place.entry.fields.get("speaker"),
+            )
+            for place in places
+        ]
+
+    def _marked(self, session: str, parts: Mapping[str, Iterable[Retrieved]]) -> str:
+        known = self._shown.setdefault(session, set())
+        for oldest in list(self._shown)[:-SESSIONS]:
+            del self._shown[oldest]
+        lines: list[str] = []
+        for title, items in parts.items():
+            rows = list(_fitting(row for row in map(_row, items) if row not in known))
+            known.update(rows)
+            lines += [f"[{title}]", *rows] if rows else []
+        return "\n".join((BEGIN, LABEL, fenced(lines), END)) if lines else ""
+
+
+def _row(item: Retrieved) -> str:
+    """One line, be the text many: no line of it can pose as a mark."""
+    about = ", ".join(filter(None, (item.time, item.source, item.speaker))) or "a note"
+    return f"{item.doc_id}:{item.start_line} ({about}) {shown(' '.join(item.text.split()))}"
+
+
+def _fitting(rows: Iterable[str]) -> Iterator[str]:
+    left = BUDGET
+    for row in islice(dict.fromkeys(rows), LINES):
+        left -= tokens.estimate(row)
+        if left < 0:
+            return
+        yield row
+
+
+def _spaced(text: str) -> str:
+    return text.replace("-", " ").replace("_", " ")

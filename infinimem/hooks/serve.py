@@ -1,0 +1,107 @@
+"""A warm process: holds a library open and answers hooks through a socket, for as long as some ask.
+
+Opening a library takes longer than a person should wait at each prompt; a question to an open one does not.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from infinimem.errors import InfinimemError
+from infinimem.hooks.event import Event, passed_on
+from infinimem.hooks.recall import Recall
+from infinimem.hooks.rendezvous import Rendezvous, held, rendezvous
+from infinimem.memory import open_memory
+
+IDLE = 1800.0
+"""Seconds without a question after which it ends."""
+ASKING = 1.0
+"""Seconds that one who connected has to ask."""
+LONGEST = 1 << 20
+"""Bytes of a question."""
+
+
+def serve(library: Path, first: Event, idle: float = IDLE) -> None:
+    """Answer until nobody asked for a while; ends at once where another process does it already.
+
+    Args:
+        library: its folder.
+        first: the event that found nobody; it cannot be told any more, so a session's start is owed to it.
+        idle: seconds.
+    """
+    place = rendezvous(library)
+    if place is None:
+        return
+    with held(place.serving, wait=False) as alone:
+        if alone:
+            with _listening(place) as listener:
+                _answer_all(listener, library, first, idle)
+
+
+@contextmanager
+def _listening(place: Rendezvous) -> Iterator[socket.socket]:
+    place.socket.unlink(missing_ok=True)  # of one that was killed
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place.socket))
+        try:
+            listener.listen(16)
+            yield listener
+        finally:
+            place.socket.unlink(missing_ok=True)
+
+
+def _answer_all(listener: socket.socket, library: Path, first: Event, idle: float) -> None:
+    recall = Recall(open_memory(library, model="offline"))
+    answering = _Answering(recall)
+    answering.text(first)  # builds the index
+    answering.missed(first)
+    listener.settimeout(idle)
+    while library.is_dir():
+        try:
+            line, _ = listener.accept()
+        except TimeoutError:
+            return
+        with line, suppress(OSError, ValueError):  # one that left, or asked nonsense
+            line.settimeout(ASKING)
+            event = passed_on(_read(line))
+            text = answering.text(event)
+            try:
+                line.sendall(text.encode("utf-8", "replace"))
+            except OSError:
+                answering.missed(event)
+
+
+class _Answering:
+    """Texts for events. A start that came too late is told with the session's next prompt."""
+
+    def __init__(self, recall: Recall) -> None:
+        self._recall = recall
+        self._owed: dict[str, str] = {}
+
+    def text(self, event: Event) -> str:
+        try:
+            if event.name == "SessionStart":
+                return self._recall.start(event.session, event.cwd)
+            owed = self._owed.pop(event.session, None)
+            start = "" if owed is None else self._recall.start(event.session, owed)
+            return "\n".join(filter(None, (start, self._recall.prompt(event.session, event.prompt))))
+        except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
+            return ""
+
+    def missed(self, event: Event) -> None:
+        """It was not shown, so it will be."""
+        self._recall.forget(event.session)
+        if event.name == "SessionStart":
+            self._owed[event.session] = event.cwd
+
+
+def _read(line: socket.socket) -> bytes:
+    said = bytearray()
+    while part := line.recv(1 << 16):
+        said += part
+        if len(said) > LONGEST:
+            raise ValueError("too long")
+    return bytes(said)
