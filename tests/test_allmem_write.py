@@ -12,9 +12,10 @@ from allmem_library import Library
 
 from infinimem.errors import ModelUnavailable
 from infinimem.markdown.document import Document
+from infinimem.model import Plan
 from infinimem.store.outcome import Rejected
 from infinimem.strategies.allmem import AllMem
-from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.bank import Bank, puts
 from infinimem.strategies.allmem.books import BUFFER, buffered
 from infinimem.strategies.allmem.shapes import shown_unit
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
@@ -292,6 +293,36 @@ def test_an_unreadable_unit_is_not_written_over() -> None:
     observed(library)
     assert library.files()[broken] == b"---\nsummary: [\n---\n"
     assert unit_id(2) in library.bank()
+
+
+def test_a_turn_gets_its_unit_again_whatever_else_has_its_number() -> None:
+    library = Library()
+    library.say("one tea", "two tea")
+    bank = observed(library).copy()
+    bank.put(Unit("u-000002-01", "both", ("tea",), sources=("u-000001", "u-000002")))
+    library.apply(Plan("write", records=puts(library.bank(), bank)))
+    del library.documents["allmem/units/u-000002"]
+    assert [place.seq for place in library.view().uncited()] == [2]
+    again = observed(library)
+    assert again.units["u-000002"].refs == (Ref(2),)
+    assert library.plans[-1].records[0].origin == (2,)
+    assert library.view().uncited() == ()
+
+
+def test_a_unit_that_a_person_gave_a_later_turns_number_is_not_written_over() -> None:
+    library = Library()
+    library.say("one tea")
+    observed(library)
+    data = library.documents.pop("allmem/units/u-000001").to_bytes()
+    library.documents["allmem/units/u-000002"] = Document.parse("allmem/units/u-000002", data)
+    library.say("two tea")
+    bank = observed(library)
+    assert [(name, unit.refs) for name, unit in sorted(bank.units.items())] == [
+        ("u-000002", (Ref(1),)),
+        ("u-000002-01", (Ref(2),)),
+    ]
+    assert library.files()["allmem/units/u-000002"] == data
+    assert library.view().uncited() == ()
 
 
 def test_the_estimate_grows_with_what_waits() -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from infinimem.markdown.document import Document
 from infinimem.model import Finding, Located, Put
+from infinimem.store.records import held_by
 from infinimem.store.view import EVIDENCE, View
 from infinimem.strategies.allmem.unit import (
     ARCHIVED,
@@ -148,9 +149,17 @@ class Bank:
         """The next free id of a derived unit; files that cannot be read count too."""
         return unit_id(number, self._suffixes.get(number, 0) + 1)
 
-    def holds(self, seq: int) -> bool:
-        """Whether a turn has a unit, be it one that cannot be read."""
-        return seq in self._suffixes
+    def turn_id(self, seq: int) -> str:
+        """The id of a turn's new unit: its own, or where a person gave that to another file a derived one."""
+        own = unit_id(seq)
+        taken = own in self.units or any(f"{folder}{own}" in self._read for folder in (UNITS, ARCHIVED))
+        return self.new_id(seq) if taken else own
+
+    def held(self) -> frozenset[int]:
+        """Seqs of the turns that have a unit, be it one that cannot be read; as `View.cited`."""
+        unread = (document for document, found in self._read.values() if isinstance(found, Finding))
+        refs = (ref.seq for unit in self.units.values() for ref in unit.refs)
+        return frozenset((*refs, *(seq for document in unread for seq in held_by(document))))
 
     def links(self, name: str) -> tuple[Link, ...]:
         """All links that the unit's file holds."""
@@ -225,15 +234,15 @@ def changed(before: Bank, after: Bank) -> tuple[str, ...]:
 def puts(before: Bank, after: Bank) -> tuple[Put, ...]:
     """The records that turn one bank into the other: a unit that left the surface moves to the archive.
 
-    A unit of a turn that is new names it as its origin.
+    A unit names as its origin the turns that none held before.
     """
     rows: list[Put] = []
+    held = before.held()
     for name in changed(before, after):
         old, new = before.units.get(name), after.units.get(name)
         if old and (new is None or new.doc_id != old.doc_id):
             rows.append(Put(old.doc_id, None))
         if new:
-            first = old is None and new.order[1] == 0
-            origin = tuple(ref.seq for ref in new.refs) if first else ()
+            origin = tuple(ref.seq for ref in new.refs if ref.seq not in held)
             rows.append(Put(new.doc_id, after.render(name), origin))
     return tuple(rows)

@@ -236,6 +236,8 @@ def _record(doc_id: str, values: Mapping[str, Any]) -> Record:
     """
     name = doc_id.rsplit("/", 1)[-1]
     number_of(name)
+    if doc_id not in (UNITS + name, ARCHIVED + name):
+        raise ValueError(f"move it to {UNITS} itself, or to {ARCHIVED}")
     known = {"id", "kind", "summary", "keywords", "time", "session", "evidence", "links", "aux"}
     if strange := sorted(values.keys() - known):
         raise ValueError(f"it has a key {strange[0][:40]!r}")

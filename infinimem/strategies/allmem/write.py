@@ -22,7 +22,7 @@ from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undes
 from infinimem.strategies.allmem.faults import Caps, new_faults
 from infinimem.strategies.allmem.shapes import shown_turn
 from infinimem.strategies.allmem.space import Space
-from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, Ref, Unit, unit_id
+from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, Ref, Unit
 from infinimem.strategies.graph.links import Link
 
 RUN = 64
@@ -93,7 +93,8 @@ def written(
         ModelUnavailable, ModelNotConfigured: of the embedder.
     """
     after = bank.copy()
-    new = [_unit(after, one) for one in described if _lacks(bank, one.turn)]
+    held = bank.held()
+    new = [_unit(after, one) for one in described if one.turn.seq not in held and _stands(bank, one.turn)]
     if not new:
         return None
     for unit in new:
@@ -125,17 +126,17 @@ def _note(finding: Finding) -> str:
     return f"not written, for {finding.where} would be wrong: {finding.what}"
 
 
-def _lacks(bank: Bank, turn: Located) -> bool:
-    """Whether the turn is still there as it was, without a unit."""
+def _stands(bank: Bank, turn: Located) -> bool:
+    """Whether the turn is still there as it was."""
     now = bank.turn(turn.seq)
-    return now is not None and now.entry == turn.entry and not bank.holds(turn.seq)
+    return now is not None and now.entry == turn.entry
 
 
 def _unit(bank: Bank, one: Described) -> Unit:
     entry, found = one.turn.entry, one.descriptor
     doubted = one.wrong is None and unverified(found, (bank.quote(Ref(entry.seq)),))
     return Unit(
-        unit_id(entry.seq),
+        bank.turn_id(entry.seq),
         found.summary,
         found.keywords,
         entry.time,
