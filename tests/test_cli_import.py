@@ -120,6 +120,15 @@ def test_an_export_that_grew_adds_what_is_new(library: Shell, export: str) -> No
     assert len(evidence(library)) == 12
 
 
+def test_what_one_log_holds_twice_is_recorded_once(library: Shell, tmp_path: Path) -> None:
+    line = {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": "hm"}}
+    fork = {**line, "sessionId": "s2", "uuid": "u2", "forkedFrom": {"sessionId": "s", "messageUuid": "u"}}
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in (line, fork, line)))
+    told = library("import", str(path), "--json").json
+    assert (told["format"], told["turns"], told["recorded"]) == ("claude-code", 3, 1)
+
+
 def test_a_folder_tells_the_files_that_it_passed_over(library: Shell, export: str) -> None:
     folder = Path(export).parent / "downloads"
     folder.mkdir()

@@ -168,6 +168,15 @@ def test_damaged_lines_are_left_out_and_counted(tmp_path: Path, lines: list[Any]
     assert (found.skipped["damaged lines"], found.skipped["records of another shape"]) == (4, 1)
 
 
+def test_what_a_fork_repeats_keeps_its_key(tmp_path: Path) -> None:
+    of = {"sessionId": SESSION, "messageUuid": "u-3"}
+    path = save(tmp_path, [CLAUDE_CODE[4], said(3, "user", "x", sessionId="s2", uuid="u-90", forkedFrom=of)])
+    assert [(turn.session, turn.turn, turn.key) for turn in read_turns(path).turns] == [
+        (SESSION, "u-3", "u-3"),
+        ("s2", "u-90", "u-3"),
+    ]
+
+
 def test_only_one_session_of_a_log(tmp_path: Path) -> None:
     path = save(tmp_path, [*CLAUDE_CODE, said(20, "user", "else", sessionId="other")])
     assert [turn.text for turn in read_turns(path, only="other").turns] == ["else"]
@@ -181,6 +190,7 @@ def test_only_one_session_of_a_log(tmp_path: Path) -> None:
         (f"Before\n{BEGIN}\n- I like tea\n{END}\nAfter", "Before\nAfter", 1),
         (f"  {BEGIN}\na\n{END}\n{BEGIN}\nb\n{END}", "", 2),
         (f"Before\n{BEGIN}\n- cut off", "Before\n", 1),
+        (f"it begins with {BEGIN}\nand goes on", f"it begins with {BEGIN}\nand goes on", 0),
         (f"the tag {BEGIN} is used so", f"the tag {BEGIN} is used so", 0),
     ],
 )

@@ -40,7 +40,7 @@ def matches(record: Json) -> bool:
 
 
 def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """The turns of a log, by the program's own ids: a session that is resumed in a new file repeats none."""
+    """The turns of a log, by the program's own ids: what a resumed or forked session repeats has its key."""
     for record in records:
         if not isinstance(record, dict):
             skipped["records of another shape"] += 1
@@ -63,12 +63,13 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
             continue
         if not text.strip() and skipped.total() > before:
             continue  # it held nothing else, and that is counted
-        ident = as_name(record.get("uuid"))
+        ident, forked = as_name(record.get("uuid")), record.get("forkedFrom")
+        first = as_name(forked.get("messageUuid")) if isinstance(forked, dict) else None
         yield Turn(
             text=text,
             role=role_of(record["type"])[0],
             time=iso(record.get("timestamp")),
             session=as_name(record.get("sessionId")) or stem,
             turn=ident,
-            key=ident,
+            key=first or ident,
         )
