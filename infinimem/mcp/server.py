@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import resources as files
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -51,7 +51,7 @@ ASKING = 8
 BEAT = 1.0
 """Seconds between two notes of progress."""
 
-_Context = ServerRequestContext[Any, Any]
+_Context: TypeAlias = ServerRequestContext[Any, Any]
 _T = TypeVar("_T")
 
 
