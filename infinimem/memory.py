@@ -10,10 +10,10 @@ It drives strategies (generators of plans) and holds no logic of its own beyond 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from infinimem.errors import LibraryError, ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.capped import Capped
 from infinimem.llm.connect import connect
-from infinimem.model import Finding, Located, Plan, Receipt, Turn, Usage
+from infinimem.model import Answer, Finding, Located, Plan, Receipt, Turn
 from infinimem.reader import Reader
 from infinimem.retrieval.cache import cache_folder, is_large
 from infinimem.retrieval.grep import compile_pattern
@@ -36,14 +36,16 @@ from infinimem.store.health.repair import repair
 from infinimem.store.history import Event, history
 from infinimem.store.leaning import leaning
 from infinimem.store.library import Clock, Library, system_clock
-from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.outcome import Applied, Outcome
 from infinimem.store.past import as_of
 from infinimem.store.past import moment as moment_of
 from infinimem.store.review import Waiting, decide, drop_void, waiting
 from infinimem.store.review import keep as keep_plan
+from infinimem.store.state import usage
 from infinimem.store.undo import undo
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans
+from infinimem.strategies.driving import Note, drive
 from infinimem.strategies.registry import known, make
 
 log = logging.getLogger("infinimem")
@@ -95,12 +97,15 @@ class Memory(Reader):
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
-    def observe(self, turns: Iterable[Turn], progress: Progress | None = None) -> tuple[Located, ...]:
+    def observe(
+        self, turns: Iterable[Turn], progress: Progress | None = None, max_tokens: int | None = None
+    ) -> tuple[Located, ...]:
         """Record turns and draw entries from them, and from turns that are still pending.
 
         Args:
             turns: what was said, in order.
             progress: told how far it is.
+            max_tokens: make no further call once so many tokens are spent; the other turns stay pending.
 
         Returns:
             The new entries, where they stand in CURRENT (or already in a topic); of a strategy that keeps
@@ -112,7 +117,8 @@ class Memory(Reader):
             ModelUnavailable: the turns are recorded, and drawn from at the next call.
         """
         self.record(turns)
-        return self._extract(progress)
+        with self._spending(max_tokens):
+            return self._extract(progress)
 
     def record(self, turns: Iterable[Turn]) -> tuple[Located, ...]:
         """Write turns down, without a model, and give the new lines; the next `observe` draws from them.
@@ -171,11 +177,14 @@ class Memory(Reader):
             ModelUnavailable: the buffer, or what is left of it, stays as it is.
         """
         self.library.demand_initialised()
-        with self.llm.cap(max_tokens):
+        with self._spending(max_tokens):
             self._extract()
-            self.library.stamp()
-            view = self.view
-            receipts = self._drive(self.strategy.tick(view, "consolidate"), view)
+            return self._consolidated()
+
+    def _consolidated(self) -> Receipt | None:
+        self.library.stamp()
+        view = self.view
+        receipts = self._drive(self.strategy.tick(view, "consolidate"), view)
         return receipts[0] if receipts else None
 
     def preview(self, keep: bool = False) -> Mapping[str, tuple[bytes, bytes]]:
@@ -196,11 +205,12 @@ class Memory(Reader):
             keep_plan(self.library, plan, view, view.keeper.name, self.llm.name)
         return self.library.preview(plan)
 
-    def rebuild(self, progress: Progress | None = None) -> tuple[Receipt, ...]:
+    def rebuild(self, progress: Progress | None = None, max_tokens: int | None = None) -> tuple[Receipt, ...]:
         """Derive anew what the strategy derived: all of its records, or the headings and summaries of topics.
 
         Args:
             progress: told how far it is.
+            max_tokens: as in `observe`.
 
         Returns:
             The receipts of what was done.
@@ -211,55 +221,42 @@ class Memory(Reader):
         """
         self.library.demand_initialised()
         view = self.view
-        receipts = self._drive(self.strategy.rebuild(view), view)
-        self._extract(progress)
-        if not self.library.keeper.has_entries and (last := self.consolidate()):
-            receipts.append(last)
-        return tuple(receipts)
+        with self._spending(max_tokens):
+            receipts = self._drive(self.strategy.rebuild(view), view)
+            self._extract(progress)
+            if not self.library.keeper.has_entries and (last := self._consolidated()):
+                receipts.append(last)
+            return tuple(receipts)
+
+    def ask(
+        self,
+        question: str,
+        reader: str | None = None,
+        sources: Collection[str] | None = None,
+        max_tokens: int | None = None,
+    ) -> Answer:
+        """As `Reader.ask`; what it spends is booked on the day."""
+        with self._spending(max_tokens):
+            return super().ask(question, reader, sources)
 
     def estimate(self) -> int:
         """Tokens that `consolidate` would send to a model, roughly."""
         return self.strategy.estimate(self.view)
 
-    def _drive(
-        self, plans: Plans, view: View, note: Callable[[Plan, Outcome], Outcome] | None = None
-    ) -> list[Receipt]:
-        """Carry out a strategy's plans one by one, telling it what became of each.
-
-        Args:
-            plans: of the strategy.
-            view: what the first of them is made from.
-            note: told of each outcome; gives it to the strategy, with a newer view if there is one.
-        """
-        receipts: list[Receipt] = []
-        view.entry(0)  # read now: what the plans are made from is as it is before a model thinks
-        spent, began = total(self.llm.usage), self.library.clock()
+    @contextmanager
+    def _spending(self, max_tokens: int | None = None) -> Iterator[None]:
+        """For the time of the block a cap holds; afterwards what was spent is booked on the day."""
+        before = total(self.llm.usage)
         try:
-            plan = next(plans)
-            while True:
-                outcome = self._apply(plan, view, total(self.llm.usage) - spent, began)
-                if isinstance(outcome, Applied) and outcome.receipt:
-                    receipts.append(outcome.receipt)
-                else:  # no receipt holds them
-                    reasons = outcome.reasons if isinstance(outcome, Rejected) else ()
-                    for remark in (*plan.notes, *map(str, reasons)):
-                        log.info("%s: %s", plan.op, remark)
-                outcome = note(plan, outcome) if note else outcome
-                spent, began = total(self.llm.usage), self.library.clock()  # `note` may have driven others
-                view = outcome.view
-                plan = plans.send(outcome)
-        except StopIteration:
-            return receipts
+            with self.llm.cap(max_tokens):
+                yield
+        finally:
+            if self.library.initialised:
+                day = self.library.clock().astimezone(UTC).date().isoformat()
+                usage.note(self.library.files, day, total(self.llm.usage) - before)
 
-    def _apply(self, plan: Plan, base: View, usage: Usage, began: datetime) -> Outcome:
-        return self.library.apply(
-            plan,
-            base=base,
-            strategy=self.library.keeper.name,
-            model=self.llm.name,
-            usage=usage,
-            began=began,
-        )
+    def _drive(self, plans: Plans, view: View, note: Note | None = None) -> list[Receipt]:
+        return drive(self.library, self.llm, plans, view, note)
 
     # ── looking after ───────────────────────────────────────────────────────────────────────────
 
@@ -367,6 +364,7 @@ class Memory(Reader):
             **counts(self.library),
             **self.strategy.status(view),
             "index": "on disk" if on_disk else "in memory",
+            "spent": {day: vars(one) for day, one in usage.by_day(self.library.files).items()},
             "strategy": view.keeper.name,
             "model": self.llm.name,
         }

@@ -66,15 +66,22 @@ class Reader:
             raise UsageError("the question is empty; ask something")
         settings = self.view.settings.reader
         limit = settings.evidence_budget if budget is None else budget
-        return self.strategy.read(self._seen(sources), question, self._reader(reader), limit)
+        return self.strategy.read(self._seen(sources), question, self.chosen(reader), limit)
 
-    def ask(self, question: str, reader: str | None = None, sources: Collection[str] | None = None) -> Answer:
+    def ask(
+        self,
+        question: str,
+        reader: str | None = None,
+        sources: Collection[str] | None = None,
+        max_tokens: int | None = None,
+    ) -> Answer:
         """Collect evidence and answer from it, with citations.
 
         Args:
             question: in plain words.
             reader: one of the strategy's; None takes `[reader] name`.
             sources: only evidence of these sources.
+            max_tokens: make no further call once so many tokens are spent.
 
         Raises:
             UsageError: an empty question, or no such reader.
@@ -82,12 +89,14 @@ class Reader:
         """
         budget = self.view.settings.reader.evidence_budget
         before = total(self.llm.usage)
-        evidence = self.read(question, reader, budget, sources)
-        now = self._clock().date().isoformat()
-        text, citations = answer(self.llm, question, evidence.items, now, budget)
+        with self.llm.cap(max_tokens):
+            evidence = self.read(question, reader, budget, sources)
+            now = self._clock().date().isoformat()
+            text, citations = answer(self.llm, question, evidence.items, now, budget)
         return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
 
-    def _reader(self, name: str | None) -> str:
+    def chosen(self, name: str | None = None) -> str:
+        """The reader that a name means; None for that of `[reader] name`."""
         chosen = name or self.view.settings.reader.name
         return self.strategy.readers[0] if chosen == "auto" else chosen
 

@@ -24,7 +24,7 @@ ROOMS = (
     ("llm",),
     ("tools",),
     ("strategies",),
-    ("answer",),
+    ("answer", "estimate"),
     ("importers",),
     ("reader",),
     ("memory",),

@@ -10,27 +10,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from infinimem import tokens
-from infinimem.bench.methods.spec import OWN, Spec
+from infinimem.bench.methods.spec import Spec
 from infinimem.bench.model import Case
 from infinimem.bench.spending import EMBEDDING
+from infinimem.estimate import PROMPT, REPLY, answering, making, reading
 from infinimem.model import Usage
-from infinimem.settings import AllmemSettings, InfiniSettings, ReaderSettings
 
-_PROMPT = 350
-"""Instructions of one call."""
-_REPLY = 60
-"""An answer or a verdict."""
-_SUMMARY = 60
-"""One document of a catalog: its id and summary."""
-_TOPIC = 2000
-"""Lines of a document, where nothing is known of it."""
-_TOOLS, _RESULT, _ROUNDS = 600, 800, 4
-"""Of the search agent: descriptions of its tools, what one round shows it, rounds of an ordinary question."""
-_CATALOG, _OFFERED = 50, 200
 _TEXTS = 256
 """That are embedded with one call."""
-_PLANNED = 10
-"""Units of which one is split, merged or updated."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +76,9 @@ class Estimate:
                 key = spec.library
                 if spec.draws and is_new and key not in made:  # methods that are made alike share a library
                     made.add(key)
-                    of_units = spec.way.strategy == "allmem"
-                    made_by = units(size, len(case.turns), spec) if of_units else making(size, spec)
-                    self._count(spec, "making", made_by)
+                    self._count(spec, "making", making(size, len(case.turns), spec.parsed, spec.way.strategy))
                 for _ in sizes:
-                    self._count(spec, "reading", reading(size, spec))
+                    self._count(spec, "reading", reading(size, spec.way.answered_by, spec.parsed))
             if spec.text in self.embeds:
                 self._embed(spec, size, len(case.turns), sizes, is_new, made)
             if self.retrieval_only:
@@ -102,7 +87,7 @@ class Estimate:
                 if self.models.answerer:
                     self._count(spec, "answering", self._answer(size, question, spec))
                 if self.models.judge:
-                    self._count(spec, "judging", Usage(2, 2 * (_PROMPT + question + 2 * _REPLY), 2 * _REPLY))
+                    self._count(spec, "judging", Usage(2, 2 * (PROMPT + question + 2 * REPLY), 2 * REPLY))
 
     @property
     def rows(self) -> list[Row]:
@@ -138,48 +123,8 @@ class Estimate:
 
     def _answer(self, size: int, question: int, spec: Spec) -> Usage:
         shown = size if spec.name == "full" else 0 if spec.name == "none" else min(size, self.budget)
-        return Usage(1, _PROMPT + question + 2 * shown, _REPLY)  # ids and times double what lines take
+        return answering(shown, question)
 
     def _count(self, spec: Spec, phase: str, usage: Usage) -> None:
         key = spec.text, phase
         self._rows[key] = self._rows.get(key, Usage()) + usage
-
-
-def making(size: int, spec: Spec) -> Usage:
-    """Of a library from turns of so many tokens: they are drawn from once, and each line is then read three
-    times (grouped, routed, laid out) beside what stands where it goes."""
-    defaults = InfiniSettings()
-    given = spec.settings.get("infini", {})
-    chunk = int(given.get("chunk_tokens", defaults.chunk_tokens))
-    threshold = int(given.get("current_threshold", defaults.current_threshold))
-    free = given.get("rewrite", defaults.rewrite) == "free"
-    chunks = -(-size // chunk)
-    flushes = -(-size // max(threshold, 1))
-    plain = given.get("maintenance", defaults.maintenance) is False
-    laid_out = 0 if plain else 2 * size + flushes * _TOPIC
-    calls = chunks + flushes * (1 if plain else 6)
-    return Usage(calls, calls * _PROMPT + 2 * size + laid_out, size + (size if free else size // 3))
-
-
-def units(size: int, turns: int, spec: Spec) -> Usage:
-    """Of a library of units, from turns of so many tokens together: each turn is described, then looked
-    at beside its neighbours, and some are planned for."""
-    near = int(spec.settings.get("allmem", {}).get("online_anchors", AllmemSettings.online_anchors))
-    planned = -(-turns // _PLANNED)
-    calls = 2 * turns + planned
-    shown = 2 * size + turns * near * _SUMMARY + 2 * size // _PLANNED
-    return Usage(calls, calls * _PROMPT + shown, calls * _REPLY)
-
-
-def reading(size: int, spec: Spec) -> Usage:
-    """Of the evidence for one question."""
-    reader = OWN[spec.name].answered_by
-    docs = size // _TOPIC + 1
-    if reader in ("hybrid", "summary"):
-        return Usage(1, _PROMPT + min(docs, _OFFERED) * _SUMMARY, _REPLY)
-    if reader != "agent":
-        return Usage()
-    most = int(spec.settings.get("reader", {}).get("max_iterations", ReaderSettings.max_iterations))
-    rounds = min(most, _ROUNDS)
-    each = _PROMPT + _TOOLS + min(docs, _CATALOG) * _SUMMARY
-    return Usage(rounds, rounds * each + _RESULT * rounds * (rounds - 1) // 2, rounds * 2 * _REPLY)

@@ -94,6 +94,14 @@ as_of_option = click.option(
 )
 
 
+estimate_option = click.option(
+    "--estimate", is_flag=True, help="Say how many tokens it would take, roughly; write nothing."
+)
+cap_option = click.option(
+    "--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop asking the model after N tokens."
+)
+
+
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
     options = context.find_root().ensure_object(Options)
     if value:

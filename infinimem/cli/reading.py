@@ -7,7 +7,15 @@ from typing import get_args
 
 import click
 
-from infinimem.cli.options import Command, Options, as_of, as_of_option, pass_options
+from infinimem.cli.options import (
+    Command,
+    Options,
+    as_of,
+    as_of_option,
+    cap_option,
+    estimate_option,
+    pass_options,
+)
 from infinimem.cli.show import answer_json, place, show_answer
 from infinimem.errors import UsageError
 from infinimem.model import SOURCES
@@ -27,14 +35,28 @@ _sources = click.option(
 @click.option("--reader", type=click.Choice(get_args(ReaderName)[1:]), help="How evidence is collected.")
 @_sources
 @as_of_option
+@estimate_option
+@cap_option
 @pass_options
 def ask(
-    options: Options, question: str, reader: str | None, sources: tuple[str, ...], moment: str | None
+    options: Options,
+    question: str,
+    reader: str | None,
+    sources: tuple[str, ...],
+    moment: str | None,
+    estimate: bool,
+    max_tokens: int | None,
 ) -> None:
     """Answer a question, with the lines that the answer stands on."""
     out, memory = options.out, options.asking()
+    if estimate:
+        from infinimem.estimate import for_question
+
+        size = for_question(memory.view, question, memory.chosen(reader))
+        out.result({"estimate": size}, lambda: out.line(f"{size} tokens"))
+        return
     with out.progress("Reading"):
-        answer = as_of(memory, moment).ask(question, reader, sources or None)
+        answer = as_of(memory, moment).ask(question, reader, sources or None, max_tokens)
 
     def show() -> None:
         show_answer(out, answer)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import OFFLINE, Command, Options, pass_options
-from infinimem.cli.output import counted
+from infinimem.cli.options import OFFLINE, Command, Options, cap_option, estimate_option, pass_options
+from infinimem.cli.output import Output, counted
 from infinimem.cli.show import diff, receipt_json, show_receipt
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn
@@ -49,16 +50,21 @@ def init(options: Options, directory: str | None) -> None:
 @click.option("--session", help="Name of the conversation.")
 @click.option("--time", help="When it was said, ISO 8601.")
 @click.option("--key", help="Idempotency key: the same key is recorded once.")
+@estimate_option
+@cap_option
 @pass_options
-def add(options: Options, /, text: str, **about: Any) -> None:
+def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, **about: Any) -> None:
     """Record one message and keep what is worth keeping in it. `-` reads it from standard input."""
     turn = Turn(text=_stdin() if text == "-" else text, **about)
     if not turn.text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
     memory, out = options.writing(), options.out
+    if estimate:
+        _estimate(out, memory, [turn.text])
+        return
     before = _Before(memory)
     with out.progress("Reading"):
-        entries = memory.observe([turn])
+        entries = memory.observe([turn], max_tokens=max_tokens)
     evidence, receipt = before.evidence(), before.receipt()
     seqs = [place.entry.seq for place in entries]
 
@@ -113,8 +119,18 @@ class _Before:
 @click.option("--format", "format_", metavar="NAME", help="The format, instead of recognising it.")
 @click.option("--only", metavar="NAME", help="One conversation of several, by id or title.")
 @click.option("--record", is_flag=True, help="Only write it down; what is in it is drawn later.")
+@estimate_option
+@cap_option
 @pass_options
-def import_(options: Options, path: Path, format_: str | None, only: str | None, record: bool) -> None:
+def import_(
+    options: Options,
+    path: Path,
+    format_: str | None,
+    only: str | None,
+    record: bool,
+    estimate: bool,
+    max_tokens: int | None,
+) -> None:
     """Bring in conversations from a file or a folder, recognised by content.
 
     ChatGPT and Claude exports (as they were downloaded), session logs of Claude Code and Codex, OpenAI
@@ -128,6 +144,10 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
     with out.progress(f"Reading {path.name}") as step:
         found = survey(path, format_, only, step)
     memory = options.writing()
+    if estimate:
+        texts = (turn.text for batch in found.batches() for turn in batch)
+        _estimate(out, memory, () if record else texts)
+        return
     before = _Before(memory)
     done = recorded = entries = 0
     try:
@@ -138,7 +158,7 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
                 step(done, found.turns)
         if not record:
             with out.progress("Drawing from it") as step:
-                entries = len(memory.observe((), step))
+                entries = len(memory.observe((), step, max_tokens))
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(len(before.evidence()), 'turn')} recorded, the same command goes on")
         raise
@@ -179,10 +199,8 @@ def import_(options: Options, path: Path, format_: str | None, only: str | None,
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Show the plan as a diff; write nothing.")
 @click.option("--keep", is_flag=True, help="With --dry-run: keep the plan, for `review` to approve.")
-@click.option("--estimate", is_flag=True, help="Say how many tokens it would take, roughly; write nothing.")
-@click.option(
-    "--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop asking the model after N tokens."
-)
+@estimate_option
+@cap_option
 @pass_options
 def consolidate(options: Options, dry_run: bool, keep: bool, estimate: bool, max_tokens: int | None) -> None:
     """Sort the buffer into topic documents now, due or not."""
@@ -192,8 +210,7 @@ def consolidate(options: Options, dry_run: bool, keep: bool, estimate: bool, max
         raise UsageError("--keep keeps the plan that --dry-run shows; give both")
     out, memory = options.out, options.writing()
     if estimate:
-        size = memory.estimate()
-        out.result({"receipt": None, "estimate": size}, lambda: out.line(f"{size} tokens"))
+        _estimate(out, memory, sorting=memory.estimate())
         return
     if dry_run:
         with out.progress("Planning"):
@@ -221,16 +238,30 @@ def consolidate(options: Options, dry_run: bool, keep: bool, estimate: bool, max
     out.result({"receipt": receipt_json(receipt)}, show)
 
 
+def _estimate(
+    out: Output, memory: Memory, texts: Iterable[str] = (), sorting: int = 0, anew: bool = False
+) -> None:
+    from infinimem.estimate import for_turns
+
+    size = sorting + for_turns(memory.view, texts, anew)
+    out.result({"receipt": None, "estimate": size}, lambda: out.line(f"{size} tokens"))
+
+
 @click.command(cls=Command)
+@estimate_option
+@cap_option
 @pass_options
-def rebuild(options: Options) -> None:
+def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
     """Derive anew what the strategy derived from the evidence: records, or headings and summaries.
 
     No line of a topic leaves its document, and nothing that was said is touched.
     """
     out, memory = options.out, options.writing()
+    if estimate:
+        _estimate(out, memory, anew=True)
+        return
     with out.progress("Rebuilding") as step:
-        receipts = memory.rebuild(step)
+        receipts = memory.rebuild(step, max_tokens)
     status = memory.status()
     found = {
         "strategy": status["strategy"],

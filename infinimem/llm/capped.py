@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from infinimem.errors import SpendingCapReached
@@ -20,7 +21,7 @@ class Capped:
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
-        self._ceiling: int | None = None
+        self._ceiling: float | None = None
 
     @property
     def name(self) -> str:
@@ -36,12 +37,14 @@ class Capped:
 
     @contextmanager
     def cap(self, max_tokens: int | None) -> Iterator[None]:
-        """For the time of the block, refuse calls once `max_tokens` are spent in it; None sets no cap."""
-        self._ceiling = None if max_tokens is None else self._spent() + max_tokens
+        """For the time of the block, refuse calls once `max_tokens` are spent in it; None changes nothing."""
+        before = self._ceiling
+        if max_tokens is not None:
+            self._ceiling = min(self._spent() + max_tokens, before if before is not None else inf)
         try:
             yield
         finally:
-            self._ceiling = None
+            self._ceiling = before
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`.

@@ -135,6 +135,11 @@ class Spec:
         """The settings under which the library is made."""
         return _some(self.settings, builds=True)
 
+    @property
+    def parsed(self) -> Settings:
+        """All settings, those that it names and the defaults."""
+        return parse_settings(self.toml().encode(), f"method {self.name}")
+
     def toml(self, building: bool = False) -> str:
         """An infinimem.toml with the settings, or with those alone under which the library is made."""
         groups = self.building if building else self.settings
@@ -175,7 +180,7 @@ def parse(text: str) -> Spec:
         groups.setdefault(group, {})[setting] = _value(value)
     spec = Spec(":".join((name, *parts)), name, groups, embedder)
     try:
-        parse_settings(spec.toml().encode(), f"method {name}")
+        spec.parsed  # noqa: B018 - to be told now what does not fit
     except SettingsError as error:
         raise UsageError(str(error)) from error
     return spec
