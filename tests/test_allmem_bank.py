@@ -12,7 +12,7 @@ from infinimem.model import Plan
 from infinimem.strategies.allmem import bank as bank_module
 from infinimem.strategies.allmem.bank import Bank, changed, puts
 from infinimem.strategies.allmem.faults import Caps, faults
-from infinimem.strategies.allmem.unit import Quote, Ref, Unit
+from infinimem.strategies.allmem.unit import ANEW, Quote, Ref, Unit
 from infinimem.strategies.graph.links import Link
 
 
@@ -174,10 +174,10 @@ def test_every_fault_is_named() -> None:
     assert [(finding.where.split("/")[-1], finding.what) for finding in faults(bad, caps)] == [
         ("u-000001", "a temporal link leads to u-000002, which is not older"),
         ("u-000001", "2 semantic links are more than 1"),
-        ("u-000009", "turn 9 is not in the evidence"),
-        ("u-000009", "turn 1 is shorter than the span 3-99"),
-        ("u-000009-01", "its source u-000077 is not here"),
-        ("u-000003", "no unit of the surface leads here by version links"),
+        ("u-000009", f"turn 9 is not in the evidence; bring it back, or {ANEW}"),
+        ("u-000009", f"turn 1 is shorter than the span 3-99; {ANEW}"),
+        ("u-000009-01", f"its source u-000077 is not here; bring it back, or {ANEW}"),
+        ("u-000003", "no unit of the surface leads here by version links; move it to allmem/units/"),
     ]
     bad.graph.add("u-000009", Link("version", "u-000003"))
     assert all("u-000003" not in finding.where for finding in faults(bad, caps))

@@ -221,6 +221,14 @@ def test_the_buffer_is_consolidated_before_the_session_after_the_third() -> None
     assert len(near(library)) == 5
 
 
+def test_sessions_that_go_on_side_by_side_do_not_begin_anew() -> None:
+    library = Library()
+    for number in range(12):
+        library.say(f"turn {number}", session=f"s{number % 4}")
+    observed(library)
+    assert ops(library).count("consolidate") == 1  # before the first turn of the fourth
+
+
 def test_a_full_buffer_is_consolidated_whatever_the_sessions() -> None:
     library = Library(every_sessions=0, buffer_max=4)
     library.say(*(f"turn {number}" for number in range(10)))

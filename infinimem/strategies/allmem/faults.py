@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from infinimem.model import Finding
 from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, SIBLING, TEMPORAL, VERSION, Unit, fits
+from infinimem.strategies.allmem.unit import (
+    ANEW,
+    KINDS,
+    SEMANTIC,
+    SIBLING,
+    TEMPORAL,
+    UNITS,
+    VERSION,
+    Unit,
+    fits,
+)
 from infinimem.strategies.graph.walk import distances
 
 
@@ -56,8 +66,9 @@ def faults(bank: Bank, caps: Caps, only: Collection[str] | None = None) -> list[
         found += [Finding("error", what, unit.doc_id) for what in _unit_faults(bank, unit, caps)]
     if any(name not in bank.visible or bank.graph.out(name, VERSION) for name in names):
         near = distances(sorted(bank.visible), bank.graph, (VERSION,))
+        lost = f"no unit of the surface leads here by version links; move it to {UNITS}"
         found += [
-            Finding("error", "no unit of the surface leads here by version links", bank.units[name].doc_id)
+            Finding("error", lost, bank.units[name].doc_id)
             for name in sorted(bank.units.keys() - near.keys())
         ]
     return found
@@ -74,14 +85,14 @@ def _unit_faults(bank: Bank, unit: Unit, caps: Caps) -> Iterator[str]:
     for ref in unit.refs:
         place = bank.turn(ref.seq)
         if place is None:
-            yield f"turn {ref.seq} is not in the evidence"
+            yield f"turn {ref.seq} is not in the evidence; bring it back, or {ANEW}"
         elif ref.span and ref.span[1] > len(place.entry.text):
-            yield f"turn {ref.seq} is shorter than the span {ref.span[0]}-{ref.span[1]}"
+            yield f"turn {ref.seq} is shorter than the span {ref.span[0]}-{ref.span[1]}; {ANEW}"
     for source in unit.sources:
         if source not in bank:
-            yield f"its source {source} is not here"
+            yield f"its source {source} is not here; bring it back, or {ANEW}"
     for link in bank.lost.get(unit.id, ()):
-        yield f"a {link.kind} link leads to {link.to}, which is not here"
+        yield f"a {link.kind} link leads to {link.to}, which is not here; bring it back, or take the line out"
     for older in bank.graph.out(unit.id, TEMPORAL):
         if not bank.units[older].age < unit.age:
             yield f"a temporal link leads to {older}, which is not older"

@@ -31,7 +31,7 @@ from infinimem.strategies.allmem.picture import picture
 from infinimem.strategies.allmem.read import block, retrieve
 from infinimem.strategies.allmem.recover import counts
 from infinimem.strategies.allmem.replay import replay
-from infinimem.strategies.allmem.unit import HOME
+from infinimem.strategies.allmem.unit import ANEW, HOME
 from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.graph.draw import Topology
@@ -127,7 +127,12 @@ class AllMem:
         if settings.buffer_max and len(waiting) >= settings.buffer_max:
             return True
         every = settings.every_sessions
-        return bool(every) and session not in sessions and len(sessions) >= every
+        return bool(every) and len(sessions) >= every and self._begins(view, session)
+
+    def _begins(self, view: View, session: str) -> bool:
+        """Whether no unit is of this session: one of several that go on side by side does not begin anew."""
+        with self._writing.at(view) as (bank, _):
+            return all(unit.session != session for unit in bank.units.values())
 
     def _waiting(self, view: View) -> tuple[tuple[Waiting, ...], frozenset[str]]:
         """What waits for consolidation, and of which sessions it is."""
@@ -199,7 +204,8 @@ class AllMem:
         for name, unit in sorted(bank.units.items()):
             quoted = bank.render(name).split("\n---\n", 1)[1]
             if view.document(unit.doc_id).body.rstrip("\n") != quoted.rstrip("\n"):
-                found.append(Finding("note", "what it quotes is not its evidence as it stands", unit.doc_id))
+                what = f"what it quotes is not its evidence as it stands; {ANEW}"
+                found.append(Finding("note", what, unit.doc_id))
         return found
 
 

@@ -30,6 +30,9 @@ KINDS = (VERSION, SIBLING, TEMPORAL, SEMANTIC)
 SHOWN = 4000
 """Characters of evidence that a unit's file quotes."""
 
+ANEW = "infinimem rebuild makes all units anew"
+"""What helps where nothing less does."""
+
 _ID = re.compile(r"u-([0-9]{6,18})(?:-([0-9]{2,9}))?\Z")
 _SPAN = re.compile(r"(0|[1-9][0-9]{0,11})-([1-9][0-9]{0,11})\Z")
 _SEQ = re.compile(r"[1-9][0-9]{0,17}\Z")
@@ -216,16 +219,23 @@ def parse(document: Document) -> Record | Finding:
 
     A header that `header` wrote is read without YAML, which takes twice as long over a large library.
     """
+    if document.id.rpartition("/")[0] not in (
+        UNITS[:-1],
+        ARCHIVED[:-1],
+    ):  # its next version would stand beside
+        what = f"units stand in {UNITS} and {ARCHIVED} themselves; move it there"
+        return Finding("error", what, document.id)
     quick = _quick(document)
     if quick is not None:
         return quick
     found = document.header
     if found.problem or not found.end:
-        return Finding("error", found.problem or "a unit without a header", document.id, "")
+        what = found.problem or "a unit without a header"
+        return Finding("error", f"{what}; mend it, or {ANEW}", document.id)
     try:
         return _record(document.id, found.values)
     except (ValueError, OverflowError) as wrong:
-        return Finding("error", f"the header is no unit's: {wrong}", document.id, "")
+        return Finding("error", f"the header is no unit's: {wrong}; mend it, or {ANEW}", document.id)
 
 
 def _record(doc_id: str, values: Mapping[str, Any]) -> Record:
@@ -236,8 +246,6 @@ def _record(doc_id: str, values: Mapping[str, Any]) -> Record:
     """
     name = doc_id.rsplit("/", 1)[-1]
     number_of(name)
-    if doc_id not in (UNITS + name, ARCHIVED + name):
-        raise ValueError(f"move it to {UNITS} itself, or to {ARCHIVED}")
     known = {"id", "kind", "summary", "keywords", "time", "session", "evidence", "links", "aux"}
     if strange := sorted(values.keys() - known):
         raise ValueError(f"it has a key {strange[0][:40]!r}")
