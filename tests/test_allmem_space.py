@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 from allmem_library import Library, banked
 
-from infinimem.strategies.allmem.bank import Bank
+from infinimem.model import Plan
+from infinimem.strategies.allmem.bank import Bank, puts
+from infinimem.strategies.allmem.loaded import Loaded
 from infinimem.strategies.allmem.space import Space
 from infinimem.strategies.allmem.unit import Unit, number_of, unit_id
 
@@ -72,6 +74,23 @@ def test_a_space_that_followed_edits_equals_a_new_one() -> None:
         assert space.nearest(query, 9) == fresh.nearest(query, 9)
     one, two = sorted(bank.units)[:2]
     assert space.cos(one, two) == space.cos(two, one) == fresh.cos(one, two)
+
+
+def test_a_space_that_followed_a_trial_is_set_right_for_the_next_who_asks() -> None:
+    library = Library()
+    library.say("chess in oslo", "tea in rome")
+    bank, _ = banked(library, ("chess", "chess in oslo"), ("tea", "tea in rome"))
+    library.apply(Plan("write", records=puts(library.bank(), bank)))
+    view, loaded = library.view(), Loaded()
+    with loaded.at(view) as (known, space):
+        whole = space.nearest(space.embed("violin"), 9, archived=True)
+        trial = known.copy()
+        trial.put(Unit("u-000009", "violin", ()))
+        space.sync(trial, ["u-000009"])
+        assert "u-000009" in dict(space.nearest(space.embed("violin"), 9))
+    for _ in range(2):
+        with loaded.at(view) as (_, space):
+            assert space.nearest(space.embed("violin"), 9, archived=True) == whole
 
 
 def test_only_texts_that_changed_are_embedded() -> None:

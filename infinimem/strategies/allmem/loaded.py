@@ -30,11 +30,11 @@ class Loaded:
             ModelUnavailable, ModelNotConfigured: of the embedder.
         """
         with self._lock:
-            bank = self._bank
-            if bank is None or view is not self._view:
-                bank = Bank.load(view, bank)
-                self._space = Space.of(view, self._space)
-                self._bank, self._view = bank, view
-            assert self._space is not None
-            self._space.sync(bank)
-            yield bank, self._space
+            bank, space = self._bank, self._space
+            if bank is None or space is None or view is not self._view:
+                bank, space = Bank.load(view, bank), Space.of(view, space)
+                space.strayed = True
+                self._bank, self._space, self._view = bank, space, view
+            if space.strayed:  # to look at every unit takes as long as to search them
+                space.sync(bank)
+            yield bank, space

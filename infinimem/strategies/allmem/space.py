@@ -79,6 +79,8 @@ class Space:
         self._archive = Rows(vectors.embedder.size)
         self._units: dict[str, Unit] = {}
         """As their rows have them."""
+        self.strayed = True
+        """Whether it followed a bank that is tried on since it was in line with a whole one."""
 
     @classmethod
     def of(cls, view: View, known: Space | None = None) -> Space:
@@ -108,6 +110,7 @@ class Space:
         old = {name: self._units[name].text for name in wanted if name in self._units}
         fresh = {name: unit for name, unit in wanted.items() if old.get(name) != unit.text}
         rows = self._embed(bank, fresh)
+        self.strayed = names is not None
         for name in moved - wanted.keys():
             self._drop(name)
         for name, unit in wanted.items():
