@@ -30,7 +30,7 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
-    ("adapters", "bench", "hooks", "mcp"),
+    ("adapters", "bench", "hooks", "lint", "mcp"),
     ("cli",),
     ("__main__",),
 )

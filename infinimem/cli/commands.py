@@ -30,5 +30,6 @@ COMMANDS: Mapping[str, str] = {
     "hook": "hook",
     "status": "care",
     "doctor": "care",
+    "lint": "lint",
     "bench": "bench",
 }
