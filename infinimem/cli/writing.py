@@ -162,7 +162,7 @@ def import_(
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(len(before.evidence()), 'turn')} recorded, the same command goes on")
         raise
-    again = found.turns - recorded
+    again = done - recorded
     skipped = dict(sorted(found.skipped.items()))
     counts = {
         "format": ", ".join(found.formats),
