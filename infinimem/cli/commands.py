@@ -31,5 +31,6 @@ COMMANDS: Mapping[str, str] = {
     "status": "care",
     "doctor": "care",
     "lint": "lint",
+    "completion": "completion",
     "bench": "bench",
 }

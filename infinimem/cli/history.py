@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from infinimem.cli.completion import document_ids
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, counted
 from infinimem.cli.show import receipt_json, show_receipt
@@ -89,7 +90,7 @@ def _way(event: Event) -> str:
 
 
 @click.command(cls=Command)
-@click.argument("target", metavar="ID[:LINE]")
+@click.argument("target", metavar="ID[:LINE]", shell_complete=document_ids)
 @pass_options
 def blame(options: Options, target: str) -> None:
     """For each line of a document, what brought it here and where it was said."""

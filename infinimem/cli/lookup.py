@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from infinimem.cli.completion import document_ids
 from infinimem.cli.options import Command, Options, as_of, as_of_option, pass_options
 from infinimem.errors import LibraryError, UsageError
 
@@ -40,7 +41,7 @@ def search(options: Options, query: str, limit: int, scope: str, moment: str | N
 
 @click.command(cls=Command)
 @click.argument("pattern")
-@click.option("--doc", metavar="ID", help="In this document only.")
+@click.option("--doc", metavar="ID", shell_complete=document_ids, help="In this document only.")
 @click.option(
     "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines to show around each match."
 )
@@ -85,7 +86,7 @@ def ls(options: Options, offset: int, limit: int, scope: str, moment: str | None
 
 
 @click.command(cls=Command)
-@click.argument("doc_id", metavar="ID")
+@click.argument("doc_id", metavar="ID", shell_complete=document_ids)
 @click.argument("lines", metavar="[START:END]", required=False)
 @as_of_option
 @pass_options

@@ -1,0 +1,44 @@
+"""completion: what makes a shell complete commands, options, and ids where a command takes one."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from infinimem.cli.options import Command, Options
+from infinimem.errors import InfinimemError
+
+VARIABLE = "_INFINIMEM_COMPLETE"
+MOST = 200
+"""Ids that are offered; nobody reads more."""
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes a shell complete commands, options and document ids.
+
+    \b
+    bash  infinimem completion bash >> ~/.bashrc
+    zsh   infinimem completion zsh >> ~/.zshrc
+    fish  infinimem completion fish > ~/.config/fish/completions/infinimem.fish
+    """
+    chosen = get_completion_class(shell)
+    assert chosen is not None
+    root = context.find_root()
+    script = chosen(root.command, {}, "infinimem", VARIABLE).source()
+    out = context.ensure_object(Options).out
+    out.result({"shell": shell, "script": script}, lambda: click.echo(script))
+
+
+def document_ids(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """Ids that begin so, from the names of the files alone; none where there is no library."""
+    from infinimem.store.files import Files
+
+    options = context.find_root().ensure_object(Options)
+    try:
+        ids = Files(options.place().path).scan()
+    except InfinimemError:  # nobody wants to read of it while typing
+        return []
+    return sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:MOST]

@@ -1,0 +1,86 @@
+"""Completing in a shell: the script of each shell, and what a real bash offers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_runner import Shell
+from click.shell_completion import get_completion_class
+
+from infinimem.cli.app import app
+
+SAMPLE = Path(__file__).parents[1] / "sample_library"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(tmp_path, monkeypatch)
+
+
+def offered(words: list[str], begun: str) -> list[str]:
+    """What is offered behind these words."""
+    chosen = get_completion_class("zsh")
+    assert chosen is not None
+    found = chosen(app, {}, "infinimem", "_INFINIMEM_COMPLETE").get_completions(words, begun)
+    return [item.value for item in found]
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_the_script_of_each_shell(shell: Shell, name: str) -> None:
+    ran = shell("completion", name)
+    assert ran.code == 0
+    assert f"_INFINIMEM_COMPLETE={name}_complete" in ran.out
+    assert shell("--json", "completion", name).json == {"shell": name, "script": ran.out.removesuffix("\n")}
+
+
+def test_a_shell_that_is_not_known_is_wrong_usage(shell: Shell) -> None:
+    shell("completion", "tcsh").failed(2, "'tcsh' is not one of")
+
+
+def test_commands_and_options_are_offered(shell: Shell) -> None:
+    assert offered([], "co") == ["completion", "consolidate"]
+    assert offered(["search"], "--sc") == ["--scope"]
+    assert offered(["search", "--scope"], "ar") == ["archive"]
+
+
+def test_ids_of_documents_are_offered_where_one_is_wanted(shell: Shell) -> None:
+    library = ["--library", str(SAMPLE)]
+    assert offered([*library, "read"], "topics/ho") == ["topics/home", "topics/home-network"]
+    assert offered(["read", *library], "topics/ho") == ["topics/home", "topics/home-network"]
+    assert offered([*library, "blame"], "CUR") == ["CURRENT"]
+    assert offered([*library, "grep", "cat", "--doc"], "archive/pe") == ["archive/pepper"]
+    assert offered([*library, "search"], "topics/") == []
+
+
+def test_where_there_is_no_library_nothing_is_offered(shell: Shell) -> None:
+    assert offered(["--library", "nowhere", "read"], "") == []
+    assert offered(["read"], "") == []
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_a_real_bash_completes(tmp_path: Path) -> None:
+    tool = tmp_path / "infinimem"
+    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m infinimem "$@"\n')
+    tool.chmod(0o755)
+    script = """
+        eval "$(infinimem completion bash)"
+        COMP_WORDS=(infinimem read topics/ho) COMP_CWORD=2
+        _infinimem_completion infinimem
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    env = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "INFINIMEM_LIBRARY": str(SAMPLE),
+    }
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], env=env, capture_output=True, text=True, check=False
+    )
+    if "too old" in done.stderr or "4.4" in done.stderr:
+        pytest.skip("this bash is too old for completion")
+    assert done.stdout.split() == ["topics/home", "topics/home-network"], done.stderr
