@@ -101,7 +101,7 @@ class Recall:
 
 def _row(item: Retrieved) -> str:
     """One line, be the text many: no line of it can pose as a mark."""
-    about = ", ".join(filter(None, (item.time, item.source, item.speaker))) or "a note"
+    about = ", ".join(filter(None, (item.time, item.source, item.speaker)))
     return f"{item.doc_id}:{item.start_line} ({about}) {shown(' '.join(item.text.split()))}"
 
 
