@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from infinimem.embedders.connect import Choice
@@ -94,6 +95,7 @@ class Memory(Reader):
         capped = Capped(llm)
         strategy = make(library.keeper.name, capped, library.settings)
         super().__init__(library.view, capped, strategy, lambda: library.clock())
+        self._booked, self._booking = total(capped.usage), Lock()
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -246,14 +248,16 @@ class Memory(Reader):
     @contextmanager
     def _spending(self, max_tokens: int | None = None) -> Iterator[None]:
         """For the time of the block a cap holds; afterwards what was spent is booked on the day."""
-        before = total(self.llm.usage)
         try:
             with self.llm.cap(max_tokens):
                 yield
         finally:
             if self.library.initialised:
                 day = self.library.clock().astimezone(UTC).date().isoformat()
-                usage.note(self.library.files, day, total(self.llm.usage) - before)
+                with self._booking:  # of calls side by side each books what is left to book
+                    now = total(self.llm.usage)
+                    spent, self._booked = now - self._booked, now
+                usage.note(self.library.files, day, spent)
 
     def _drive(self, plans: Plans, view: View, note: Note | None = None) -> list[Receipt]:
         return drive(self.library, self.llm, plans, view, note)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from cli_runner import Shell
@@ -11,7 +13,7 @@ from fake_server import chat, serve
 
 from infinimem import Turn, estimate, open_memory
 from infinimem.errors import ModelUnavailable
-from infinimem.llm.base import LLM, Reply, Task
+from infinimem.llm.base import LLM, Reply, Task, total
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
 from infinimem.model import Usage
@@ -124,3 +126,20 @@ def test_the_command_line_estimates_and_caps(shell: Shell, monkeypatch: pytest.M
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         shell("add", "I moved to Lisbon.", "--model", "m", "--max-tokens", "0").failed(1, "cap is spent")
         assert server.requests == []
+
+
+def test_what_calls_side_by_side_spend_is_booked_once(tmp_path: Path) -> None:
+    both = Barrier(2, timeout=30)
+
+    class Slow(Paid):
+        def complete(self, task: Task, variables: object) -> Reply:
+            if task.name == "answer":
+                both.wait()
+            return super().complete(task, variables)
+
+    memory = opened(tmp_path / "m", Slow(), Clock())
+    memory.observe([Turn(text="I moved to Lisbon.")])
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(memory.ask, ["Where does she live?", "Where did she move?"]))
+    (spent,) = usage.by_day(memory.library.files).values()
+    assert spent.tokens_in == total(memory.llm.usage).tokens_in
