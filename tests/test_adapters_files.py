@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from git_repository import Repository
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -385,6 +386,21 @@ def test_a_library_that_is_opened_again(memory: Memory) -> None:
     assert do(again, "view", "/memories/d/a.txt").endswith("\n     1\twords\n     2\t")
     replace(again, "/memories/d/a.txt", "words", "more")
     assert "more" in do(memory, "view", "/memories/d/a.txt")
+
+
+def test_each_change_is_a_commit(tmp_path: Path) -> None:
+    repository = Repository.begun(tmp_path / "work")
+    open_memory(repository.memory, model="offline", create=True)
+    (repository.memory / "infinimem.toml").write_text("git = true\n")
+    memory = open_memory(repository.memory, model="offline")
+    create(memory, "/memories/a.txt", "one\n")
+    rename(memory, "/memories/a.txt", "/memories/d/b.md")
+    assert repository.git("log", "-1", "--format=%s").strip() == (
+        "Memory tool: rename /memories/a.txt to /memories/d/b.md"
+    )
+    assert repository.git("show", "HEAD:memory/memories/d/b.md") == "one\n"
+    assert repository.git("show", "HEAD~1:memory/memories/a.txt.md") == "one\n"
+    assert "memory/memories" not in repository.git("status", "--short")
 
 
 def test_what_a_model_wrote_is_told_from_what_a_person_wrote(memory: Memory) -> None:

@@ -22,6 +22,7 @@ from infinimem.model import CURRENT, Finding
 from infinimem.store.files import Files
 from infinimem.store.git.diary import message
 from infinimem.store.git.repository import Changed, GitUnusable, NoRepository, Repository
+from infinimem.store.keeper import MEMORIES
 from infinimem.store.receipts import number_of, parse_receipt
 from infinimem.store.view import EVIDENCE, JOURNAL, OWNED, View
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 PATH = ".infinimem/git"
 log = logging.getLogger("infinimem")
 
-_OURS = (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in OWNED))
+_OURS = (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*OWNED, MEMORIES)))
 
 
 @dataclass(frozen=True)
