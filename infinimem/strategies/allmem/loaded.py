@@ -30,11 +30,17 @@ class Loaded:
             ModelUnavailable, ModelNotConfigured: of the embedder.
         """
         with self._lock:
-            bank, space = self._bank, self._space
-            if bank is None or space is None or view is not self._view:
-                bank, space = Bank.load(view, bank), Space.of(view, space)
-                space.strayed = True
-                self._bank, self._space, self._view = bank, space, view
+            bank = self.bank(view)
+            self._space = space = Space.of(view, self._space)
             if space.strayed:  # to look at every unit takes as long as to search them
                 space.sync(bank)
             yield bank, space
+
+    def bank(self, view: View) -> Bank:
+        """The bank alone, which takes no embedder; it is never edited."""
+        with self._lock:
+            if self._bank is None or view is not self._view:
+                self._bank, self._view = Bank.load(view, self._bank), view
+                if self._space:
+                    self._space.strayed = True
+            return self._bank

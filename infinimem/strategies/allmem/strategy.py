@@ -178,7 +178,7 @@ class AllMem:
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How large surface, archive and buffer are, and how much of the archive can be reached."""
-        bank = Bank.load(view)
+        bank = self._reading.bank(view)
         waiting = buffered(view, bank)
         return {
             **counts(bank),
@@ -199,7 +199,7 @@ class AllMem:
 
     def check(self, view: View) -> list[Finding]:
         """What must hold of the bank (faults.py), and bodies that do not quote the evidence."""
-        bank = Bank.load(view)
+        bank = self._reading.bank(view)
         found = faults(bank, Caps.of(self.settings.allmem))
         for name, unit in sorted(bank.units.items()):
             quoted = bank.render(name).split("\n---\n", 1)[1]
