@@ -5,6 +5,7 @@ They have nobody to talk to, so whatever fails, fails in silence; what was recor
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ def main(what: str, library: Path, create: bool, data: bytes) -> None:
     else:
         from infinimem.hooks.remember import remember
 
+        os.nice(10)  # the person goes on working
         remember(library, Path(event.transcript), create)
 
 

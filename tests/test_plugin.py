@@ -1,0 +1,148 @@
+"""The Claude Code plugin, its marketplace, the block for AGENTS.md: fit for their formats, and all they name exists.
+
+Formats: code.claude.com/docs/en/plugins-reference, /plugin-marketplaces, /hooks, /skills.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import frontmatter
+import pytest
+from cli_runner import Shell
+
+from infinimem import open_memory
+from infinimem.cli.commands import COMMANDS
+from infinimem.hooks.event import EVENTS
+from infinimem.importers.recalled import BEGIN, END
+from infinimem.mcp import ask, remember
+
+ROOT = Path(__file__).parents[1]
+PLUGIN = ROOT / "integrations" / "claude-code"
+SKILLS = sorted(PLUGIN.glob("skills/*/SKILL.md"))
+SNIPPET = ROOT / "docs" / "AGENTS_SNIPPET.md"
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+MANIFEST = {"name", "version", "description", "author", "homepage", "repository", "license", "keywords"}
+ENTRY = MANIFEST | {"source", "category", "tags", "strict"}
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def commands(text: str) -> list[list[str]]:
+    """Every call of the program that a text shows between backticks or quotes."""
+    return [shlex.split(call) for call in re.findall(r"[`\"](infinimem (?:[^`]*?))`", text)]
+
+
+def project() -> dict[str, Any]:
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"])
+
+
+def test_the_manifest_is_the_packages() -> None:
+    manifest = read(PLUGIN / ".claude-plugin" / "plugin.json")
+    assert set(manifest) <= MANIFEST
+    assert NAME.fullmatch(manifest["name"])
+    assert manifest["name"] == project()["name"]
+    assert manifest["version"] == project()["version"]
+    assert manifest["license"] == project()["license"]
+    assert set(manifest["author"]) <= {"name", "email", "url"}
+    assert manifest["author"]["name"]
+    # Nothing but the manifest lies in its folder; components lie beside it, where they are looked for.
+    assert [path.name for path in (PLUGIN / ".claude-plugin").iterdir()] == ["plugin.json"]
+
+
+def test_the_marketplace_offers_it() -> None:
+    market = read(ROOT / ".claude-plugin" / "marketplace.json")
+    assert set(market) <= {"$schema", "name", "owner", "metadata", "plugins", "description", "version"}
+    assert NAME.fullmatch(market["name"])
+    assert market["owner"]["name"]
+    (entry,) = market["plugins"]
+    assert set(entry) <= ENTRY
+    assert entry["source"].startswith("./")
+    assert ".." not in entry["source"]
+    manifest = read(ROOT / entry["source"] / ".claude-plugin" / "plugin.json")
+    assert {key: manifest[key] for key in entry if key != "source"} == {
+        key: value for key, value in entry.items() if key != "source"
+    }
+
+
+def test_each_event_has_its_hook() -> None:
+    found = read(PLUGIN / "hooks" / "hooks.json")
+    assert set(found) <= {"description", "hooks"}
+    assert set(found["hooks"]) == set(EVENTS)
+    for event, groups in found["hooks"].items():
+        for group in groups:
+            assert set(group) <= {"matcher", "hooks"}
+            for handler in group["hooks"]:
+                assert set(handler) == {"type", "command", "timeout"}
+                assert handler["type"] == "command"
+                assert handler["command"] == f"infinimem hook {event}"
+                assert 0 < handler["timeout"] <= 30
+
+
+def test_the_server_is_a_command_of_ours() -> None:
+    servers = read(PLUGIN / ".mcp.json")["mcpServers"]
+    assert list(servers) == ["infinimem"]
+    server = servers["infinimem"]
+    assert set(server) == {"command", "args"}
+    assert server["command"] in project()["scripts"]
+    assert server["args"] == ["mcp"]
+    assert "mcp" in COMMANDS
+
+
+@pytest.mark.parametrize("path", SKILLS, ids=lambda path: path.parent.name)
+def test_a_skill_says_when_it_is_used(path: Path) -> None:
+    page = frontmatter.loads(path.read_text())
+    assert set(page.metadata) == {"name", "description"}
+    name, description = str(page["name"]), str(page["description"])
+    assert NAME.fullmatch(name)
+    assert name == path.parent.name
+    assert len(name) <= 64
+    assert len(description) <= 1024
+    assert "Use when" in description
+    assert "<" not in name + description
+    assert len(page.content.splitlines()) < 500
+    assert BEGIN in page.content
+    assert END in page.content
+
+
+@pytest.mark.parametrize("path", [*SKILLS, SNIPPET], ids=lambda path: path.name)
+def test_every_command_that_a_model_is_told_of_runs(path: Path, shell: Shell) -> None:
+    shell("init")
+    shell("add", "Heron's lease ends in May.")
+    (shell.library / "topics").mkdir(exist_ok=True)
+    (shell.library / "topics" / "home.md").write_text("# Home\n" + "- a line\n" * 50)
+    told = [call for call in commands(path.read_text()) if "~" not in " ".join(call)]
+    assert {call[1] for call in told} >= {"search", "grep", "read", "ask", "add"}
+    for call in told:
+        words = ["forget", "--help"] if call[1] == "forget" else call[1:]
+        ran = shell(*(word.replace("SEQ", "1") for word in words))
+        assert ran.code == 0, (call, ran.err)
+
+
+def test_the_tools_that_the_skill_names_are_there(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path, model="offline", create=True)
+    there = {tool.name for tool in (*memory.tools, remember.tool(memory), ask.tool(memory))}
+    told = {name for path in SKILLS for name in re.findall(r"(?:\||tool) `([a-z_]+)`", path.read_text())}
+    assert {"search", "remember"} <= told <= there
+
+
+def test_claude_code_itself_accepts_it(tmp_path: Path) -> None:
+    claude = shutil.which("claude")
+    if claude is None:
+        pytest.skip("no `claude` on this machine to validate the plugin with")
+    for path in (ROOT, PLUGIN):
+        env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "DISABLE_AUTOUPDATER": "1"}
+        ran = subprocess.run(
+            [claude, "plugin", "validate", "--strict", str(path)], env=env, capture_output=True, check=False
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
