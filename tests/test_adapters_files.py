@@ -10,6 +10,7 @@ import pytest
 from git_repository import Repository
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_adapters_paths import HARMLESS, HOSTILE
 
 from infinimem.adapters.file_tree import MAX_BYTES, FileTree
 from infinimem.adapters.paths import Refused
@@ -30,8 +31,7 @@ def plain(tmp_path: Path) -> Memory:
 
 
 def do(memory: Memory, command: str, path: str = "", **more: Any) -> str:
-    given = {"path": path} if path else {}
-    return FileTree(memory).run({"command": command, **given, **more})
+    return FileTree(memory).run({"command": command, "path": path, **more})
 
 
 def create(memory: Memory, path: str, text: str) -> str:
@@ -202,6 +202,24 @@ def test_a_file_that_is_too_large(plain: Memory) -> None:
     (plain.library.root / "memories/b.md").write_bytes(b"x" * (MAX_BYTES + 1))
     with pytest.raises(Refused, match="too large"):
         do(plain, "view", "/memories/b.md")
+
+
+def test_no_command_follows_a_hostile_path(tmp_path: Path, plain: Memory) -> None:
+    create(plain, "/memories/a.txt", "one\n")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    for path in sorted(set(HOSTILE) - HARMLESS):
+        for command, more in (
+            ("view", {}),
+            ("create", {"file_text": "x"}),
+            ("str_replace", {"old_str": "one", "new_str": "x"}),
+            ("insert", {"insert_line": 0, "insert_text": "x"}),
+            ("delete", {}),
+            ("rename", {"old_path": path, "new_path": "/memories/b.txt"}),
+            ("rename", {"old_path": "/memories/a.txt", "new_path": path}),
+        ):
+            with pytest.raises(Refused):
+                do(plain, command, path, **more)
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
 def test_a_folder_of_notes_is_read_and_not_written(tmp_path: Path) -> None:
