@@ -1,4 +1,4 @@
-"""The Claude Code plugin, its marketplace, the block for AGENTS.md: fit for their formats, and all they name exists.
+"""The plugin for Claude Code and the block for AGENTS.md: as their formats want, and naming what exists.
 
 Formats: code.claude.com/docs/en/plugins-reference, /plugin-marketplaces, /hooks, /skills.
 """
