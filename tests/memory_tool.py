@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import httpx2
 import pytest
 
 from infinimem.memory import Memory
 
 pytest.importorskip("anthropic", reason="needs the extra: pip install 'infinimem[anthropic]'")
 
+import httpx2
 from anthropic import Anthropic, AsyncAnthropic
 
 from infinimem.adapters.anthropic import AsyncMemoryTool, MemoryTool

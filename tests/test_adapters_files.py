@@ -14,6 +14,7 @@ from test_adapters_paths import HARMLESS, HOSTILE
 
 from infinimem.adapters.file_tree import MAX_BYTES, FileTree
 from infinimem.adapters.paths import Refused
+from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Turn
 from infinimem.store.outcome import Rejected
@@ -339,6 +340,23 @@ def test_what_is_written_is_observed_where_the_settings_say_so(tmp_path: Path) -
     ]
     assert memory.view.document(said[0].doc_id).header.values["session"] == "memories"
     assert memory.view.uncited() == ()
+
+
+def test_a_file_is_written_though_no_model_can_draw_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    (tmp_path / "m/infinimem.toml").write_text("[memory_tool]\nobserve = true\n")
+    memory = open_memory(tmp_path / "m", model="offline")
+
+    def dead(turns: Any) -> None:
+        memory.record(turns)
+        raise ModelUnavailable("nobody answers")
+
+    monkeypatch.setattr(memory, "observe", dead)
+    assert create(memory, "/memories/a.txt", "Ben lives in Lisbon.").startswith("File created")
+    assert "nobody answers" in caplog.text
+    assert [place.text for place in memory.view.uncited()] == ["Ben lives in Lisbon."]
 
 
 # ── several clients ─────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -275,3 +277,10 @@ def test_clearing_all_memory(memory: Memory) -> None:
     assert len(files(memory)) == 2
     assert asyncio.run(AsyncMemoryTool(memory).clear_all_memory()) == "All memory cleared"
     assert files(memory) == []
+
+
+def test_without_the_sdk_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic.lib.tools", None)
+    monkeypatch.delitem(sys.modules, "infinimem.adapters.anthropic")
+    with pytest.raises(ImportError, match=r"pip install 'infinimem\[anthropic\]'"):
+        importlib.import_module("infinimem.adapters.anthropic")
