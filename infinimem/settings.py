@@ -103,6 +103,8 @@ class AllmemSettings:
     """Whether version and sibling links are followed."""
     type_priority: bool = True
     """Whether version and sibling links are followed before the others."""
+    successors_first: bool = True
+    """Whether an archived unit ranks behind the one that stands for it; the paper ranks by nearness alone."""
 
 
 # fmt: off

@@ -138,6 +138,34 @@ class TestRanking:
         equal.link(far[0], "semantic", far[2])
         assert units(equal.retrieve(anchors=2), "ranking") == far
 
+    def test_puts_what_was_superseded_behind_what_stands_for_it(self) -> None:
+        kept = Measured()
+        oldest, older, new, near = (
+            kept.turn(text, cos) for text, cos in (("Rome", 0.9), ("Bonn", 0.8), ("Oslo", 0.3), ("Paris", 0.5))
+        )
+        kept.link(new, "version", older)
+        kept.link(older, "version", oldest)
+        for name in (oldest, older):
+            kept.bank.archive(name)
+        found = kept.retrieve()
+        assert units(found, "ranking") == [near, new, oldest, older]
+        assert [row["score"] for row in stage(found, "ranking")["units"]] == [0.5, 0.3, 0.3, 0.3]
+        as_in_the_paper = kept.retrieve(successors_first=False)
+        assert units(as_in_the_paper, "ranking") == [oldest, older, near, new]
+
+    def test_puts_what_several_stand_for_behind_the_best_of_them(self) -> None:
+        kept = Measured()
+        whole, first, second = kept.turn("all", 0.9), kept.turn("a part", 0.2), kept.turn("the rest", 0.7)
+        for part in (first, second):
+            kept.link(part, "version", whole)
+        kept.bank.archive(whole)
+        assert units(kept.retrieve(), "ranking") == [second, whole, first]
+
+    def test_links_that_a_person_led_in_a_circle_do_no_harm(self) -> None:
+        kept, names = chained()
+        kept.link(names[3], "version", names[1])
+        assert set(units(kept.retrieve(hops=3), "ranking")) == set(names)
+
     def test_says_how_long_each_stage_took(self) -> None:
         kept, _ = chained()
         for found in (kept.retrieve(), kept.block()):

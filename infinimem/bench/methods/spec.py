@@ -64,7 +64,7 @@ _READS = frozenset(
     f"allmem.{key}"
     for key in (
         *("anchors", "candidates", "hops", "final", "block_tokens"),
-        *("visibility", "expand", "recovery_links", "type_priority"),
+        *("visibility", "expand", "recovery_links", "type_priority", "successors_first"),
     )
 )
 """What does not, of these groups."""

@@ -119,6 +119,8 @@ def _search(
     )
     names = [found.node for found in reached]
     ranked = _sorted(zip(names, space.cosines(row, names), strict=True))
+    if settings.visibility and settings.successors_first:
+        ranked = _successors_first(bank, ranked)
     steps.end("ranking", units=[{"unit": name, "score": score} for name, score in ranked])
     return ranked
 
@@ -157,6 +159,29 @@ def _expanded(bank: Bank, anchors: Sequence[str], settings: AllmemSettings) -> t
 
 def _sorted(found: Iterable[tuple[str, float]]) -> Scored:
     return sorted(found, key=lambda item: (-item[1], number_of(item[0])))
+
+
+def _successors_first(bank: Bank, ranked: Scored) -> Scored:
+    """No archived unit before the best of those on the surface that stand for it: what is superseded is often
+    as near to a question as what is in force."""
+    own = dict(ranked)
+
+    def bound(name: str) -> float:
+        heirs = [own[heir] for heir in _heirs(bank, name) if heir in own]
+        return max(heirs, default=own[name])
+
+    scored = [(name, score if name in bank.visible else min(score, bound(name))) for name, score in ranked]
+    return sorted(scored, key=lambda item: (-item[1], item[0] not in bank.visible))
+
+
+def _heirs(bank: Bank, name: str) -> set[str]:
+    """The units of the surface from which version links lead to an archived one."""
+    seen, waiting = {name}, [name]
+    while waiting:
+        fresh = set(bank.graph.into(waiting.pop(), VERSION)) - seen
+        seen |= fresh
+        waiting += fresh - bank.visible
+    return seen & bank.visible
 
 
 # ── what no unit holds ──────────────────────────────────────────────────────────────────────────
