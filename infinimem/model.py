@@ -9,6 +9,7 @@ from typing import Any, Literal
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
 """From the least to the most trusted; an entry drawn from several origins has the least of theirs."""
+_ROLES: Mapping[Source, str] = {"user": "user", "human": "user", "AI": "assistant", "tool": "tool"}
 
 CURRENT = "CURRENT"
 """Id of the buffer document."""
@@ -53,6 +54,11 @@ class Entry:
     origin: tuple[int, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     """All other fields of the signature: session, turn, speaker, by, key, label, pin, …"""
+
+    @property
+    def role(self) -> str:
+        """Who said it, as models call it: "user", "assistant", "tool", or what the turn says ("system")."""
+        return self.fields.get("role") or _ROLES[self.source]
 
     @property
     def pinned(self) -> bool:

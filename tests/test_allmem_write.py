@@ -12,7 +12,7 @@ from allmem_library import Library
 
 from infinimem.errors import ModelUnavailable
 from infinimem.markdown.document import Document
-from infinimem.model import Plan
+from infinimem.model import Entry, Plan, Source
 from infinimem.store.outcome import Rejected
 from infinimem.strategies.allmem import AllMem
 from infinimem.strategies.allmem.bank import Bank, puts
@@ -349,3 +349,9 @@ def test_a_model_is_told_who_spoke_only_where_that_is_known() -> None:
     bank = observed(library)
     assert [shown_unit(bank, unit_id(seq))["speaker"] for seq in (1, 2)] == [None, "Ana"]
     assert "> user: one tea" in library.files()["allmem/units/u-000001"].decode()
+
+
+def test_a_turn_is_shown_in_the_role_that_it_names() -> None:
+    told: dict[Source, str] = {"AI": "assistant", "tool": "tool", "user": "user"}
+    assert {source: Entry(1, "t", "", source=source).role for source in told} == told
+    assert Entry(1, "t", "", source="tool", fields={"role": "system"}).role == "system"

@@ -107,7 +107,7 @@ MERGE = _task(
 )
 """Which small documents belong together (prompt M1). `docs`: [{"id", "summary", "tokens"}]."""
 
-# ── writing, as units and links (STRATEGIES 2) ──────────────────────────────────────────────────
+# ── writing, as units and links (arXiv 2603.19595) ──────────────────────────────────────────────
 
 DESCRIBE = _task("describe", "turn", 512, summary=TEXT, keywords=TEXTS)
 """A turn's descriptor: one or two dense sentences and three to five keywords, which are what is searched."""

@@ -30,7 +30,6 @@ from infinimem.strategies.allmem.unit import (
 from infinimem.strategies.graph.links import Graph, Link
 
 _Read = tuple[Document, Record | Finding]
-_ROLES = {"AI": "assistant"}
 
 
 class Bank:
@@ -190,8 +189,7 @@ class Bank:
             return Quote(ref, None, None, "")
         entry = place.entry
         start, end = ref.span or (0, len(entry.text))
-        role = _ROLES.get(entry.source, entry.source)
-        return Quote(ref, entry.fields.get("speaker"), entry.time, entry.text[start:end], role)
+        return Quote(ref, entry.fields.get("speaker"), entry.time, entry.text[start:end], entry.role)
 
     def text(self, name: str) -> str:
         """The words of a unit's evidence alone, piece after piece: what a split cuts."""

@@ -11,15 +11,13 @@ TARGET = "TARGET"
 LONGEST = 24_000
 """Characters of evidence that a model is shown, except of what it shall cut."""
 
-_ROLES = {"AI": "assistant", "tool": "tool"}
-
 
 def shown_turn(place: Located) -> dict[str, object]:
     """A turn to describe."""
     entry = place.entry
     return {
         "id": str(entry.seq),
-        "role": entry.fields.get("role") or _ROLES.get(entry.source, "user"),
+        "role": entry.role,
         "speaker": entry.fields.get("speaker"),
         "time": entry.time,
         "text": entry.text[:LONGEST],

@@ -26,7 +26,6 @@ from infinimem.strategies.infini.wording import cut, unsupported, verbatim
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
-_ROLES = {"user": "user", "human": "user", "AI": "assistant", "tool": "tool"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
 
 
@@ -202,7 +201,7 @@ def _shown(piece: Said) -> dict[str, object]:
     entry = piece.place.entry
     return {
         "id": str(entry.seq),
-        "role": entry.fields.get("role") or _ROLES[entry.source],
+        "role": entry.role,
         "speaker": entry.fields.get("speaker"),
         "time": entry.time,
         "text": piece.text,
