@@ -189,8 +189,10 @@ def test_only_one_session_of_a_log(tmp_path: Path) -> None:
     [
         (f"Before\n{BEGIN}\n- I like tea\n{END}\nAfter", "Before\nAfter", 1),
         (f"  {BEGIN}\na\n{END}\n{BEGIN}\nb\n{END}", "", 2),
-        (f"Before\n{BEGIN}\n- cut off", "Before\n", 1),
+        (f"Before\n{BEGIN}\n- cut off", "Before", 1),
         (f"it begins with {BEGIN}\nand goes on", f"it begins with {BEGIN}\nand goes on", 0),
+        (f"hook says: {BEGIN}\r\n- tea\r\n{END}\r\nAfter", "hook says:\nAfter", 1),
+        (f"{BEGIN}\na\n{END} and on\n{END}\nAfter", "After", 1),
         (f"the tag {BEGIN} is used so", f"the tag {BEGIN} is used so", 0),
     ],
 )
