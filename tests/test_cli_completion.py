@@ -17,11 +17,6 @@ from infinimem.cli.app import app
 SAMPLE = Path(__file__).parents[1] / "sample_library"
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(tmp_path, monkeypatch)
-
-
 def offered(words: list[str], begun: str) -> list[str]:
     """What is offered behind these words."""
     chosen = get_completion_class("zsh")

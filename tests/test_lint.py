@@ -253,11 +253,6 @@ def test_a_library_in_order_has_no_findings() -> None:
 # ── the command ─────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(tmp_path, monkeypatch)
-
-
 def test_the_command_fails_on_errors_only_and_writes_nothing(shell: Shell) -> None:
     assert shell("--library", str(SAMPLE), "lint").code == 0
     (shell.library / "note.md").write_text(f"key {KEYS['AWS Access Key']}\n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from infinimem.markdown.characters import clean_text
@@ -21,10 +22,15 @@ Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
 _PLAIN = re.compile(r"[^\W_](?:[\w ./()+;%&'-]|:(?=\w))*+\Z")
 _PLAIN_BLOCK = re.compile(r"[^\W_](?:[\w ./()+;%&',-]|:(?=\w))*+\Z")
 _TYPED = re.compile(
-    r"(?:true|false|yes|no|on|off|null|0[xo][\da-f_]+|\d[\d_]*(?:\.[\d_]*)?(?:e[+-]?\d+)?|\d+(?::\d+)+)\Z",
+    r"(?:true|false|yes|no|on|off|null|0[box][\da-f_]+|\d[\d_]*(?:\.[\d_]*)?(?:e[+-]?\d+)?"
+    r"|\d+(?::\d+)+(?:\.\d*)?)\Z",
     re.I,
 )
 """What other YAML readers take for a boolean, a number or nothing. A date may stay a date."""
+_DATED = re.compile(r"(\d{4}-\d\d?-\d\d?)(?:(?:[Tt]| +)(\d.*))?\Z", re.ASCII)
+_CLOCK = re.compile(
+    r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?\Z", re.ASCII
+)
 _ESCAPE = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
 )
@@ -119,9 +125,21 @@ def quote(text: str, *, flow: bool = False) -> str:
     """`text`, cleaned, as a scalar that any YAML reader takes for that string; `flow`: inside […] or {…}."""
     text = clean_text(text)
     plain = _PLAIN if flow else _PLAIN_BLOCK
-    if plain.match(text) and text[-1] != " " and _TYPED.match(text) is None:
+    if plain.match(text) and text[-1] != " " and _TYPED.match(text) is None and not _is_no_date(text):
         return text
     return '"' + _ESCAPE.sub(_escape, text) + '"'
+
+
+def _is_no_date(text: str) -> bool:
+    """Whether it looks like a date and is none, so that other readers fail over it."""
+    dated = _DATED.match(text)
+    if dated is None:
+        return False
+    try:
+        date.fromisoformat(dated[1])
+    except ValueError:
+        return True
+    return dated[2] is not None and _CLOCK.match(dated[2]) is None
 
 
 def flow(value: Value) -> str:

@@ -14,6 +14,9 @@ from infinimem.store.listing import explained
 from infinimem.store.lock import exclusive
 from infinimem.store.view import EVIDENCE, JOURNAL
 
+IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"
+"""Machine state, and what Obsidian keeps of its windows and its bin: they change by themselves."""
+
 
 def init(
     root: Path, clock: Clock = system_clock, embedder: Choice = None, strategy: str | None = None
@@ -34,7 +37,7 @@ def init(
     files = Files(root)
     made = {
         SETTINGS: template(strategy).encode(),
-        ".gitignore": b".infinimem/\n",
+        ".gitignore": IGNORED.encode(),
         ".infinimem/.gitignore": b"*\n",
     }
     with exclusive(files):
