@@ -47,6 +47,15 @@ def test_what_was_recorded_and_is_no_unit_yet_is_found(tmp_path: Path) -> None:
         assert found.items[-1].doc_id.startswith("evidence/")
 
 
+def test_a_turn_whose_unit_a_person_made_unreadable_is_found(tmp_path: Path) -> None:
+    memory = told(tmp_path)
+    path = tmp_path / "allmem/units/u-000003.md"
+    path.write_text(path.read_text().replace("kind: unit", "kind: unit\ntags: [mine]"))
+    assert memory.status()["units"] == 2
+    for found in (memory.retrieve("Who plays chess?"), memory.read("Who plays chess?")):
+        assert [item.origin for item in found.items if "I play chess." in item.text] == [(3,)]
+
+
 def test_what_another_strategy_drew_from_is_found_before_there_are_units(tmp_path: Path) -> None:
     told(tmp_path, "infini").consolidate()
     memory = open_memory(tmp_path, model="offline", strategy="allmem", embedder="lexical")

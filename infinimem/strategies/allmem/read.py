@@ -188,14 +188,18 @@ def _heirs(bank: Bank, name: str) -> set[str]:
 
 
 def _beside(view: View, bank: Bank, query: str, budget: int) -> list[Retrieved]:
-    """The best of what no unit holds, by words: turns that wait to become units, and people's notes."""
+    """The best of what no unit holds, by words: turns that wait to become units, files of units that cannot be
+    read, and people's notes."""
     waiting, notes = _unheld(view, bank)
     if not waiting and not notes:
         return []
+    unread = {finding.where for finding in bank.findings}
     beside = (
         item
         for item in searcher(view).entries(query, MOST)
-        if view.is_note(item.doc_id) or (item.doc_id.startswith(EVIDENCE) and waiting.issuperset(item.seqs))
+        if view.is_note(item.doc_id)
+        or item.doc_id in unread
+        or (item.doc_id.startswith(EVIDENCE) and waiting.issuperset(item.seqs))
     )
     return pack(beside, budget // 4)
 
