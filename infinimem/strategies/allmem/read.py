@@ -188,7 +188,7 @@ def _heirs(bank: Bank, name: str) -> set[str]:
 
 
 def _beside(view: View, bank: Bank, query: str, budget: int) -> list[Retrieved]:
-    """The best of what no unit holds, by words: turns that wait to become units, files of units that cannot be
+    """The best of what no unit holds, by words: turns that wait to become units, units' files that cannot be
     read, and people's notes."""
     waiting, notes = _unheld(view, bank)
     if not waiting and not notes:
