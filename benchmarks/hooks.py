@@ -13,6 +13,7 @@ import json
 import os
 import resource
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -94,6 +95,9 @@ def main() -> None:
         print(row("SessionEnd, nothing was said", runs("SessionEnd", Path(folder, "none"))))
         print(row("SessionEnd", runs("SessionEnd", log)))
         library.rename(Path(folder, "away"))  # and the warm process ends with the next question
+        for path in Path(folder).rglob("*.sock"):
+            with socket.socket(socket.AF_UNIX) as line:
+                line.connect(str(path))
 
 
 if __name__ == "__main__":
