@@ -50,7 +50,7 @@ def test_what_was_recorded_and_is_no_unit_yet_is_found(tmp_path: Path) -> None:
 def test_a_turn_whose_unit_a_person_made_unreadable_is_found(tmp_path: Path) -> None:
     memory = told(tmp_path)
     path = tmp_path / "allmem/units/u-000003.md"
-    path.write_text(path.read_text().replace("kind: unit", "kind: unit\ntags: [mine]"))
+    path.write_text(path.read_text().replace("kind: unit", "kind: mine"))
     assert memory.status()["units"] == 2
     for found in (memory.retrieve("Who plays chess?"), memory.read("Who plays chess?")):
         assert [item.origin for item in found.items if "I play chess." in item.text] == [(3,)]

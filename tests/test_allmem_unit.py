@@ -18,6 +18,7 @@ from infinimem.strategies.allmem.unit import (
     Ref,
     Unit,
     fits,
+    header,
     is_unit_id,
     moment,
     number_of,
@@ -86,7 +87,6 @@ def test_spans_sources_and_aux_read_back() -> None:
     ("old", "new"),
     [
         ("kind: unit", "kind: topic"),
-        ("kind: unit", "kind: unit\nmood: good"),
         ("{ref: 212}", "{ref: 0}"),
         ("{ref: 212}", "{ref: 212, span: 88-0}"),
         ("{ref: 212}", "{unit: u-000213}"),
@@ -228,3 +228,13 @@ def test_order_in_time_bears_missing_and_odd_times() -> None:
     times = [None, "soon", "0001-01-01T00:00:00+14:00", "2023-01-02", "2023-01-02T01:00+00:00", "2023-01-03"]
     assert [moment(time) for time in times] == sorted(map(moment, times))
     assert moment("2023-01-02T01:00:00+01:00") == moment("2023-01-02")
+
+
+def test_keys_of_a_persons_own_are_kept_as_they_stand() -> None:
+    theirs = ("tags:", "  - mine", "aliases: [class, 'a b']")
+    text = POTTERY_FILE.replace("kind: unit\n", "\n".join(["kind: unit", *theirs, ""]), 1)
+    record = parse(Document.parse("allmem/units/u-000213", text.encode()))
+    assert isinstance(record, Record) and record.unit.others == theirs
+    again = "\n".join([*header(record.unit, record.links), ""])
+    assert again.count("tags:") == 1
+    assert parse(Document.parse("allmem/units/u-000213", again.encode())) == record

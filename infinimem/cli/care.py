@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, counted
-from infinimem.errors import FormatTooNew, SettingsError
+from infinimem.errors import FormatTooNew, LibraryError, SettingsError
 from infinimem.model import Finding
 
 
@@ -43,19 +44,27 @@ def doctor(context: click.Context, fix: bool) -> None:
     options = context.ensure_object(Options)
     out = options.out
     fixed: list[Finding] = []
+    recovery: Mapping[str, Any] = {}
     with out.progress("Checking"):
         try:
             memory = options.reading()
             if fix:
                 fixed = memory.repair()
             found = memory.doctor()
+            with suppress(LibraryError):  # what cannot be read is among the findings
+                recovery = memory.strategy.status(memory.view).get("recovery", {})
         except (SettingsError, FormatTooNew) as error:  # nothing can be checked under unknown settings
             found = [Finding("error", str(error), "infinimem.toml")]
     errors = [finding for finding in found if finding.level == "error"]
     data: dict[str, Any] = {"findings": [asdict(finding) for finding in found]}
     if fix:
         data["fixed"] = [asdict(finding) for finding in fixed]
+    if recovery:
+        data["recovery"] = recovery
     out.result(data, lambda: _show(out, found, fixed))
+    for links, reach in recovery.items():
+        shares = ", ".join(f"R({hops}) {100 * share:.0f} %" for hops, share in enumerate(reach["coverage"]))
+        out.say(f"archive within reach by {links} links: {shares or 'nothing is archived'}")
     if errors:
         context.exit(1)
 

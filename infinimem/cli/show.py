@@ -20,7 +20,8 @@ def show_receipt(out: Output, receipt: Receipt) -> None:
     """A line of totals, then how many lines went where and why."""
     spent = receipt.usage.tokens_in + receipt.usage.tokens_out
     cost = f"{receipt.usage.calls} calls, {spent} tokens, {receipt.seconds:.1f} s, {receipt.model}"
-    out.line(f"{receipt.id}: {len(receipt.rows)} lines, {len(receipt.files)} files ({cost})", "bold")
+    lines = f"{len(receipt.rows)} lines, " if receipt.rows else ""  # records have none
+    out.line(f"{receipt.id}: {lines}{len(receipt.files)} files ({cost})", "bold")
     places = Counter(
         (row.now.rsplit(":", 1)[0] if ":" in row.now else row.now, row.why) for row in receipt.rows
     )

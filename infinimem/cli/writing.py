@@ -183,7 +183,8 @@ def import_(
         )
         if receipts := before.receipts():
             sorted_ = sum(len(receipt.rows) for receipt in receipts)
-            out.say(f"{counted(sorted_, 'line')} sorted, see {receipts[0].id} to {receipts[-1].id}")
+            what = f"{counted(sorted_, 'line')} sorted, " if sorted_ else ""
+            out.say(f"{what}see {receipts[0].id} to {receipts[-1].id}")
         if record and recorded:
             out.say("recorded only: the next add, import or consolidate draws from it")
         for why, times in skipped.items():

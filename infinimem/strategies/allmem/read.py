@@ -105,7 +105,8 @@ class _Steps:
 def _search(
     view: View, bank: Bank, space: Space, query: str, settings: AllmemSettings, steps: _Steps
 ) -> Scored:
-    """The units that a question leads to, nearest first; equal ones by id (Eq. 35 and 36)."""
+    """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36), and unless that is
+    switched off no archived unit before the one that stands for it (`_successors_first`)."""
     row = space.embed(query)
     steps.end("query")
     anchors = _anchors(view, bank, space, row, settings)

@@ -27,6 +27,9 @@ VERSION, SIBLING, TEMPORAL, SEMANTIC = "version", "sibling", "temporal", "semant
 KINDS = (VERSION, SIBLING, TEMPORAL, SEMANTIC)
 """Kinds of link, in the order in which a reader follows them (section 3.4)."""
 
+KEYS = ("id", "kind", "summary", "keywords", "time", "session", "evidence", "links", "aux")
+"""Of a unit's header, in their order; all others are a person's, stand behind them and are kept."""
+
 SHOWN = 4000
 """Characters of evidence that a unit's file quotes."""
 
@@ -37,6 +40,7 @@ _ID = re.compile(r"u-([0-9]{6,18})(?:-([0-9]{2,9}))?\Z")
 _SPAN = re.compile(r"(0|[1-9][0-9]{0,11})-([1-9][0-9]{0,11})\Z")
 _SEQ = re.compile(r"[1-9][0-9]{0,17}\Z")
 _WEIGHT = re.compile(r"-?[01]\.[0-9]{3}\Z")
+_KEY = re.compile(r"([^\s#:-][^:]*):(?:\s|\Z)")
 _STEM = re.compile(r"[^/\n]{1,200}\Z")
 
 
@@ -73,6 +77,7 @@ class Unit:
         sources: ids of the units whose evidence a merge's representative stands for.
         visible: whether it is on the surface.
         unverified: whether the descriptor claims what the evidence does not hold.
+        others: header lines of keys that are a person's (Obsidian's `tags`, `aliases`), as they stand.
     """
 
     id: str
@@ -84,6 +89,7 @@ class Unit:
     sources: tuple[str, ...] = ()
     visible: bool = True
     unverified: bool = False
+    others: tuple[str, ...] = ()
 
     @property
     def doc_id(self) -> str:
@@ -162,7 +168,7 @@ def header(unit: Unit, links: Sequence[Link]) -> list[str]:
         lines += map(_link_line, sorted(links, key=lambda link: (link.kind, link.to)))
     if unit.unverified:
         lines.append("aux: {unverified: true}")
-    return [*lines, "---"]
+    return [*lines, *unit.others, "---"]
 
 
 def _ref_line(ref: Ref) -> str:
@@ -233,12 +239,24 @@ def parse(document: Document) -> Record | Finding:
         what = found.problem or "a unit without a header"
         return Finding("error", f"{what}; mend it, or {ANEW}", document.id)
     try:
-        return _record(document.id, found.values)
+        return _record(document.id, found.values, _others(document.lines[1 : found.end - 1]))
     except (ValueError, OverflowError) as wrong:
         return Finding("error", f"the header is no unit's: {wrong}; mend it, or {ANEW}", document.id)
 
 
-def _record(doc_id: str, values: Mapping[str, Any]) -> Record:
+def _others(lines: Sequence[str]) -> tuple[str, ...]:
+    """The header lines of keys that are not a unit's, with the lines that belong to them."""
+    found: list[str] = []
+    ours = True
+    for line in lines:
+        if key := _KEY.match(line):
+            ours = key[1] in KEYS
+        if not ours:
+            found.append(line.rstrip("\r"))
+    return tuple(found)
+
+
+def _record(doc_id: str, values: Mapping[str, Any], others: tuple[str, ...] = ()) -> Record:
     """A unit from a header's values.
 
     Raises:
@@ -246,9 +264,6 @@ def _record(doc_id: str, values: Mapping[str, Any]) -> Record:
     """
     name = doc_id.rsplit("/", 1)[-1]
     number_of(name)
-    known = {"id", "kind", "summary", "keywords", "time", "session", "evidence", "links", "aux"}
-    if strange := sorted(values.keys() - known):
-        raise ValueError(f"it has a key {strange[0][:40]!r}")
     if values.get("kind") != "unit":
         raise ValueError("its kind is not unit")
     rows = [*map(_evidence, _listed(values, "evidence"))]
@@ -275,6 +290,7 @@ def _record(doc_id: str, values: Mapping[str, Any]) -> Record:
         sources=sources,
         visible=doc_id.startswith(UNITS),
         unverified=bool(aux),
+        others=others,
     )
     return Record(unit, links)
 
