@@ -138,6 +138,8 @@ def _told(said: Said) -> Iterator[Value]:
                 sure = LIKELY if _CHANGED.search(sentence, 0, found.end() + len(" now")) else OPEN
                 who = fold(said.speaker if found["who"] == "I" else found["who"])
                 yield Value((what, who), found["value"], sure)
+        if not fold(sentence[:3]).startswith("my"):
+            continue
         before = lead(sentence)
         if own := _OWN.fullmatch(fold(before)):
             value = sentence[len(before) :].strip(" .!")
