@@ -140,9 +140,8 @@ class TestRanking:
 
     def test_puts_what_was_superseded_behind_what_stands_for_it(self) -> None:
         kept = Measured()
-        oldest, older, new, near = (
-            kept.turn(text, cos) for text, cos in (("Rome", 0.9), ("Bonn", 0.8), ("Oslo", 0.3), ("Paris", 0.5))
-        )
+        said = (("Rome", 0.9), ("Bonn", 0.8), ("Oslo", 0.3), ("Paris", 0.5))
+        oldest, older, new, near = (kept.turn(text, cosine) for text, cosine in said)
         kept.link(new, "version", older)
         kept.link(older, "version", oldest)
         for name in (oldest, older):

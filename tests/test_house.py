@@ -83,7 +83,8 @@ def test_rooms_import_only_rooms_above(name: str, path: Path) -> None:
         assert LEVEL[room(imported)] <= LEVEL[room(name)], f"{name} imports {imported}"
         if room(name) == room(imported) == "strategies" and name.count(".") > 2:
             system = name.split(".")[2]
-            assert imported.split(".")[2] in (system, "base", "graph", "readers"), f"{name} imports a sibling, {imported}"
+            other = imported.split(".")[2]
+            assert other in (system, "base", "graph", "readers"), f"{name} imports a sibling, {imported}"
 
 
 def test_packages_are_listed() -> None:

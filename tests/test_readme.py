@@ -57,8 +57,9 @@ def test_the_loop_runs_against_a_server(
     assert "I moved to Lisbon." in told["content"]
 
 
-def test_the_commands_run(tmp_path: Path) -> None:
-    (block,) = blocks("From the shell", "sh")
+@pytest.mark.parametrize("section", ["From the shell", "Strategies"])
+def test_the_commands_run(tmp_path: Path, section: str) -> None:
+    (block,) = blocks(section, "sh")
     program = f'infinimem() {{ {shlex.quote(sys.executable)} -m infinimem "$@"; }}'
     script = f"set -eu\n{program}\n{block}"
     done = subprocess.run(
