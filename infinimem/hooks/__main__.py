@@ -20,9 +20,9 @@ def main(what: str, library: Path, create: bool, data: bytes) -> None:
 
         serve(library, event)
     else:
+        os.nice(10)  # the person goes on working
         from infinimem.hooks.remember import remember
 
-        os.nice(10)  # the person goes on working
         remember(library, Path(event.transcript), create)
 
 
