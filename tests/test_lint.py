@@ -176,6 +176,13 @@ def test_the_scanner_knows_more_kinds(kind: str) -> None:
     _told(kind, SCANNED[kind])
 
 
+def test_a_secret_in_a_files_name_is_not_shown_either() -> None:
+    key = KEYS["AWS Access Key"]
+    told = found({f"notes/{key}": f"the key {key}\n"})
+    assert [(one.level, one.where) for one in told] == [("error", "notes/…:1"), ("error", "notes")]
+    assert not any(key in f"{one.what} {one.where} {one.fix}" for one in told)
+
+
 @pytest.mark.parametrize(
     "text",
     [

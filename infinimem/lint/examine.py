@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from infinimem.lint.contradictions import contradictions
 from infinimem.lint.growth import repeated, unbounded
 from infinimem.lint.lines import live
-from infinimem.lint.secrets import secrets
+from infinimem.lint.secrets import named, secrets
 from infinimem.lint.times import mixed
 from infinimem.model import Finding
 from infinimem.store.health.shelf import Shelf
@@ -33,7 +34,16 @@ def examine(view: View) -> list[Finding]:
     if view.initialised:
         checks += [contradictions(live(shelf)), repeated(shelf), mixed(shelf), unbounded(shelf)]
     found = [finding for check in checks for finding in _bounded(check)]
+    for doc_id in named(view.ids("all")):
+        folder = doc_id.rpartition("/")[0]
+        found = [_hidden(finding, doc_id, f"{folder}/…".lstrip("/")) for finding in found]
+        found.append(Finding("error", "a file's name looks like a secret", folder or ".", "rename the file"))
     return sorted(found, key=lambda finding: finding.level)
+
+
+def _hidden(finding: Finding, doc_id: str, shown: str) -> Finding:
+    what, where = (text.replace(doc_id, shown) for text in (finding.what, finding.where))
+    return replace(finding, what=what, where=where)
 
 
 def _bounded(found: Iterable[Finding]) -> Iterator[Finding]:

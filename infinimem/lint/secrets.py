@@ -78,6 +78,11 @@ def has_scanner() -> bool:
     return bool(_scanner())
 
 
+def named(ids: Iterable[str]) -> frozenset[str]:
+    """The ids that hold a secret themselves."""
+    return frozenset(doc_id for doc_id in ids if _in(doc_id, _detectors()))
+
+
 def _in_lines(document: Document, found: Iterable[Detector]) -> Iterator[Finding]:
     seqs = {
         number: place.seq
