@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import click
 
-from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.options import Command, Options, cap_option, pass_options
 from infinimem.cli.output import printable
 from infinimem.errors import InfinimemError, UsageError
 
@@ -23,8 +23,11 @@ from infinimem.errors import InfinimemError, UsageError
 @click.option(
     "--trust-user", is_flag=True, help="Let clients record the user's words as the user's, not an AI's."
 )
+@cap_option
 @pass_options
-def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -> None:
+def mcp(
+    options: Options, address: str | None, remote: bool, trust_user: bool, max_tokens: int | None
+) -> None:
     """Serve the library to MCP clients: search, read, remember and ask. No tool deletes.
 
     A client starts this command and talks over standard input and output. With --http clients carry a token:
@@ -38,26 +41,27 @@ def mcp(options: Options, address: str | None, remote: bool, trust_user: bool) -
             from infinimem.mcp import http, server
         except ModuleNotFoundError as error:
             raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
-    serving = server.make_server(memory, trust_user)
-    if address is None:
-        if sys.stdin.isatty():
-            options.out.say("waiting for a client, which starts this command itself; Ctrl-C ends it")
-        # The thread that waits for input hears of no interrupt. To be killed harms nothing that was written.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        server.serve_stdio(serving)
-        return
-    chosen = os.environ.get(http.TOKEN)
-    token = http.token_of(chosen)
-    with http.listen(address, remote) as listening:
-        url = f"http://{http.names(address, listening)[0]}{http.PATH}"
-        said = {"url": url, "token": None if chosen else token}
-        if options.json:
-            click.echo(printable(json.dumps(said)))
-        else:
-            options.out.say(f"serving {memory.library.root} at {url}; Ctrl-C ends it")
-            if not chosen:  # said even with -q: without it nobody can call
-                click.echo(f"token: {token}", err=True)
-        http.serve_http(serving, address, listening, token)
+    with memory.llm.cap(max_tokens):
+        serving = server.make_server(memory, trust_user)
+        if address is None:
+            if sys.stdin.isatty():
+                options.out.say("waiting for a client, which starts this command itself; Ctrl-C ends it")
+            # The thread that waits for input hears of no interrupt. To be killed harms nothing written.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            server.serve_stdio(serving)
+            return
+        chosen = os.environ.get(http.TOKEN)
+        token = http.token_of(chosen)
+        with http.listen(address, remote) as listening:
+            url = f"http://{http.names(address, listening)[0]}{http.PATH}"
+            said = {"url": url, "token": None if chosen else token}
+            if options.json:
+                click.echo(printable(json.dumps(said)))
+            else:
+                options.out.say(f"serving {memory.library.root} at {url}; Ctrl-C ends it")
+                if not chosen:  # said even with -q: without it nobody can call
+                    click.echo(f"token: {token}", err=True)
+            http.serve_http(serving, address, listening, token)
 
 
 @contextmanager

@@ -9,9 +9,6 @@ import click
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import counted
 from infinimem.errors import LibraryError
-from infinimem.strategies.base import Linked
-from infinimem.strategies.graph.draw import FORMATS
-from infinimem.strategies.replaying import again
 
 
 @click.command(cls=Command)
@@ -20,7 +17,11 @@ from infinimem.strategies.replaying import again
     "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="Links from the unit at most."
 )
 @click.option(
-    "--format", "form", type=click.Choice(sorted(FORMATS)), default="mermaid", help="Of the picture."
+    "--format",
+    "form",
+    type=click.Choice(["mermaid", "dot", "json"]),
+    default="mermaid",
+    help="Of the picture.",
 )
 @pass_options
 def graph(options: Options, name: str | None, hops: int, form: str) -> None:
@@ -29,6 +30,9 @@ def graph(options: Options, name: str | None, hops: int, form: str) -> None:
     UNIT is its id or document, SEQ the number of a turn, QUERY words that it is about; without any of them it
     is the newest. Links are followed either way.
     """
+    from infinimem.strategies.base import Linked
+    from infinimem.strategies.graph.draw import FORMATS
+
     out, memory = options.out, options.reading()
     strategy = memory.strategy
     if not isinstance(strategy, Linked):
@@ -51,6 +55,8 @@ def replay(context: click.Context, receipt: str | None) -> None:
     RECEIPT is its id or number, the newest consolidation if none is named. Exit code 1 if a document comes
     out otherwise.
     """
+    from infinimem.strategies.replaying import again
+
     options = context.ensure_object(Options)
     out = options.out
     with out.progress("Replaying"):
