@@ -11,7 +11,8 @@
     ├── ImportFormatError          a file whose format is not known or that is damaged
     └── ModelError                 the model cannot be used
         ├── ModelUnavailable       no answer: dead endpoint, time-out, refused
-        │   └── SpendingCapReached the caller's cap on tokens is spent
+        │   ├── SpendingCapReached the caller's cap on tokens is spent
+    │   └── NotTrusted         the library's own settings name the model, and nobody trusted them
         └── ModelNotConfigured     a key or a model name is missing
 
 What a model answers wrongly is not an error: it comes back as a failure code (llm/base.py), and
@@ -67,6 +68,10 @@ class ModelUnavailable(ModelError):
 
 class SpendingCapReached(ModelUnavailable):
     """No further call is made in this operation; what was applied stays."""
+
+
+class NotTrusted(ModelUnavailable):
+    """Settings of a library that nobody trusted would choose the model."""
 
 
 class ModelNotConfigured(ModelError):

@@ -22,7 +22,7 @@ from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.capped import Capped
-from infinimem.llm.connect import connect
+from infinimem.llm.connect import permitted
 from infinimem.model import Answer, Finding, Located, Plan, Receipt, Turn
 from infinimem.reader import Reader
 from infinimem.retrieval.cache import cache_folder, is_large
@@ -63,28 +63,35 @@ def open_memory(
     create: bool = False,
     clock: Clock = system_clock,
     embedder: Choice = None,
+    trust: bool = False,
+    read_only: bool = False,
 ) -> Memory:
     """Open a memory folder, or any folder of notes.
 
     Args:
         path: the folder.
-        model: a model's name, "offline", or a client; None takes infinimem.toml or the environment, and
-            "offline" where they name none.
+        model: a model's name, "offline", or a client; None takes the settings', else "offline".
         strategy: which system keeps it, "infini" or "allmem"; None takes infinimem.toml. That of a new
             library names it.
         create: make the folder a library if it is not one.
         clock: gives the time; injected by tests and reproducible runs.
         embedder: what gives texts vectors, by name ("lexical", "static", "minilm", "openai") or itself; None
-            takes the environment or infinimem.toml, and "lexical" where they name none.
+            takes the settings'.
+        trust: let infinimem.toml decide where text goes, though nobody ran `infinimem trust`.
+        read_only: refuse every write.
 
     Raises:
         LibraryError: no such folder (and `create` is false).
         UsageError: no such strategy or embedder, or a setting is wrong.
     """
-    opened = init if create else Library
-    library = opened(Path(path), clock, embedder, known(strategy) if strategy is not None else None)
-    llm = connect(model, library.settings.llm) if model is None or isinstance(model, str) else model
-    return Memory(library, llm)
+    kept_by = known(strategy) if strategy is not None else None
+    if create:
+        library = init(Path(path), clock, embedder, kept_by, trust)
+    else:
+        library = Library(Path(path), clock, embedder, kept_by, trust=trust, read_only=read_only)
+    if model is None or isinstance(model, str):
+        model = permitted(model, library.configuration, library.root)
+    return Memory(library, model)
 
 
 class Memory(Reader):
@@ -252,7 +259,7 @@ class Memory(Reader):
             with self.llm.cap(max_tokens):
                 yield
         finally:
-            if self.library.initialised:
+            if self.library.initialised and not self.library.read_only:
                 day = self.library.clock().astimezone(UTC).date().isoformat()
                 with self._booking:  # of calls side by side each books what is left to book
                     now = total(self.llm.usage)

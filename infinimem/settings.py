@@ -7,14 +7,30 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
 from infinimem.errors import FormatTooNew, SettingsError
 
 FORMAT = 1
 """The format of the folder that this version reads and writes (docs/FORMAT.md)."""
+
+
+class HarmlessIf:
+    """Marks a setting that may act in a library that nobody trusted (docs/SECURITY.md).
+
+    Args:
+        values: those that may; none for any.
+    """
+
+    def __init__(self, *values: str) -> None:
+        self.values = values
+
+
+T = TypeVar("T")
+Harmless = Annotated[T, HarmlessIf()]
+"""A setting decides where keys, questions or conversations go, or what is run, unless it is marked so."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +49,21 @@ class ModelSettings:
 class InfiniSettings:
     """[infini]: the writing of topic documents. Lengths are tokens."""
 
-    feed: Literal["chunk", "exchange", "turn"] = "chunk"
-    chunk_tokens: int = 4096
-    current_threshold: int = 5000
-    stale_seconds: float = 3600.0
-    markdown_length: int = 5000
-    plan_split_threshold: int = 5000
-    planner_docs: int = 50
-    plan_retries: int = 3
-    merge_max_tokens: int = 1000
-    merge_frequency: int = 10
-    merge_trigger_min_count: int = 50
-    merge_group_max: int = 4
-    summary_length: int = 100
-    rewrite: Literal["moves", "free"] = "moves"
-    maintenance: bool = True
+    feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
+    chunk_tokens: Harmless[int] = 4096
+    current_threshold: Harmless[int] = 5000
+    stale_seconds: Harmless[float] = 3600.0
+    markdown_length: Harmless[int] = 5000
+    plan_split_threshold: Harmless[int] = 5000
+    planner_docs: Harmless[int] = 50
+    plan_retries: Harmless[int] = 3
+    merge_max_tokens: Harmless[int] = 1000
+    merge_frequency: Harmless[int] = 10
+    merge_trigger_min_count: Harmless[int] = 50
+    merge_group_max: Harmless[int] = 4
+    summary_length: Harmless[int] = 100
+    rewrite: Harmless[Literal["moves", "free"]] = "moves"
+    maintenance: Harmless[bool] = True
 
 
 @dataclass(frozen=True)
@@ -57,53 +73,53 @@ class AllmemSettings:
     Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees).
     """
 
-    split: bool = True
-    merge: bool = True
-    update: bool = True
+    split: Harmless[bool] = True
+    merge: Harmless[bool] = True
+    update: Harmless[bool] = True
     """Each operator may be switched off by itself."""
-    confidence: float = 0.9
+    confidence: Harmless[float] = 0.9
     """Least confidence of a proposal (Eq. 28)."""
-    coherence: float = 0.7
+    coherence: Harmless[float] = 0.7
     """Least mean cosine over the pairs of a merge (Eq. 29)."""
-    merge_max: int = 4
-    coverage: float = 0.8
+    merge_max: Harmless[int] = 4
+    coverage: Harmless[float] = 0.8
     """Least share of a unit's text that its segments hold together."""
-    online_anchors: int = 10
+    online_anchors: Harmless[int] = 10
     """Neighbours on the surface that a new unit is compared with (Eq. 4)."""
-    attach: int = 3
+    attach: Harmless[int] = 3
     """Of these, how many it is linked to."""
-    attach_min: float = 0.65
+    attach_min: Harmless[float] = 0.65
     """Least cosine of such a link."""
-    degree_semantic: int = 8
-    degree_sibling: int = 8
-    degree_temporal: int = 1
-    degree_version: int = 0
+    degree_semantic: Harmless[int] = 8
+    degree_sibling: Harmless[int] = 8
+    degree_temporal: Harmless[int] = 1
+    degree_version: Harmless[int] = 0
     """Most version links of a unit; 0 for any number."""
-    raise_version_cap: bool = False
+    raise_version_cap: Harmless[bool] = False
     """Where more version links than that are indispensable: keep just these, instead of all."""
-    every_sessions: int = 3
+    every_sessions: Harmless[int] = 3
     """Sessions after which the buffer is consolidated; 0 for never."""
-    buffer_max: int = 200
+    buffer_max: Harmless[int] = 200
     """Units in the buffer after which it is, whatever the sessions; 0 for any number."""
-    workers: int = 8
+    workers: Harmless[int] = 8
     """Calls of a model that run side by side."""
-    anchors: int = 10
+    anchors: Harmless[int] = 10
     """Units of the surface from which a question starts."""
-    candidates: int = 40
+    candidates: Harmless[int] = 40
     """Units that a question looks at, anchors included."""
-    hops: int = 2
-    final: int = 16
+    hops: Harmless[int] = 2
+    final: Harmless[int] = 16
     """Units that an answer may rest on."""
-    block_tokens: int = 2048
-    visibility: bool = True
+    block_tokens: Harmless[int] = 2048
+    visibility: Harmless[bool] = True
     """Whether a question starts from the surface alone."""
-    expand: bool = True
+    expand: Harmless[bool] = True
     """Whether links are followed at all."""
-    recovery_links: bool = True
+    recovery_links: Harmless[bool] = True
     """Whether version and sibling links are followed."""
-    type_priority: bool = True
+    type_priority: Harmless[bool] = True
     """Whether version and sibling links are followed before the others."""
-    successors_first: bool = True
+    successors_first: Harmless[bool] = True
     """Whether an archived unit ranks behind the one that stands for it; the paper ranks by nearness alone."""
 
 
@@ -121,17 +137,17 @@ Language = Literal[
 class SearchSettings:
     """[search]: what is ranked first. Each of the last five may be switched off by itself."""
 
-    language: Language = "english"
+    language: Harmless[Language] = "english"
     """Whose endings words are freed of; a change indexes anew."""
-    people: bool = True
+    people: Harmless[bool] = True
     """A question that names one speaker prefers what that one said; "I" is the user."""
-    dates: bool = True
+    dates: Harmless[bool] = True
     """A question that names a day, month or year prefers entries of that time."""
-    statements: bool = True
+    statements: Harmless[bool] = True
     """Statements before questions."""
-    newest: bool = True
+    newest: Harmless[bool] = True
     """Newer before older where scores are equal."""
-    vectors: bool = True
+    vectors: Harmless[bool] = True
     """Nearness in meaning beside words, where the embedder knows more than words."""
 
 
@@ -142,7 +158,7 @@ EmbedderName = Literal["lexical", "static", "minilm", "openai"]
 class EmbedderSettings:
     """[embedder]: what gives texts vectors. Keys come from the environment only."""
 
-    name: EmbedderName = "lexical"
+    name: Annotated[EmbedderName, HarmlessIf("lexical", "static")] = "lexical"
     """lexical: words alone, no model; static, minilm: local models; openai: any server of that protocol."""
     model: str | None = None
     """minilm: a repository of the hub; openai: a name that the server knows."""
@@ -159,16 +175,16 @@ ReaderName = Literal["auto", "agent", "hybrid", "bm25", "summary", "topology"]
 class ReaderSettings:
     """[reader]: how evidence is collected. Budgets are tokens."""
 
-    name: ReaderName = "auto"
+    name: Harmless[ReaderName] = "auto"
     """auto: the first of the strategy's, agent for infini and topology for allmem."""
-    max_iterations: int = 7
-    search_limit: int = 10
-    fallback_empty: int = 5
-    fallback_small: int = 3
-    min_tokens: int = 500
-    evidence_budget: int = 4096
-    retrieve_budget: int = 1024
-    decompose: bool = False
+    max_iterations: Harmless[int] = 7
+    search_limit: Harmless[int] = 10
+    fallback_empty: Harmless[int] = 5
+    fallback_small: Harmless[int] = 3
+    min_tokens: Harmless[int] = 500
+    evidence_budget: Harmless[int] = 4096
+    retrieve_budget: Harmless[int] = 1024
+    decompose: Harmless[bool] = False
     """Whether a question that seems to ask for several things is taken apart, and each part searched for."""
 
 
@@ -184,8 +200,8 @@ class MemoryToolSettings:
 class Settings:
     """All groups, and the format number of the folder."""
 
-    format: int = FORMAT
-    strategy: Literal["infini", "allmem"] = "infini"
+    format: Harmless[int] = FORMAT
+    strategy: Harmless[Literal["infini", "allmem"]] = "infini"
     """Which system keeps the library."""
     git: bool = False
     """Whether each receipt becomes a commit of the repository around the folder."""
@@ -213,6 +229,14 @@ def parse_settings(data: bytes, where: str = "infinimem.toml") -> Settings:
         SettingsError: not TOML, an unknown name, or a value of the wrong type or range.
         FormatTooNew: written by a later version.
     """
+    return assembled(parse_values(data, where))
+
+
+def parse_values(data: bytes, where: str = "infinimem.toml") -> dict[str, object]:
+    """The settings that a file gives, by name: "git", "llm.model".
+
+    Args, raises: as `parse_settings`.
+    """
     try:
         values = tomllib.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also numbers and nesting beyond all use
@@ -222,14 +246,50 @@ def parse_settings(data: bytes, where: str = "infinimem.toml") -> Settings:
     found = values.get("format", FORMAT)
     if isinstance(found, int) and found > FORMAT:
         raise FormatTooNew(f"{where} says format {found}, this version knows {FORMAT}; upgrade infinimem")
-    settings = _build(Settings, values, where)
-    assert isinstance(settings, Settings)
-    return settings
+    return dict(_values(Settings, values, where))
 
 
-def _build(group: type, values: Mapping[str, Any], where: str) -> object:
+def assembled(values: Mapping[str, object]) -> Settings:
+    """Settings from values by name; the others have their defaults."""
+    groups: dict[str, dict[str, Any]] = {}
+    top: dict[str, Any] = {}
+    for name, value in values.items():
+        group, _, key = name.rpartition(".")
+        (groups.setdefault(group, {}) if group else top)[key] = value
+    hints = get_type_hints(Settings)
+    return Settings(**top, **{group: hints[group](**held) for group, held in groups.items()})
+
+
+def is_harmless(name: str, value: object) -> bool:
+    """Whether a setting may act in a library that nobody trusted."""
+    group, _, key = name.rpartition(".")
+    hint = _hints(_groups()[group] if group else Settings)[key]
+    marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, HarmlessIf)]
+    return any(not mark.values or value in mark.values for mark in marks)
+
+
+def defaults() -> dict[str, object]:
+    """Every setting by name, with its default."""
+    found = dataclasses.asdict(Settings())
+    return {
+        f"{group}.{name}" if name else group: value
+        for group, held in found.items()
+        for name, value in (held.items() if isinstance(held, dict) else [("", held)])
+    }
+
+
+def _hints(group: type) -> dict[str, Any]:
+    return get_type_hints(group, include_extras=True)
+
+
+def _groups() -> dict[str, type]:
+    return {name: hint for name, hint in _hints(Settings).items() if dataclasses.is_dataclass(hint)}
+
+
+def _values(
+    group: type, values: Mapping[str, Any], where: str, prefix: str = ""
+) -> Iterator[tuple[str, object]]:
     hints = get_type_hints(group)
-    built: dict[str, object] = {}
     for name, value in values.items():
         if name not in hints:
             known = ", ".join(sorted(hints))
@@ -238,10 +298,9 @@ def _build(group: type, values: Mapping[str, Any], where: str) -> object:
         if dataclasses.is_dataclass(hint):
             if not isinstance(value, dict):
                 raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
-            built[name] = _build(hint, value, f"{where} [{name}]")  # type: ignore[arg-type]
+            yield from _values(hint, value, f"{where} [{name}]", f"{name}.")  # type: ignore[arg-type]
         else:
-            built[name] = _checked(name, value, hint, where)
-    return group(**built)
+            yield f"{prefix}{name}", _checked(name, value, hint, where)
 
 
 def _checked(name: str, value: object, hint: Any, where: str) -> object:

@@ -12,8 +12,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("model", "errors"),
+    ("model", "errors", "user_folders"),
     ("settings", "tokens"),
+    ("trust", "configuration"),
     ("markdown",),
     ("negation",),
     ("law",),

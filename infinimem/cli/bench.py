@@ -148,10 +148,10 @@ def _folders(name: str) -> Iterator[Path]:
 
 def _models(keeper: str | None, answerer: str | None, judge: str | None) -> tuple[LLM, LLM, LLM]:
     """The model that keeps memories, the one that answers, the one that grades; each may stand in."""
+    from infinimem.configuration import configuration
     from infinimem.llm.connect import connect
-    from infinimem.settings import ModelSettings
 
-    settings = ModelSettings(timeout=PATIENCE)
+    settings = replace(configuration().settings.llm, timeout=PATIENCE)
     first = connect(keeper, settings)
     second = connect(answerer, settings) if answerer else first
     return first, second, connect(judge, settings) if judge else second

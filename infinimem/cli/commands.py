@@ -30,6 +30,8 @@ COMMANDS: Mapping[str, str] = {
     "hook": "hook",
     "status": "care",
     "doctor": "care",
+    "config": "trusting",
+    "trust": "trusting",
     "lint": "lint",
     "completion": "completion",
     "bench": "bench",

@@ -32,7 +32,7 @@ def demo(options: Options) -> None:
     sessions = list(dict.fromkeys(turn.session for turn in turns))
     late = sessions[-2:]
     memory = open_memory(
-        tempfile.mkdtemp(prefix="infinimem-demo-"), model=options.model or OFFLINE, create=True
+        tempfile.mkdtemp(prefix="infinimem-demo-"), model=options.model or OFFLINE, create=True, trust=True
     )
     library = str(memory.library.root)
     out.say(f"{len(turns)} turns in {len(sessions)} sessions of 2025, into {library}")

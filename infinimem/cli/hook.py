@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import select
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from infinimem.cli.locate import locate
+from infinimem.cli.locate import default, locate
 from infinimem.cli.options import Command, Options, pass_options
+from infinimem.configuration import advice
 from infinimem.hooks.answer import answer
-from infinimem.hooks.event import given
+from infinimem.hooks.event import REMEMBERS, given
+from infinimem.hooks.rendezvous import first_today
+from infinimem.trust import is_mine
 
 LONGEST = 1 << 22
 """Bytes of input that are read."""
@@ -34,12 +38,32 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
         happened = given(event, _input())
         cwd = Path(happened.cwd) if Path(happened.cwd).is_absolute() else Path.cwd()
         place = locate(options.library, os.environ, cwd)
+        if not (place.is_default or is_mine(place.path)):
+            instead = "is not trusted, so the default library is used; to change that, run: infinimem trust"
+            _tell(options, place.path, f"{place.path} {instead} {place.path}")
+            place = default(os.environ)
+        if happened.name in REMEMBERS and (suspended := _suspended(place.path)):
+            _tell(options, place.path, advice(place.path, suspended))
         text = answer(happened, place.path, place.is_default)
     except Exception as error:
         options.out.say(f"infinimem hook: {' '.join(str(error).split())}")
         return
     if text:
         click.echo(text)
+
+
+def _suspended(library: Path) -> Mapping[str, object]:
+    from infinimem.configuration import SETTINGS, configuration
+    from infinimem.store.files import Files
+
+    data = Files(library).read(SETTINGS) if library.is_dir() else None
+    return configuration(data or b"", library).suspended
+
+
+def _tell(options: Options, library: Path, text: str) -> None:
+    """Once a day a library: a hook runs at each prompt."""
+    if first_today(library):
+        options.out.say(f"infinimem hook: {text}")
 
 
 def _input() -> bytes:

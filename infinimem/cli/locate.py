@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from infinimem.configuration import SETTINGS
 from infinimem.errors import UsageError
-
-MARK = "infinimem.toml"
+from infinimem.user_folders import default_library
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,18 @@ def locate(option: str | None, env: Mapping[str, str], cwd: Path) -> Place:
     if named:
         return Place(cwd / Path(named).expanduser())
     for folder in (cwd, *cwd.parents):
-        if (folder / MARK).is_file():
+        if (folder / SETTINGS).is_file():
             return Place(folder)
-    data = Path(env.get("XDG_DATA_HOME", ""))
-    if not data.is_absolute():  # the XDG specification: a relative path is ignored
-        home = Path(env.get("HOME", ""))
-        if not home.is_absolute():
-            raise UsageError("no library is named and HOME is not set; pass --library DIR")
-        data = home / ".local" / "share"
-    return Place(data / "infinimem" / "default", is_default=True)
+    return default(env)
+
+
+def default(env: Mapping[str, str]) -> Place:
+    """The default library.
+
+    Raises:
+        UsageError: there is no home folder.
+    """
+    path = default_library(env)
+    if path is None:
+        raise UsageError("no library is named and HOME is not set; pass --library DIR")
+    return Place(path, is_default=True)

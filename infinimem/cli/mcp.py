@@ -36,7 +36,7 @@ def mcp(
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
     with _starting():
-        memory = options.writing()
+        memory = options.serving()
         try:
             from infinimem.mcp import http, server
         except ModuleNotFoundError as error:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infinimem.cli.locate import Place, locate
-from infinimem.cli.output import Output
+from infinimem.cli.output import Output, printable
 from infinimem.errors import LibraryError, ModelError
+from infinimem.markdown.characters import visible
 
 if TYPE_CHECKING:
     from infinimem.memory import Memory
@@ -46,15 +47,21 @@ class Options:
 
     def reading(self) -> Memory:
         """The library, for a command that calls no model: a missing key or endpoint cannot hinder it."""
-        return self._open(create=False, model=OFFLINE)
+        return self._warned(self._open(create=False, model=OFFLINE))
 
     def asking(self) -> Memory:
-        """The library with its model."""
-        return self._told(self._open(create=False, model=self.model))
+        """The library with its model. Where settings that nobody trusted would choose it, rules answer."""
+        memory = self._warned(self._open(create=False, model=self.model))
+        if memory.library.configuration.suspends_model(self.model):
+            return self._open(create=False, model=OFFLINE)
+        return self._told(memory)
 
     def writing(self) -> Memory:
         """The library with its model; the default library is made if it is not there."""
-        return self._told(self._open(create=self.place().is_default, model=self.model))
+        memory = self._told(self._open(create=self.place().is_default, model=self.model))
+        if memory.library.configuration.suspends_model(self.model):
+            return memory  # to ask it is an error that says the same
+        return self._warned(memory)
 
     def status(self) -> Status:
         """Counts of the library; a model that cannot be used is told, and hinders nothing."""
@@ -64,14 +71,24 @@ class Options:
             return {**self.reading().status(), "model": f"not usable: {error}"}
 
     def _told(self, memory: Memory) -> Memory:
-        named = self.model or memory.library.settings.llm.model or os.environ.get("INFINIMEM_MODEL")
+        named = self.model or memory.library.settings.llm.model
         if memory.llm.name == OFFLINE and not named:
             self.out.say(
                 "offline: no model is configured, rules do the work; --model or INFINIMEM_MODEL names one"
             )
         return memory
 
-    def _open(self, create: bool, model: str | None) -> Memory:
+    def serving(self) -> Memory:
+        """The library with its model, for programs that call: one that is not this user's is read-only."""
+        from infinimem.trust import is_mine
+
+        place = self.place()
+        if place.is_default or is_mine(place.path):
+            return self.writing()
+        self.out.say(f"{place.path} is not yours, so it is read-only; to change that: infinimem trust DIR")
+        return self._warned(self._told(self._open(create=False, model=self.model, read_only=True)))
+
+    def _open(self, create: bool, model: str | None, *, read_only: bool = False) -> Memory:
         from infinimem.memory import open_memory
 
         place = self.place()
@@ -80,8 +97,21 @@ class Options:
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
             )
         return open_memory(
-            place.path, model=model, create=create, embedder=self.embedder, strategy=self.strategy
+            place.path,
+            model=model,
+            create=create,
+            embedder=self.embedder,
+            strategy=self.strategy,
+            read_only=read_only,
         )
+
+    def _warned(self, memory: Memory) -> Memory:
+        from infinimem.configuration import advice
+
+        suspended = memory.library.configuration.suspended
+        if suspended and not self.quiet:
+            click.echo(printable(visible(advice(memory.library.root, suspended))), err=True)
+        return memory
 
 
 def as_of(memory: Memory, moment: str | None) -> Reader:

@@ -8,27 +8,35 @@ from functools import cache, partial
 from pathlib import Path
 from typing import get_args
 
+from infinimem.configuration import Configuration
 from infinimem.embedders.base import Embedder
 from infinimem.errors import UsageError
 from infinimem.settings import EmbedderName, EmbedderSettings
 
 Choice = str | Embedder | None
-"""An embedder, the name of one, or what the environment and the settings say."""
+"""An embedder, the name of one, or what the settings say."""
 
 NAMES: tuple[str, ...] = get_args(EmbedderName)
 
 
-def chosen(name: str | None, settings: EmbedderSettings, env: Mapping[str, str] | None = None) -> str:
-    """The name of the embedder that is meant: the one given, else INFINIMEM_EMBEDDER, else the settings'.
+def chosen(name: str | None, settings: EmbedderSettings) -> str:
+    """The name of the embedder that is meant: the one given, else the settings'.
 
     Raises:
         UsageError: no embedder is called so.
     """
-    env = os.environ if env is None else env
-    found = name or env.get("INFINIMEM_EMBEDDER") or settings.name
+    found = name or settings.name
     if found not in NAMES:
         raise UsageError(f"no embedder is called {found!r}; choose one of {', '.join(NAMES)}")
     return found
+
+
+def permitted(choice: Choice, found: Configuration) -> Choice:
+    """The choice; words alone where the server that it would ask stands in settings that nobody trusted."""
+    named = choice if isinstance(choice, str) else None
+    if "embedder.base_url" not in found.suspended or choice != named:
+        return choice
+    return "lexical" if chosen(named, found.settings.embedder) == "openai" else choice
 
 
 def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]:
@@ -47,16 +55,16 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
     """The embedder of a name.
 
     Args:
-        name: None takes INFINIMEM_EMBEDDER, then the settings.
-        settings: [embedder] of infinimem.toml.
-        env: the environment; default is the process's own.
+        name: None takes the settings'.
+        settings: [embedder] in force.
+        env: the environment, for the key; default is the process's own.
 
     Raises:
         UsageError: no embedder is called so.
         ModelNotConfigured: a package, a model's files or a key is missing.
     """
     env = os.environ if env is None else env
-    kind = chosen(name, settings, env)
+    kind = chosen(name, settings)
     path = Path(settings.path).expanduser() if settings.path else None
     if kind == "static":
         from infinimem.embedders import static
@@ -69,8 +77,7 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
     if kind == "openai":
         from infinimem.embedders.openai import OpenAIEmbedder
 
-        address = settings.base_url or env.get("OPENAI_BASE_URL")
-        return OpenAIEmbedder(settings.model, address, env.get("OPENAI_API_KEY"))
+        return OpenAIEmbedder(settings.model, settings.base_url, env.get("OPENAI_API_KEY"))
     from infinimem.embedders.lexical import Lexical
 
     return Lexical()

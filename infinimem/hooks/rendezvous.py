@@ -9,8 +9,9 @@ import fcntl
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,19 @@ def rendezvous(library: Path) -> Rendezvous | None:
     ]
     made = Rendezvous(*(folder / f"{name}.{kind}" for kind in ("sock", "serving", "remembering")))
     return made if len(os.fsencode(made.socket)) <= LONGEST else None
+
+
+def first_today(library: Path) -> bool:
+    """Whether this is the first call of the day for a library; True where that cannot be noted."""
+    place = rendezvous(library)
+    if place is None:
+        return True
+    note = place.socket.with_suffix(".told")
+    with suppress(OSError):
+        told = note.stat().st_mtime if note.exists() else 0.0
+        note.touch()
+        return time.localtime(told)[:3] != time.localtime()[:3]
+    return True
 
 
 def _folder() -> Path | None:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from infinimem.configuration import SETTINGS
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers.fields import Skipped
 from infinimem.importers.read import NotThere, read_turns
 from infinimem.model import Turn
-from infinimem.store.library import SETTINGS
 
 _NAMES = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".zip", ".gz", ".xz", ".zst")
 """Endings of what is looked into in a folder."""

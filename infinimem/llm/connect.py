@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from infinimem.llm.base import LLM
+from infinimem.configuration import Configuration, advice
+from infinimem.errors import NotTrusted
+from infinimem.llm.base import LLM, Reply, Task
+from infinimem.model import Usage
 from infinimem.settings import ModelSettings
 
 OFFLINE = "offline"
@@ -15,15 +20,15 @@ def connect(model: str | None, settings: ModelSettings, env: Mapping[str, str] |
     """The client for a model.
 
     Args:
-        model: its name, or "offline"; None takes INFINIMEM_MODEL, then the settings, then "offline".
-        settings: [llm] of infinimem.toml; its base_url gives way to OPENAI_BASE_URL.
-        env: the environment; default is the process's own.
+        model: its name, or "offline"; None takes the settings, then "offline".
+        settings: [llm] in force.
+        env: the environment, for the key; default is the process's own.
 
     Raises:
         ModelNotConfigured: the model needs a key and there is none.
     """
     env = os.environ if env is None else env
-    name = model or env.get("INFINIMEM_MODEL") or settings.model or OFFLINE
+    name = model or settings.model or OFFLINE
     if name == OFFLINE:
         from infinimem.llm.offline import OfflineClient
 
@@ -32,8 +37,37 @@ def connect(model: str | None, settings: ModelSettings, env: Mapping[str, str] |
 
     return OpenAIClient(
         name,
-        base_url=env.get("OPENAI_BASE_URL") or settings.base_url,
+        base_url=settings.base_url,
         api_key=env.get("OPENAI_API_KEY"),
         timeout=settings.timeout,
         retries=settings.retries,
     )
+
+
+def permitted(model: str | None, found: Configuration, library: Path) -> LLM:
+    """The client for a model, where no setting that nobody trusted would choose it or its server.
+
+    Raises:
+        ModelNotConfigured: the model needs a key and there is none.
+    """
+    if found.suspends_model(model):
+        return Untrusted(advice(library, found.suspended))
+    return connect(model, found.settings.llm)
+
+
+class Untrusted:
+    """Stands where settings that nobody trusted would choose the model: nothing is asked, nothing guessed.
+
+    Args:
+        advice: what to do, in one line.
+    """
+
+    name = "not trusted"
+
+    def __init__(self, advice: str) -> None:
+        self.usage: dict[str, Usage] = {}
+        self._advice = advice
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """See `LLM.complete`; raises NotTrusted."""
+        raise NotTrusted(f"no model is asked: {self._advice}; or use --model offline")

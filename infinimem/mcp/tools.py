@@ -71,13 +71,15 @@ class Offer:
 
 
 def offers(memory: Memory, trust_user: bool = False) -> dict[str, Offer]:
-    """The seven tools by name.
+    """The seven tools by name; of a library that is read-only all but `remember`.
 
     Args:
         memory: the library that they serve.
         trust_user: see remember.py.
     """
-    asking = [remember.tool(memory, trust_user), ask.tool(memory)]
+    asking = [ask.tool(memory)]
+    if not memory.library.read_only:
+        asking.insert(0, remember.tool(memory, trust_user))
     outward = memory.llm.name != OFFLINE
     return {
         tool.name: Offer(

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-NAME = "infinimem"
+from infinimem.user_folders import NAME, user_folder
+
 ASIDE = f"{NAME}.*.gone"
 """What `forget` moved out of the way and was kept from deleting."""
 
 
 def cache_root() -> Path | None:
-    """The folder, be it there or not; None where no home folder can be told.
-
-    Source: XDG Base Directory Specification 0.8, which has relative paths ignored.
-    """
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if Path(base).is_absolute():
-        return Path(base) / NAME
-    try:
-        return Path.home() / ".cache" / NAME
-    except RuntimeError:
-        return None
+    """The folder, be it there or not; None where no home folder can be told."""
+    return user_folder("CACHE")
 
 
 def caches() -> tuple[Path, ...]:

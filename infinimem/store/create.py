@@ -5,27 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from infinimem.configuration import SETTINGS, configuration
 from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError
 from infinimem.settings import template
 from infinimem.store.files import Files
-from infinimem.store.library import SETTINGS, Clock, Library, system_clock
+from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.listing import explained
 from infinimem.store.lock import exclusive
 from infinimem.store.view import EVIDENCE, JOURNAL
+from infinimem.trust import approve
 
 IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"
 """Machine state, and what Obsidian keeps of its windows and its bin: they change by themselves."""
 
 
 def init(
-    root: Path, clock: Clock = system_clock, embedder: Choice = None, strategy: str | None = None
+    root: Path,
+    clock: Clock = system_clock,
+    embedder: Choice = None,
+    strategy: str | None = None,
+    trust: bool = False,
 ) -> Library:
     """Make a folder a library: settings, folders, .gitignore. What is there already is left alone.
 
+    A library that is new is this user's, and noted as such.
+
     Args:
         root: the folder; made if missing.
-        clock, embedder, strategy: the library's.
+        clock, embedder, strategy, trust: the library's. One that the caller vouches for is not noted.
 
     Raises:
         LibraryError: the folder cannot be made or written.
@@ -41,8 +49,11 @@ def init(
         ".infinimem/.gitignore": b"*\n",
     }
     with exclusive(files):
+        is_new = not files.exists(SETTINGS)
         _create(files, made)
-    library = Library(root, clock, embedder, strategy)
+    if is_new and not trust:
+        approve(root, configuration(made[SETTINGS]).digest)
+    library = Library(root, clock, embedder, strategy, trust=trust)
     if not library.initialised:
         raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")
     keeper = library.keeper

@@ -7,18 +7,19 @@ second part, so that no file of ours outgrows what tools read.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from infinimem.errors import UsageError
+from infinimem.errors import LibraryError, UsageError
 from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
+from infinimem.store.files import Files
 from infinimem.store.view import EVIDENCE, View, fold
 
 PART_BYTES = 2 * 1024 * 1024
@@ -218,3 +219,26 @@ def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> st
 def _slug(name: str) -> str:
     plain = normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "session"
+
+
+def write(files: Files, parts: Sequence[Part], append: Callable[[str, bytes], None]) -> None:
+    """Write all or none: an import that a full disk stops leaves nothing behind.
+
+    Args:
+        append: adds bytes to a document that is there.
+    """
+    before: list[tuple[str, int]] = []
+    try:
+        for part in parts:
+            path = f"{part.doc_id}.md"
+            if part.header:
+                files.must_be_free(path)
+            before.append((path, files.size(path)))
+            if part.header:  # at once, so that no half a header can stay
+                files.replace(path, part.to_bytes())
+            else:
+                append(part.doc_id, part.to_bytes())
+    except LibraryError:
+        for path, size in before[:-1]:
+            files.cut(path, size)
+        raise

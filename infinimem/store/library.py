@@ -12,12 +12,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infinimem.embedders.connect import Choice, lazily
+from infinimem.configuration import SETTINGS, configuration
+from infinimem.embedders.connect import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
 from infinimem.law import Verdict
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
-from infinimem.settings import parse_settings
 from infinimem.store import evidence
 from infinimem.store.commit import displaced
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
@@ -37,7 +37,6 @@ from infinimem.store.stamp import already_drawn, stamp
 from infinimem.store.state import drawn, rejected, seen, sequence, tails, withheld
 from infinimem.store.view import OWNED, Stored, View
 
-SETTINGS = "infinimem.toml"
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
 
@@ -58,8 +57,10 @@ class Library:
     Args:
         root: the folder.
         clock: gives the time for headers and receipts; injected so that runs can be repeated.
-        embedder: for its views; None takes the environment or infinimem.toml.
-        strategy: name of the one that keeps it; None takes infinimem.toml.
+        embedder: for its views; None takes the settings.
+        strategy: name of the one that keeps it; None takes the settings.
+        trust: let its settings act, whatever they are.
+        read_only: refuse every write.
 
     Raises:
         LibraryError: no such folder.
@@ -67,20 +68,29 @@ class Library:
     """
 
     def __init__(
-        self, root: Path, clock: Clock = system_clock, embedder: Choice = None, strategy: str | None = None
+        self,
+        root: Path,
+        clock: Clock = system_clock,
+        embedder: Choice = None,
+        strategy: str | None = None,
+        *,
+        trust: bool = False,
+        read_only: bool = False,
     ) -> None:
         self.root = root
         self.clock = clock
         self.files = Files(root)
         found = self.files.read(SETTINGS)
         self.initialised = found is not None
-        self.settings = parse_settings(found or b"", str(root / SETTINGS))
+        self.read_only = read_only
+        self.configuration = configuration(found or b"", root, trusted=trust)
+        self.settings = self.configuration.settings
         self.keeper = KEEPERS[strategy or self.settings.strategy]
-        self._embedder = lazily(embedder, self.settings.embedder)
+        self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
         self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
         self._view: tuple[object, View] | None = None
-        if self.initialised:
+        if self.initialised and not read_only:
             self._open()
 
     def _open(self) -> None:
@@ -183,7 +193,7 @@ class Library:
             first = self.allocate(len(fresh), view)
             parts = evidence.parts(fresh, view, first, self._now())
             places = {place.seq: place for part in parts for place in evidence.placed(part, view)}
-            self._append_all(parts)
+            evidence.write(self.files, parts, self._append)
             return tuple(places[seq] for seq in range(first, first + len(fresh)))
 
     def apply(
@@ -265,11 +275,16 @@ class Library:
     # ── for the store's operations ──────────────────────────────────────────────────────────────────────────
 
     def demand_initialised(self) -> None:
-        """Refuse to write into a folder of notes.
+        """Refuse to write into a folder of notes, or into a library opened for reading only.
 
         Raises:
             NotALibrary: it has no infinimem.toml.
+            LibraryError: it is read-only.
         """
+        if self.read_only:
+            raise LibraryError(
+                f"{self.root} is served read-only; to trust it, run: infinimem trust {self.root}"
+            )
         if not self.initialised:
             raise NotALibrary(
                 f"{self.root} has no {SETTINGS}; to write here, run: infinimem init {self.root}"
@@ -377,24 +392,6 @@ class Library:
         with tails.noted(self.files, path, data):
             before, after = self.files.append(path, data)
         self._parsed.grown(doc_id, before, after, data)
-
-    def _append_all(self, parts: Sequence[evidence.Part]) -> None:
-        """Write all or none: an import that a full disk stops leaves nothing behind."""
-        before: list[tuple[str, int]] = []
-        try:
-            for part in parts:
-                path = f"{part.doc_id}.md"
-                if part.header:
-                    self.files.must_be_free(path)
-                before.append((path, self.files.size(path)))
-                if part.header:  # at once, so that no half a header can stay
-                    self.files.replace(path, part.to_bytes())
-                else:
-                    self._append(part.doc_id, part.to_bytes())
-        except LibraryError:
-            for path, size in before[:-1]:
-                self.files.cut(path, size)
-            raise
 
     def _now(self) -> str:
         return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

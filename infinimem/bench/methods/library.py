@@ -175,7 +175,7 @@ class Making:
         (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
         embedder = self._means.embedders.memory(spec.linked_by if building else spec.embedder)
         options: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
-        return open_memory(folder, model=self._means.keeper, create=True, **options)
+        return open_memory(folder, model=self._means.keeper, create=True, trust=True, **options)
 
     def _exclusive(self, folder: Path) -> threading.Lock:
         with self._lock:

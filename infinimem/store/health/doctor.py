@@ -10,6 +10,7 @@ Nothing is written here; `repair` does what a finding's `fix` says.
 
 from __future__ import annotations
 
+from infinimem.configuration import SETTINGS, shown
 from infinimem.model import Finding
 from infinimem.store.files import Files
 from infinimem.store.found import Found, look
@@ -30,6 +31,10 @@ def examine(library: Library) -> list[Finding]:
         found += checks.lines(shelf, library.high_water(), _found(library, shelf))
         found += ledger.missing(shelf, library.root)
         found += keep.findings(library.files, shelf.view) if library.settings.git else []
+    found += [
+        Finding("note", f"{name} = {shown(name, value)} does not count: the library is not trusted", SETTINGS)
+        for name, value in library.configuration.suspended.items()
+    ]
     return sorted(set(found), key=lambda item: (item.level, _place(item.where), item.what))
 
 

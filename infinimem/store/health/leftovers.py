@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from infinimem.configuration import SETTINGS
 from infinimem.model import Finding
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
 from infinimem.store.health.shelf import LIMIT, Shelf
 from infinimem.store.keeper import ARCHIVE
-from infinimem.store.library import SETTINGS, Library
+from infinimem.store.library import Library
 from infinimem.store.state.drawn import PATH as DRAWN
 from infinimem.store.state.sequence import MARK
 from infinimem.store.view import EVIDENCE

@@ -1,0 +1,132 @@
+"""Commands about settings: config tells which are in force, trust lets those of a library act."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from infinimem import trust as book
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import Output
+from infinimem.configuration import SETTINGS, Configuration, configuration, host_of, shown
+from infinimem.errors import LibraryError, UsageError
+from infinimem.settings import defaults
+from infinimem.store.files import Files
+
+_OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "strategy"}
+
+
+@click.command(cls=Command)
+@pass_options
+def config(options: Options) -> None:
+    """Show the settings in force, where each comes from, and which do not count.
+
+    What decides where text goes comes from options, the environment, config.toml of this user, or the
+    library's infinimem.toml if it is trusted, in this order.
+    """
+    place = options.place()
+    found = _read(place.path)
+    said = {setting: getattr(options, option) for option, setting in _OPTIONS.items()}
+    origins = {**found.origins, **{name: "option" for name, value in said.items() if value}}
+    values = {**defaults(), **found.values, **{name: value for name, value in said.items() if value}}
+    rows = [
+        {
+            "name": name,
+            "value": shown(name, value) if name.endswith("base_url") and value else value,
+            "origin": origins.get(name, "default"),
+            "suspended": shown(name, found.suspended[name]) if name in found.suspended else None,
+        }
+        for name, value in values.items()
+    ]
+    mine = place.is_default or book.is_mine(place.path)
+    data = {"library": str(place.path), "mine": mine, "settings": rows}
+
+    def show() -> None:
+        out = options.out
+        out.line(
+            f"{place.path} ({'yours' if mine else 'not yours: hooks and MCP clients do not write here'})"
+        )
+        cells = [
+            ["-" if row[key] is None else row[key] for key in ("name", "value", "origin")] for row in rows
+        ]
+        out.table(("setting", "value", "from"), cells)
+        for name, value in found.suspended.items():
+            what = f"{name} = {shown(name, value)} of {SETTINGS}"
+            out.line(f"{what} does not count: the library is not trusted", "bold yellow")
+
+    options.out.result(data, show)
+
+
+@click.command(cls=Command)
+@click.argument("directory", metavar="[DIR]", required=False)
+@click.option("--list", "list_", is_flag=True, help="List what is trusted.")
+@click.option("--remove", is_flag=True, help="Trust it no more.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_options
+def trust(options: Options, directory: str | None, list_: bool, remove: bool, yes: bool) -> None:
+    """Trust a library: hooks and MCP clients may write into it, and its settings decide where text goes.
+
+    Shows what they would do, and asks; in a pipe it only shows, unless --yes is given. A later change of
+    those settings counts only after another `trust`.
+    """
+    out = options.out
+    if list_:
+        rows = [{"library": row.path, "state": _state(row)} for row in book.trusted()]
+        cells = [tuple(row.values()) for row in rows]
+        out.result({"rows": rows}, lambda: out.table(("library", "settings"), cells))
+        return
+    path = Path.cwd() / Path(directory).expanduser() if directory else options.place().path
+    if remove:
+        done = book.revoke(path)
+        out.result({"library": str(path), "trusted": False}, lambda: None)
+        out.say(f"{path} is {'trusted no more' if done else 'not trusted anyway'}")
+        return
+    if not path.is_dir():
+        raise LibraryError(f"there is no folder {path}; name the library's folder")
+    found = _read(path)
+    _show(out, path, found)
+    agreed = yes or (
+        out.for_people and sys.stdin.isatty() and click.confirm("Trust it?", err=True, default=False)
+    )
+    if agreed and not book.approve(path, found.digest):
+        raise UsageError("HOME is not set, so nothing can be noted; name the library in INFINIMEM_TRUST")
+    acting = [{"name": name, "value": shown(name, value)} for name, value in found.proposed.items()]
+    out.result({"library": str(path), "settings": acting, "trusted": bool(agreed)}, lambda: None)
+    out.say(f"{path} is {'trusted' if agreed else 'not trusted: --yes does it'}")
+
+
+def _read(library: Path) -> Configuration:
+    data = Files(library).read(SETTINGS) if library.is_dir() else None
+    return configuration(data or b"", library)
+
+
+def _show(out: Output, path: Path, found: Configuration) -> None:
+    if out.as_json:
+        return
+    out.line(f"{os.path.realpath(path)}: hooks and MCP clients may write into it")
+    for name, what in _effects(found.proposed):
+        out.line(f"  {name} = {shown(name, found.proposed[name])}: {what}")
+    if not found.proposed:
+        out.line("  its settings send nothing anywhere")
+
+
+def _effects(proposed: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name, value in proposed.items():
+        if name.endswith("base_url"):
+            what = "what is said" if name.startswith("llm") else "texts and queries"
+            yield name, f"{what}, and OPENAI_API_KEY, go to {host_of(str(value))}"
+        elif name == "git" and value:
+            yield name, "runs git here, with whatever .git/config and hooks of this folder run"
+        else:
+            yield name, "acts"
+
+
+def _state(row: book.Trusted) -> str:
+    try:
+        return "trusted" if _read(Path(row.path)).digest == row.digest else "changed since"
+    except (LibraryError, UsageError):
+        return "cannot be read"

@@ -1,0 +1,34 @@
+"""Where this user keeps things outside of libraries. Source: XDG Base Directory Specification 0.8."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+NAME = "infinimem"
+_BASES = {"CACHE": (".cache",), "CONFIG": (".config",), "DATA": (".local", "share")}
+
+
+def user_folder(
+    kind: Literal["CACHE", "CONFIG", "DATA"], env: Mapping[str, str] | None = None
+) -> Path | None:
+    """The program's folder of a kind, be it there or not; None without a home folder.
+
+    Args:
+        kind: as in $XDG_CACHE_HOME; a relative path there is ignored.
+        env: the environment; default is the process's own.
+    """
+    env = os.environ if env is None else env
+    base = Path(env.get(f"XDG_{kind}_HOME", ""))
+    if base.is_absolute():
+        return base / NAME
+    home = Path(env.get("HOME", ""))
+    return home.joinpath(*_BASES[kind], NAME) if home.is_absolute() else None
+
+
+def default_library(env: Mapping[str, str] | None = None) -> Path | None:
+    """The library of whoever names none."""
+    data = user_folder("DATA", env)
+    return data / "default" if data else None
