@@ -166,7 +166,7 @@ class Memory(Reader):
                 view = self.view
             self._drive(self.strategy.observe(view, pending), view, note)
         except ModelUnavailable as error:
-            raise ModelUnavailable(
+            raise type(error)(
                 f"{error}; what was said is recorded and drawn from at the next call"
             ) from error
         return tuple(view.entry(place.entry.seq) or place for place in entries)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from trusting import write_trusted
+
 from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
 from infinimem.store.create import init
 from infinimem.store.library import Library
@@ -72,8 +74,7 @@ class Repository:
     def keep(self) -> Library:
         """The library, made and opened, with `git = true`."""
         if not (self.memory / "infinimem.toml").exists():
-            self.memory.mkdir(parents=True, exist_ok=True)
-            (self.memory / "infinimem.toml").write_text("format = 1\ngit = true\n")
+            write_trusted(self.memory, "format = 1\ngit = true\n")
             init(self.memory)
         library = Library(self.memory)
         library.clock = lambda: NOON

@@ -42,6 +42,7 @@ def environment(home: Path) -> dict[str, str]:
         **{name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "LANG")},
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
+        "INFINIMEM_TRUST": str(home / "library"),
     }
 
 

@@ -11,6 +11,7 @@ from git_repository import Repository
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_adapters_paths import HARMLESS, HOSTILE
+from trusting import write_trusted
 
 from infinimem.adapters.file_tree import MAX_BYTES, FileTree
 from infinimem.adapters.paths import Refused
@@ -328,7 +329,7 @@ def test_what_is_written_is_observed_where_the_settings_say_so(tmp_path: Path) -
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     create(memory, "/memories/a.txt", "Ana lives in Porto.")
     assert list(memory.view.entries("evidence")) == []
-    (tmp_path / "m/infinimem.toml").write_text("[memory_tool]\nobserve = true\n")
+    write_trusted(tmp_path / "m", "[memory_tool]\nobserve = true\n")
     memory = open_memory(tmp_path / "m", model="offline")
     create(memory, "/memories/b.txt", "Ben lives in Lisbon.")
     replace(memory, "/memories/b.txt", "Lisbon", "Faro, by the sea")
@@ -346,7 +347,7 @@ def test_a_file_is_written_though_no_model_can_draw_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
-    (tmp_path / "m/infinimem.toml").write_text("[memory_tool]\nobserve = true\n")
+    write_trusted(tmp_path / "m", "[memory_tool]\nobserve = true\n")
     memory = open_memory(tmp_path / "m", model="offline")
 
     def dead(turns: Any) -> None:
@@ -427,7 +428,7 @@ def test_a_library_that_is_opened_again(memory: Memory) -> None:
 def test_each_change_is_a_commit(tmp_path: Path) -> None:
     repository = Repository.begun(tmp_path / "work")
     open_memory(repository.memory, model="offline", create=True)
-    (repository.memory / "infinimem.toml").write_text("git = true\n")
+    write_trusted(repository.memory, "git = true\n")
     memory = open_memory(repository.memory, model="offline")
     create(memory, "/memories/a.txt", "one\n")
     rename(memory, "/memories/a.txt", "/memories/d/b.md")

@@ -15,6 +15,7 @@ import pytest
 from cli_runner import Ran, Shell
 from hook_library import FACTS, facts, meeting, said, serving, transcript
 from infinimem.tools.fence import LABEL
+from trusting import write_trusted
 
 from infinimem import InfinimemError, Turn, open_memory
 from infinimem.cli import hook as face
@@ -143,6 +144,7 @@ def test_a_prompt_of_any_size_and_of_odd_characters_is_looked_for(shell: Shell) 
 
 def test_a_plain_folder_of_notes_is_recalled_from_too(shell: Shell) -> None:
     (shell.library / "servers.md").write_text("# Servers\n\nHeron runs on port 8443.\n")
+    shell("trust", str(shell.library), "--yes")
     with serving(shell.library, Event("SessionStart")):
         asked = said("UserPromptSubmit", shell.library, prompt="Which port has Heron?")
         ran = shell("hook", "UserPromptSubmit", "--library", str(shell.library), input=asked)
@@ -292,12 +294,7 @@ def test_memory_never_remembers_its_own_recall(shell: Shell) -> None:
 
 def test_a_dead_model_loses_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     facts(shell.library)
-    settings = shell.library / "infinimem.toml"
-    settings.write_text(
-        settings.read_text().replace(
-            "[llm]", '[llm]\nmodel = "none"\nbase_url = "http://127.0.0.1:9/v1"\nretries = 0\n'
-        )
-    )
+    write_trusted(shell.library, '[llm]\nmodel = "none"\nbase_url = "http://127.0.0.1:9/v1"\nretries = 0\n')
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     log = transcript(shell.home / "log.jsonl", "I moved to Lisbon.")
     with pytest.raises(ModelUnavailable):
@@ -392,6 +389,7 @@ def test_a_library_that_is_none_is_told(
 ) -> None:
     log = transcript(shell.home / "log.jsonl", "I moved to Lisbon.")
     monkeypatch.setenv("INFINIMEM_LIBRARY", str(shell.home))
+    monkeypatch.setenv("INFINIMEM_TRUST", str(shell.home))
     ran = shell("hook", "SessionEnd", input=said("SessionEnd", shell.library, transcript_path=str(log)))
     assert (ran.code, ran.out) == (0, "")
     assert "infinimem init" in ran.err

@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 from cli_runner import Shell
+from trusting import write_trusted
 
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     shell = Shell(tmp_path, monkeypatch)
     shell("init")
-    (shell.library / "infinimem.toml").write_text(
-        'format = 1\n[llm]\nmodel = "m"\nretries = 0\ntimeout = 5.0\n'
-    )
+    write_trusted(shell.library, 'format = 1\n[llm]\nmodel = "m"\nretries = 0\ntimeout = 5.0\n')
     return shell
 
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from fake_server import Say
+from trusting import write_trusted
 
 from infinimem.embedders import connect as connecting
 from infinimem.embedders import minilm, static
@@ -226,13 +227,11 @@ def test_nothing_is_fetched_for_a_package_that_is_missing(monkeypatch: pytest.Mo
 
 def test_who_chooses_the_embedder() -> None:
     settings = EmbedderSettings(name="static")
-    env = {"INFINIMEM_EMBEDDER": "minilm"}
-    assert chosen("openai", settings, env) == "openai"
-    assert chosen(None, settings, env) == "minilm"
-    assert chosen(None, settings, {}) == "static"
-    assert chosen(None, EmbedderSettings(), {}) == "lexical"
+    assert chosen("openai", settings) == "openai"
+    assert chosen(None, settings) == "static"
+    assert chosen(None, EmbedderSettings()) == "lexical"
     with pytest.raises(UsageError, match="lexical, static, minilm, openai"):
-        chosen("word2vec", settings, {})
+        chosen("word2vec", settings)
 
 
 def test_it_is_connected_to_on_first_use_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,8 +265,6 @@ def test_a_library_and_all_views_of_it_have_the_same(tmp_path: Path) -> None:
     memory.observe([Turn(role="user", text="I moved to Lisbon.", time="2025-03-03", session="s1")])
     views = [memory.view, memory.view.only({"user"}), memory.at("1").view]
     assert all(view.embedder is embedder for view in views)
-    (tmp_path / "notes" / "infinimem.toml").write_text(
-        '[embedder]\nname = "openai"\nbase_url = "http://x/v1"\n'
-    )
+    write_trusted(tmp_path / "notes", '[embedder]\nname = "openai"\nbase_url = "http://x/v1"\n')
     assert open_memory(tmp_path / "notes", model="offline").view.embedder.name.endswith("at x")
     assert open_memory(tmp_path / "notes", model="offline", embedder="lexical").view.embedder.size == 512

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 from git_repository import Repository
+from trusting import write_trusted
 
 from infinimem import Turn, open_memory
 
@@ -108,7 +109,7 @@ def test_a_line_that_was_edited_is_no_move(tmp_path: Path) -> None:
 def test_an_archived_unit_is_a_rename(tmp_path: Path) -> None:
     place = Repository.begun(tmp_path / "repo")
     place.memory.mkdir()
-    (place.memory / "infinimem.toml").write_text('format = 1\nstrategy = "allmem"\ngit = true\n')
+    write_trusted(place.memory, 'format = 1\nstrategy = "allmem"\ngit = true\n')
     memory = open_memory(place.memory, model="offline", create=True)
     said = (
         ("s1", "I moved to Porto.", "I have a cat called Olive.", "My favourite tea is Darjeeling."),

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from git_repository import NOON, Repository, sort, write_by_hand
+from trusting import write_trusted
 
 from infinimem import open_memory
 from infinimem.model import NewEntry, Plan, Receipt, Touched, Turn, Usage
@@ -395,7 +396,7 @@ def test_a_conflict_in_our_own_file_waits(place: Repository, caplog: pytest.LogC
     place.git("checkout", "--quiet", "main")
     place.git("stash", "pop", fails=True)
     assert "UU memory/topics/home.md" in place.git("status", "--porcelain")
-    (place.memory / "infinimem.toml").write_text("format = 1\ngit = true\n")
+    write_trusted(place.memory, "format = 1\ngit = true\n")
     sort(place.keep(), "Coffee", "drinks")
     why = "topics/home.md has an unresolved conflict"
     assert waiting(place.keep()).why == why

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from allmem_records import LISBON, NUTS, PORTO, applied, buffer, consolidated, doc, put, unit, written
 from git_repository import Repository
+from trusting import write_trusted
 
 from infinimem.errors import UsageError
 from infinimem.memory import Memory, open_memory
@@ -30,7 +31,7 @@ def memory(tmp_path: Path) -> Memory:
 def test_git_shows_an_archiving_as_a_rename(tmp_path: Path) -> None:
     place = Repository.begun(tmp_path / "repo")
     place.memory.mkdir()
-    (place.memory / "infinimem.toml").write_text('format = 1\ngit = true\nstrategy = "allmem"\n')
+    write_trusted(place.memory, 'format = 1\ngit = true\nstrategy = "allmem"\n')
     init(place.memory)
     memory = consolidated(place.memory)
     assert "?? " not in place.git("status", "--porcelain", "--", "memory/allmem")

@@ -38,7 +38,7 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
         happened = given(event, _input())
         cwd = Path(happened.cwd) if Path(happened.cwd).is_absolute() else Path.cwd()
         place = locate(options.library, os.environ, cwd)
-        if not (place.is_default or is_mine(place.path)):
+        if place.path.is_dir() and not is_mine(place.path):
             instead = "is not trusted, so the default library is used; to change that, run: infinimem trust"
             _tell(options, place.path, f"{place.path} {instead} {place.path}")
             place = default(os.environ)

@@ -66,7 +66,7 @@ class Options:
     def status(self) -> Status:
         """Counts of the library; a model that cannot be used is told, and hinders nothing."""
         try:
-            return self._open(create=False, model=self.model).status()
+            return self._warned(self._open(create=False, model=self.model)).status()
         except ModelError as error:
             return {**self.reading().status(), "model": f"not usable: {error}"}
 
@@ -85,8 +85,11 @@ class Options:
         place = self.place()
         if place.is_default or is_mine(place.path):
             return self.writing()
-        self.out.say(f"{place.path} is not yours, so it is read-only; to change that: infinimem trust DIR")
-        return self._warned(self._told(self._open(create=False, model=self.model, read_only=True)))
+        self.out.say(
+            f"{place.path} is not trusted: it is read-only, and its settings decide nothing about where text "
+            f"goes; to change that, run: infinimem trust {place.path}"
+        )
+        return self._told(self._open(create=False, model=self.model, read_only=True))
 
     def _open(self, create: bool, model: str | None, *, read_only: bool = False) -> Memory:
         from infinimem.memory import open_memory

@@ -50,10 +50,10 @@ def rendezvous(library: Path) -> Rendezvous | None:
 
 def first_today(library: Path) -> bool:
     """Whether this is the first call of the day for a library; True where that cannot be noted."""
-    place = rendezvous(library)
-    if place is None:
+    folder = _folder()
+    if folder is None:
         return True
-    note = place.socket.with_suffix(".told")
+    note = folder / f"{hashlib.sha256(os.fsencode(library.resolve())).hexdigest()[:16]}.told"
     with suppress(OSError):
         told = note.stat().st_mtime if note.exists() else 0.0
         note.touch()

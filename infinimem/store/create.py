@@ -38,13 +38,15 @@ def init(
     Raises:
         LibraryError: the folder cannot be made or written.
     """
+    settings = template(strategy).encode()
+    digest = configuration(settings).digest  # first: what is wrong with config.toml stops it
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LibraryError(f"cannot make {root}: {error.strerror}; choose another folder") from error
     files = Files(root)
     made = {
-        SETTINGS: template(strategy).encode(),
+        SETTINGS: settings,
         ".gitignore": IGNORED.encode(),
         ".infinimem/.gitignore": b"*\n",
     }
@@ -52,7 +54,7 @@ def init(
         is_new = not files.exists(SETTINGS)
         _create(files, made)
     if is_new and not trust:
-        approve(root, configuration(made[SETTINGS]).digest)
+        approve(root, digest)
     library = Library(root, clock, embedder, strategy, trust=trust)
     if not library.initialised:
         raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")

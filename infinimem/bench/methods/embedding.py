@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from infinimem.bench.methods.spec import Spec
 from infinimem.bench.spending import Booked, Counts, Spending
+from infinimem.configuration import configuration
 from infinimem.embedders.connect import NAMES, connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.retrieval.vectors import text_key
-from infinimem.settings import EmbedderSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,8 @@ class Embedders:
 
     def __init__(self, name: str | None = None, spending: Spending | None = None) -> None:
         self._spending = spending or Spending()
-        self.name = name or os.environ.get("INFINIMEM_EMBEDDER") or None
+        self._settings = configuration().settings.embedder
+        self.name = name or (self._settings.name if self._settings.name != "lexical" else None)
         self._lock = threading.RLock()
         self._known: dict[str, Embedding] = {}
 
@@ -79,7 +80,7 @@ class Embedders:
         kind, _, model = name.partition("/")
         if model and kind in NAMES and kind not in _MODELS:
             raise UsageError(f"the embedder {kind!r} has one model only; write {kind!r}, without a slash")
-        found = connect(kind, EmbedderSettings(model=model or None))
+        found = connect(kind, replace(self._settings, model=model or None))
         return Booked(found, found, self._spending) if isinstance(found, Counts) else found
 
     @cached_property
