@@ -331,6 +331,7 @@ def template(strategy: str | None = None) -> str:
     """
     lines = [
         "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
+        "# [llm], [embedder], [memory_tool] and git count after `infinimem trust` (docs/SECURITY.md).",
         f"format = {FORMAT}",
         f"strategy = {_toml(strategy)}" if strategy else f"# strategy = {_toml(Settings.strategy)}",
         f"# git = {_toml(Settings.git)}",

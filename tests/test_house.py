@@ -88,6 +88,18 @@ def test_rooms_import_only_rooms_above(name: str, path: Path) -> None:
             assert other in (system, "base", "graph", "readers"), f"{name} imports a sibling, {imported}"
 
 
+def test_every_room_has_its_row() -> None:
+    """AGENTS.md is the map."""
+    rows = "".join(line for line in (ROOT / "AGENTS.md").read_text().splitlines() if line.startswith("| `"))
+    rooms = {room(name) for name, _ in modules() if "." in name} - {
+        "__init__",
+        "__main__",
+        "testing",
+        "estimate",
+    }
+    assert not {name for name in rooms if f"`{name}.py`" not in rows and f"`{name}/`" not in rows}
+
+
 def test_packages_are_listed() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     there = {"infinimem.tools", "infinimem.prompts"}

@@ -71,23 +71,3 @@ def test_the_commands_run(tmp_path: Path, section: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "Lisbon" in done.stdout
-
-
-def test_the_tree_is_the_tree() -> None:
-    (block,) = blocks("The tree", "text")
-    listed: set[str] = set()
-    for line in block.splitlines():
-        name = line.split()[0]
-        folder = name.endswith("/") and not line.startswith(" ")
-        if folder:
-            root = name
-        listed.add(name if folder or not line.startswith(" ") else f"{root}{name}")
-    there = {
-        str(path.relative_to(ROOT))
-        for pattern in ("infinimem/**/*.py", "tools/*.py", "prompts/*.md", "benchmarks/*.py", "docs/*")
-        for path in ROOT.glob(pattern)
-        if path.name != "__init__.py"
-    }
-    assert there <= listed, f"not in README: {sorted(there - listed)}"
-    gone = {name for name in listed if not (ROOT / name).exists()}
-    assert not gone, f"README names what is not there: {sorted(gone)}"
