@@ -9,7 +9,7 @@ import time
 import pytest
 
 from infinimem.cli import output
-from infinimem.cli.output import Output
+from infinimem.cli.output import Output, filtered_streams
 
 
 class Terminal(io.StringIO):
@@ -31,7 +31,8 @@ ROWS = [("a", 1, "one\ttwo\nthree"), ("b", "", "\x1b[2J\udcff")]
 
 
 def test_a_pipe_gets_a_line_for_each_row(capsys: pytest.CaptureFixture[str]) -> None:
-    Output().table(("x", "y", "z"), ROWS)
+    with filtered_streams():
+        Output().table(("x", "y", "z"), ROWS)
     assert capsys.readouterr().out == "a\t1\tone two three\nb\t\t\\udcff\n"
 
 
@@ -93,8 +94,9 @@ def test_work_that_fails_takes_its_bar_along(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_talk_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    Output().say("\x1b[2Jnotes/a")
-    assert capsys.readouterr().err == "\\x1b[2Jnotes/a\n"
+    with filtered_streams():
+        Output().say("\x1b]0;owned\x07notes/a\u202e")
+    assert capsys.readouterr().err == "\\x1b]0;owned\\x07notes/a\\u202e\n"
 
 
 def test_a_terminal_shows_text_and_no_pictures_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
