@@ -70,12 +70,12 @@ def test_a_bar_shows_only_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) ->
         step(1, 2)
     assert terminal.getvalue() == ""
     monkeypatch.setattr(output, "PATIENCE", 0.0)
-    with Output().progress("Slow") as step:
+    with Output().progress("Slow [bold]\x1b[2J") as step:
         deadline = time.monotonic() + 10
         while "1/2" not in terminal.getvalue() and time.monotonic() < deadline:
             step(1, 2)
             time.sleep(0.01)
-    assert "Slow" in terminal.getvalue()
+    assert "Slow [bold]\\x1b[2J" in terminal.getvalue()
     shown = len(terminal.getvalue())
     with Output(quiet=True).progress("Quiet") as step:
         time.sleep(0.05)
