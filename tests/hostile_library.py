@@ -24,7 +24,7 @@ COMMANDS = (
 HIDDEN = "\u202eevil\u202c \u2066live\u2069 a\u200eb\u200fc\u061cd e\u200bf\xadg\ufeffh \U000e0065"
 POISON = f"{''.join(COMMANDS)} {HIDDEN} {MARKUP}"
 FILE = POISON + " \x00 \u2028 end"
-NAME = "[red]n $(touch pwned) \x1b]0;owned\x07\u202e"
+NAME = f"[red]n $(touch pwned) {''.join(COMMANDS[:3])}\u202e"
 """Of a file or folder."""
 
 LISBON, PORTO = 3, 4

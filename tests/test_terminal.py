@@ -35,7 +35,7 @@ from infinimem.watch import Change
 OWN = re.compile(r"\x1b\[(?!38;5;201m|5;7H)[\d;]*[mAK]|\x1b\[\?25[lh]|\r")
 """What rich sends to a terminal for this program: styles, and the lines of a progress bar."""
 
-ESCAPED = re.compile(r"\\+(x|u00)1b\]0;owned\\+(x|u00)07")
+ESCAPED = re.compile(r"(\\+(x|u00)1b\[(38;5;201m|5;7H)){2}\\+(x|u00)1b\]0;owned\\+(x|u00)07")
 """A part of POISON as it should be shown, in text and in JSON."""
 ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
 
@@ -174,6 +174,8 @@ def test_no_command_prints_what_steers_a_terminal(
             printed = run(command, *call, *form)
             printed.check([command, *call])
             shown[command] = shown.get(command, "") + printed.plain
+            if form and command != "hook" and printed.text[0] == "{":
+                json.loads(printed.text)
     for command in ("retrieve", "ask", "history", "blame", "read", "grep", "forget", "consolidate", "doctor"):
         assert ESCAPED.search(shown[command]), command
         assert command == "doctor" or "".join(MARKUP.split()) in shown[command], command
@@ -269,6 +271,7 @@ def test_what_runs_until_it_is_ended(run: Run, made: Path, form: tuple[str, ...]
     for printed in (watched, served):
         printed.check(form)
         assert printed.code == 0
+        assert not form or all(json.loads(line) for line in printed.text.splitlines())
     assert len(ESCAPED.findall(watched.plain)) >= 3
 
 
