@@ -53,5 +53,4 @@ class BoundedConnection(H11Protocol):
 
     def _end(self) -> None:
         self._arrived()
-        self.connections.discard(self)
         self.transport.abort()
