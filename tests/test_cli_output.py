@@ -49,6 +49,13 @@ def test_a_terminal_gets_columns_and_no_controls(monkeypatch: pytest.MonkeyPatch
     assert "\x1b[2J" not in shown and "\x1b]0" not in shown and "\x9b" not in shown
 
 
+def test_a_long_name_pushes_no_column_out_of_sight(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = at_a_terminal(monkeypatch)
+    Output().table(("seq", "where", "line"), [(1, "n" * 200, "seen")])
+    shown = terminal.getvalue()
+    assert "seen" in shown and shown.count("n") >= 200
+
+
 def test_json_is_one_line_and_keeps_every_character(capsys: pytest.CaptureFixture[str]) -> None:
     out = Output(as_json=True)
     out.result({"text": "café\n\x1b\udcff"}, lambda: pytest.fail("not shown"))

@@ -217,32 +217,46 @@ def test_nor_what_a_model_or_its_server_says(run: Run, made: Path, monkeypatch: 
         run("--model", "m", "demo").check("demo")
 
 
-def test_whoever_prints_goes_through_the_filter() -> None:
-    """Warnings, logs, tracebacks, bytes, click itself: in a process of its own, where pytest catches none."""
+def foreign(body: str, **env: str) -> Printed:
+    """A command with this body, in a process of its own: pytest catches warnings and logs in this one."""
     code = f"""
         import click, logging, sys, warnings
         from infinimem.cli import app, main
-        def stray():
-            print(POISON, file=sys.stderr)
-            sys.stdout.writelines([POISON])
-            sys.stdout.buffer.write(POISON.encode())
-            click.echo(POISON.encode())
-            click.secho(POISON)
-            warnings.warn(POISON)
-            logging.getLogger("infinimem").warning(POISON)
-            raise RuntimeError(POISON)
         POISON = {POISON!r}
-        app.app.get_command = lambda *_: click.command(stray)
-        sys.argv = ["infinimem", "-v", "stray"]
+        def foreign():
+{textwrap.indent(textwrap.dedent(body), " " * 12)}
+        app.app.get_command = lambda *_: click.command(foreign)
+        sys.argv = ["infinimem", "-v", "foreign"]
         main()
     """
     line = [sys.executable, "-c", textwrap.dedent(code)]
-    for encoding in ("utf-8", "ascii"):
-        env = {**os.environ, "PYTHONIOENCODING": encoding}
-        done = subprocess.run(line, capture_output=True, text=True, env=env, check=False)
-        printed = Printed(done.stdout + done.stderr, done.returncode)
-        printed.check(encoding)
-        assert (printed.code, len(ESCAPED.findall(printed.text))) == (1, 9), printed.text
+    done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **env}, check=False)
+    return Printed(done.stdout + done.stderr, done.returncode)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_whoever_prints_goes_through_the_filter(encoding: str) -> None:
+    printed = foreign(
+        """
+        print(POISON, file=sys.stderr)
+        sys.stdout.writelines([POISON])
+        sys.stdout.buffer.write(POISON.encode())
+        click.echo(POISON.encode())
+        click.secho(POISON)
+        warnings.warn(POISON)
+        logging.getLogger("infinimem").warning(POISON)
+        raise RuntimeError(POISON)  # a traceback, and a line
+        """,
+        PYTHONIOENCODING=encoding,
+    )
+    printed.check(encoding)
+    assert (printed.code, len(ESCAPED.findall(printed.text))) == (1, 9), printed.text
+
+
+def test_no_bar_of_the_hub_is_shown_as_escapes() -> None:
+    pytest.importorskip("huggingface_hub")
+    printed = foreign("from huggingface_hub.utils import tqdm; list(tqdm([1], disable=False)); print('done')")
+    assert printed.text == "done\n"
 
 
 def test_its_own_style_reaches_a_terminal_and_no_pipe(

@@ -73,7 +73,7 @@ class Output:
             click.echo(text)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table for people, tab-separated lines in a pipe. The last column takes what room there is."""
+        """A table for people, tab-separated lines in a pipe. What is too wide is folded, never cut."""
         if not self.for_people:
             for row in rows:
                 click.echo("\t".join(" ".join(str(cell).split()) for cell in row))
@@ -82,8 +82,8 @@ class Output:
         from rich.text import Text
 
         table = Table(box=None, header_style="bold", pad_edge=False)
-        for number, column in enumerate(columns, 1):
-            table.add_column(Text(printable(column)), overflow="fold", no_wrap=number < len(columns))
+        for column in columns:
+            table.add_column(Text(printable(column)), overflow="fold")
         for row in rows:
             table.add_row(*(Text(printable(str(cell))) for cell in row))
         _console().print(table)

@@ -117,6 +117,7 @@ def serve_http(server: Any, address: str, listening: socket.socket, token: str) 
         ws="none",
         backlog=BACKLOG,
         log_level="error",  # a stranger's bad request is no warning
+        use_colors=False,  # a log's text and its style cannot be told apart when it is made printable
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=2,
