@@ -62,20 +62,29 @@ def test_a_real_bash_completes(tmp_path: Path) -> None:
     tool = tmp_path / "infinimem"
     tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m infinimem "$@"\n')
     tool.chmod(0o755)
-    script = """
-        eval "$(infinimem completion bash)"
-        COMP_WORDS=(infinimem read topics/ho) COMP_CWORD=2
-        _infinimem_completion infinimem
-        printf '%s\\n' "${COMPREPLY[@]}"
-    """
-    env = {
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "INFINIMEM_LIBRARY": str(SAMPLE),
-    }
-    done = subprocess.run(
-        ["bash", "--norc", "-c", script], env=env, capture_output=True, text=True, check=False
-    )
-    if "too old" in done.stderr or "4.4" in done.stderr:
-        pytest.skip("this bash is too old for completion")
-    assert done.stdout.split() == ["topics/home", "topics/home-network"], done.stderr
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "to do $(touch pwned) 'n' & more.md").write_text("- x\n")
+
+    def completed(library: Path, begun: str) -> list[str]:
+        """What bash would put on the line, read by bash as the words of a command."""
+        script = f"""
+            eval "$(infinimem completion bash)"
+            COMP_WORDS=(infinimem read {begun}) COMP_CWORD=2
+            _infinimem_completion infinimem
+            eval "printf '%s\\n' ${{COMPREPLY[*]}}"
+        """
+        env = {
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+            "INFINIMEM_LIBRARY": str(library),
+        }
+        line = ["bash", "--norc", "-c", script]
+        done = subprocess.run(line, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+        if "too old" in done.stderr or "4.4" in done.stderr:
+            pytest.skip("this bash is too old for completion")
+        assert not done.stderr
+        return done.stdout.splitlines()
+
+    assert completed(SAMPLE, "topics/ho") == ["topics/home", "topics/home-network"]
+    assert completed(tmp_path / "notes", "to") == ["to do $(touch pwned) 'n' & more"]
+    assert not (tmp_path / "pwned").exists()

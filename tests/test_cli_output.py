@@ -9,7 +9,7 @@ import time
 import pytest
 
 from infinimem.cli import output
-from infinimem.cli.output import Output
+from infinimem.cli.output import Output, filtered_streams
 
 
 class Terminal(io.StringIO):
@@ -31,7 +31,8 @@ ROWS = [("a", 1, "one\ttwo\nthree"), ("b", "", "\x1b[2J\udcff")]
 
 
 def test_a_pipe_gets_a_line_for_each_row(capsys: pytest.CaptureFixture[str]) -> None:
-    Output().table(("x", "y", "z"), ROWS)
+    with filtered_streams():
+        Output().table(("x", "y", "z"), ROWS)
     assert capsys.readouterr().out == "a\t1\tone two three\nb\t\t\\udcff\n"
 
 
@@ -46,6 +47,13 @@ def test_a_terminal_gets_columns_and_no_controls(monkeypatch: pytest.MonkeyPatch
     assert "\\x1b]0;owned\\x07 [bold]as it is[/bold]" in shown
     assert "\\x9b31m" in shown
     assert "\x1b[2J" not in shown and "\x1b]0" not in shown and "\x9b" not in shown
+
+
+def test_a_long_name_pushes_no_column_out_of_sight(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = at_a_terminal(monkeypatch)
+    Output().table(("seq", "where", "line"), [(1, "n" * 200, "seen")])
+    shown = terminal.getvalue()
+    assert "seen" in shown and shown.count("n") >= 200
 
 
 def test_json_is_one_line_and_keeps_every_character(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,12 +77,12 @@ def test_a_bar_shows_only_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) ->
         step(1, 2)
     assert terminal.getvalue() == ""
     monkeypatch.setattr(output, "PATIENCE", 0.0)
-    with Output().progress("Slow") as step:
+    with Output().progress("Slow [bold]\x1b[2J") as step:
         deadline = time.monotonic() + 10
         while "1/2" not in terminal.getvalue() and time.monotonic() < deadline:
             step(1, 2)
             time.sleep(0.01)
-    assert "Slow" in terminal.getvalue()
+    assert "Slow [bold]\\x1b[2J" in terminal.getvalue()
     shown = len(terminal.getvalue())
     with Output(quiet=True).progress("Quiet") as step:
         time.sleep(0.05)
@@ -93,8 +101,9 @@ def test_work_that_fails_takes_its_bar_along(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_talk_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    Output().say("\x1b[2Jnotes/a")
-    assert capsys.readouterr().err == "\\x1b[2Jnotes/a\n"
+    with filtered_streams():
+        Output().say("\x1b]0;owned\x07notes/a\u202e")
+    assert capsys.readouterr().err == "\\x1b]0;owned\\x07notes/a\\u202e\n"
 
 
 def test_a_terminal_shows_text_and_no_pictures_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

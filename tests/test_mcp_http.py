@@ -3,88 +3,29 @@
 from __future__ import annotations
 
 import http.client
-import json
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import pytest
 from cli_runner import Shell
-from mcp_client import command, drive, environment, make_library, texts
+from mcp_client import drive, texts
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
 
-import httpx2
-from mcp.client.streamable_http import streamable_http_client
+from mcp_serving import Serving, serve
 
 import infinimem.mcp
 from infinimem.errors import UsageError
 from infinimem.mcp.http import TOKEN, listen, names, token_of
 
 
-@dataclass(frozen=True)
-class Serving:
-    """A server that runs, where, and what it wants to hear."""
-
-    url: str
-    token: str
-    process: subprocess.Popen[str]
-
-    @asynccontextmanager
-    async def client(self) -> Any:
-        """The official transport, with the token."""
-        headers = {"Authorization": f"Bearer {self.token}"}
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=60) as carrier,
-            streamable_http_client(self.url, http_client=carrier) as streams,
-        ):
-            yield streams
-
-    def post(self, **headers: str) -> tuple[int, str]:
-        """A call by hand; gives the status and the body."""
-        at = urlsplit(self.url)
-        connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=30)
-        usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        body = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "t", "version": "1"},
-            },
-        }
-        connection.request("POST", at.path, json.dumps(body), {**usual, **headers})
-        answer = connection.getresponse()
-        found = answer.status, answer.read().decode()
-        connection.close()
-        return found
-
-    @property
-    def bearer(self) -> str:
-        return f"Bearer {self.token}"
-
-
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    folder = tmp_path_factory.mktemp("served")
-    memory = make_library(folder)
-    line = command(memory, "--json", "--http", "127.0.0.1:0")
-    process = subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(folder), text=True
-    )
-    assert process.stdout
-    said = json.loads(process.stdout.readline())
-    yield Serving(said["url"], said["token"], process)
-    process.terminate()
-    process.wait(30)
-    process.stdout.close()
+    with serve(tmp_path_factory.mktemp("served")) as found:
+        yield found
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -135,6 +76,19 @@ def test_a_wrong_token_or_none_is_refused(serving: Serving) -> None:
         status, body = serving.post(**wrong)
         assert status == 401, wrong
         assert "a token is needed" in body
+
+
+@pytest.mark.parametrize("tokens", ["right right", "right wrong", "wrong right"])
+def test_two_tokens_are_none(serving: Serving, tokens: str) -> None:
+    given = {"right": serving.bearer, "wrong": "Bearer xxxxxxxxxxxxxxxxxxxx"}
+    connection = http.client.HTTPConnection(*serving.address, timeout=30)
+    connection.putrequest("POST", urlsplit(serving.url).path)
+    for name in tokens.split():
+        connection.putheader("Authorization", given[name])
+    connection.putheader("Content-Length", "2")
+    connection.endheaders(b"{}")
+    assert connection.getresponse().status == 401
+    connection.close()
 
 
 def test_a_foreign_host_is_refused(serving: Serving) -> None:

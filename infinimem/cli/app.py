@@ -16,9 +16,8 @@ import click
 
 from infinimem.cli.commands import COMMANDS
 from infinimem.cli.options import Group, Options
-from infinimem.cli.output import printable
+from infinimem.cli.output import filtered_streams
 from infinimem.errors import InfinimemError, UsageError
-from infinimem.markdown.characters import visible
 
 
 class _Failure(click.ClickException):
@@ -28,7 +27,7 @@ class _Failure(click.ClickException):
         super().__init__(" ".join(message.split()))
 
     def show(self, file: Any = None) -> None:
-        click.echo(printable(visible(f"error: {self.format_message()}")), file=file, err=file is None)
+        click.echo(f"error: {self.format_message()}", file=file, err=file is None, color=True)
 
 
 class _WrongCall(_Failure):
@@ -47,6 +46,10 @@ class _Root(Group):
         module, _, attribute = COMMANDS[name].partition(":")
         found: click.Command = getattr(import_module(f"infinimem.cli.{module}"), attribute or name)
         return found
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        with filtered_streams():
+            return super().main(*args, **kwargs)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
@@ -71,7 +74,7 @@ class _Root(Group):
             if ctx.ensure_object(Options).verbose:
                 import traceback
 
-                click.echo(printable(visible(traceback.format_exc())), err=True)
+                click.echo(traceback.format_exc(), err=True)
             raise _failure(error) from error
 
 
@@ -91,7 +94,8 @@ def _failure(error: Exception) -> _Failure:
     return _Failure(f"unexpected {type(error).__name__}: {error}; -v shows where, please report it")
 
 
-@click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"]})
+# Colour: click would drop some escape sequences in a pipe, which are to be seen (output.py).
+@click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"], "color": True})
 @click.version_option(package_name="infinimem")
 def app() -> None:
     """Long-term memory in a folder of Markdown that people can read, edit and diff.
@@ -107,5 +111,7 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # a terminal in another encoding shows escapes and does not fail
             reconfigure(errors="backslashreplace")
-    warnings.formatwarning = lambda message, *_: f"note: {visible(str(message))}\n"
+    # Bars of others than rich move the cursor, which the filter would show; what is fetched is logged.
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    warnings.formatwarning = lambda message, *_: f"note: {message}\n"
     app(prog_name="infinimem")

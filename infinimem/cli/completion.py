@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+
 import click
 from click.shell_completion import get_completion_class
 
@@ -41,4 +44,7 @@ def document_ids(context: click.Context, param: click.Parameter, begun: str) -> 
         ids = Files(options.place().path).scan()
     except InfinimemError:  # nobody wants to read of it while typing
         return []
-    return sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:MOST]
+    found = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:MOST]
+    # bash puts on the line what it is given, and would run a name such as $(date); zsh and fish quote it.
+    in_bash = os.environ.get(VARIABLE, "").startswith("bash")
+    return [shlex.quote(doc_id) for doc_id in found] if in_bash else found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import signal
 import sys
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 import click
 
 from infinimem.cli.options import Command, Options, cap_option, pass_options
-from infinimem.cli.output import printable
+from infinimem.cli.output import as_json
 from infinimem.errors import InfinimemError, UsageError
 
 
@@ -56,7 +55,7 @@ def mcp(
             url = f"http://{http.names(address, listening)[0]}{http.PATH}"
             said = {"url": url, "token": None if chosen else token}
             if options.json:
-                click.echo(printable(json.dumps(said)))
+                click.echo(as_json(said))
             else:
                 options.out.say(f"serving {memory.library.root} at {url}; Ctrl-C ends it")
                 if not chosen:  # said even with -q: without it nobody can call

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock, Timer
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -59,7 +59,7 @@ class Output:
     def result(self, data: Mapping[str, Any], show: Callable[[], None]) -> None:
         """Print a result: `data` as JSON, or what `show` prints."""
         if self.as_json:
-            click.echo(printable(json.dumps(data, ensure_ascii=False)))
+            click.echo(as_json(data))
         else:
             show()
 
@@ -67,25 +67,25 @@ class Output:
         """A line, or several; `style` colours it on a terminal."""
         if self.for_people:
             _console().print(
-                visible(text), style=style, markup=False, emoji=False, highlight=False, soft_wrap=True
+                printable(text), style=style, markup=False, emoji=False, highlight=False, soft_wrap=True
             )
         else:
-            click.echo(printable(text))
+            click.echo(text)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table for people, tab-separated lines in a pipe. The last column takes what room there is."""
+        """A table for people, tab-separated lines in a pipe. What is too wide is folded, never cut."""
         if not self.for_people:
             for row in rows:
-                click.echo(printable("\t".join(" ".join(str(cell).split()) for cell in row)))
+                click.echo("\t".join(" ".join(str(cell).split()) for cell in row))
             return
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=None, header_style="bold", pad_edge=False)
-        for number, column in enumerate(columns, 1):
-            table.add_column(column, overflow="fold", no_wrap=number < len(columns))
+        for column in columns:
+            table.add_column(Text(printable(column)), overflow="fold")
         for row in rows:
-            table.add_row(*(Text(visible(str(cell))) for cell in row))
+            table.add_row(*(Text(printable(str(cell))) for cell in row))
         _console().print(table)
 
     def diff(self, text: str) -> None:
@@ -96,7 +96,7 @@ class Output:
     def say(self, text: str) -> None:
         """Talk: one line on stderr."""
         if self.talks:
-            click.echo(printable(visible(text)), err=True)
+            click.echo(text, err=True)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Step]:
@@ -143,22 +143,85 @@ class _Bar:
         from rich.progress import TimeRemainingColumn as TimeLeft
 
         times = (TimeElapsedColumn(), TextColumn("left"), TimeLeft())
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *times)
+        label = TextColumn("{task.description}", markup=False)
+        columns = (label, BarColumn(), MofNCompleteColumn(), *times)
         with self._lock:
             if self._over:
                 return
             done, total = self._state
-            self._bar = Progress(*columns, console=_console(sys.stderr), transient=True)
-            self._bar.add_task(self._label, completed=done, total=total or None)
+            self._bar = Progress(
+                *columns,
+                console=_console(sys.stderr),
+                transient=True,
+                redirect_stdout=False,  # what else is written meanwhile goes through the filter
+                redirect_stderr=False,
+            )
+            self._bar.add_task(printable(self._label), completed=done, total=total or None)
             self._bar.start()
 
 
 def _console(stream: IO[str] | None = None) -> Console:
+    """A console whose own escapes reach the terminal: what it is given to print is made printable before."""
     from rich.console import Console
 
-    return Console(file=stream or sys.stdout)
+    stream = stream or sys.stdout
+    return Console(file=stream.unfiltered if isinstance(stream, _Filtered) else stream)
+
+
+def as_json(data: Mapping[str, Any]) -> str:
+    """JSON on one line, in which what may not be printed stands as an escape of JSON."""
+    text = json.dumps(data, ensure_ascii=False)
+    return text if printable(text) == text else json.dumps(data)
 
 
 def printable(text: str) -> str:
-    """Text that any UTF-8 stream takes: bytes of damaged files become visible escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    """Text that any UTF-8 stream takes and that no terminal obeys: control characters, what hides or reorders
+    text and undecodable bytes become visible escapes; tabs and newlines stay."""
+    return visible(text.encode("utf-8", "backslashreplace").decode("utf-8"), turned=False)
+
+
+@contextmanager
+def filtered_streams() -> Iterator[None]:
+    """Make printable all that is written to stdout and stderr: by commands, click, warnings and logs."""
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast("TextIO", _Filtered(out)), cast("TextIO", _Filtered(err))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, err
+
+
+class _Filtered:
+    """A text stream that makes printable what is written to it, be it by way of its buffer."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.unfiltered = stream
+
+    def write(self, text: str) -> int:
+        self.unfiltered.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> _FilteredBytes:
+        return _FilteredBytes(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unfiltered, name)
+
+
+class _FilteredBytes:
+    """The binary side, which click writes completions to, and all else where the encoding is ASCII."""
+
+    def __init__(self, text: _Filtered) -> None:
+        self._text = text
+
+    def write(self, data: bytes) -> int:
+        self._text.write(bytes(data).decode("utf-8", "backslashreplace"))
+        return len(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._text.unfiltered.buffer, name)

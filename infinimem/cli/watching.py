@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from dataclasses import asdict
 from types import FrameType
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import Output, printable
+from infinimem.cli.output import Output, as_json
 
 if TYPE_CHECKING:
     from infinimem.watch import Change
@@ -56,7 +55,7 @@ class _Ended:
 def _show(out: Output, change: Change) -> None:
     if out.as_json:
         row = {name: value for name, value in asdict(change).items() if value}
-        click.echo(printable(json.dumps(row, ensure_ascii=False)))
+        click.echo(as_json(row))
     elif out.for_people:
         why = f" (was {change.was})" if change.was else f" ({change.receipt})" if change.receipt else ""
         out.line(f"{change.event:<8} {change.doc_id}{why}")

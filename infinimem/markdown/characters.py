@@ -16,19 +16,30 @@ _PAIR = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _HIDDEN = re.compile(r"[\x00\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BIDI = re.compile(r"[\n\u202a-\u202e\u2066-\u2069]")
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # what moves a cursor or ends a line
-    "|[\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb]"  # what nobody sees
-    "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"  # one variation selector may stand behind a character
-    # What scripts and emoji need joined, parted or turned; between letters of ASCII it only hides.
-    "|(?<![^\x00-\x7f])[\u00ad\u034f\u061c\u115f\u1160\u200c-\u200f\u3164\uffa0](?![^\x00-\x7f])"
-)
 _PIECE_LENGTH = 256
 _PIECE = re.compile(rf"(?s).{{1,{_PIECE_LENGTH}}}(?=[\x00-\x7f]|\Z)|.{{1,{_PIECE_LENGTH}}}")
 _FOLD = re.compile(r"[ \t]*+\n[ \t\n]*+")
 
 # The flags of England, Scotland, Wales and their like: the only tag sequences in use.
 _FLAG = re.compile(r"\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
+
+# Control characters, line separators, and Unicode's Default_Ignorable_Code_Point with the annotation marks.
+_STEERS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029"
+_BLANK = (
+    r"\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+)
+_VARIES = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_JOINS = r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u200c-\u200f\u3164\uffa0"
+_TURNS = r"\u202a-\u202e\u2066-\u2069"
+_SEEN = rf"[^\x00-\x7f{_STEERS}{_BLANK}{_VARIES}{_JOINS}{_TURNS}]"
+_UNSEEN = re.compile(
+    rf"({_FLAG.pattern})|[{_STEERS}{_BLANK}]"
+    rf"|[{_VARIES}]{{2,}}"  # one variation selector may stand behind a character
+    # What scripts and emoji need joined, parted or turned; anywhere else it only hides.
+    rf"|(?<!{_SEEN})[{_JOINS}](?!{_SEEN})"
+)
+_UNSEEN_OR_TURNED = re.compile(rf"{_UNSEEN.pattern}|[\u061c\u200e\u200f{_TURNS}]")
 
 _CLOSES = {"\u202c": "\u202a\u202b", "\u2069": "\u2066\u2067\u2068"}
 """What ends an embedding and what ends an isolate, with what begins them. Overrides (U+202D, U+202E) are
@@ -60,12 +71,18 @@ def sound(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-def visible(text: str) -> str:
-    """`text` as it stands, on a screen or before a model: what moves a cursor, changes colours, ends a line
-    where none ends or hides becomes a visible escape."""
+def visible(text: str, turned: bool = True) -> str:
+    """`text` with a visible escape such as `\\x1b` for each character that moves a cursor, changes colours,
+    ends a line where none ends, or hides. Tabs and newlines stay.
+
+    Args:
+        turned: whether bidi controls may stand, as right-to-left scripts use them: a model reads in the order
+            of the characters, but a screen shows them in another.
+    """
     if text.isascii() and text.isprintable():
         return text
-    return _UNSEEN.sub(lambda match: "".join(map(_escape, match[0])), text)
+    unseen = _UNSEEN if turned else _UNSEEN_OR_TURNED
+    return unseen.sub(lambda match: match[1] or "".join(map(_escape, match[0])), text)
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:

@@ -20,6 +20,8 @@ SHORTEST = 16
 """Characters of a token that one chooses."""
 MAX_BODY = 1024 * 1024
 MAX_SESSIONS = 200
+BACKLOG = 128
+"""Connections that the system holds until they are accepted."""
 
 
 def token_of(chosen: str | None) -> str:
@@ -62,7 +64,7 @@ def listen(address: str, remote: bool = False) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(found)
-        listening.listen(128)
+        listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
         raise UsageError(f"cannot listen at {address}: {error.strerror}; choose another") from error
@@ -106,9 +108,19 @@ def serve_http(server: Any, address: str, listening: socket.socket, token: str) 
     """Serve until the process is told to end."""
     import uvicorn
 
+    from infinimem.mcp.connections import BoundedConnection
+
     app = make_app(server, names(address, listening), token)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2
+        app,
+        http=BoundedConnection,
+        ws="none",
+        backlog=BACKLOG,
+        log_level="error",  # a stranger's bad request is no warning
+        use_colors=False,  # a log's text and its style cannot be told apart when it is made printable
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
     )
     uvicorn.Server(config).run(sockets=[listening])
 
@@ -127,6 +139,7 @@ class _Guard:
         if scope["type"] == "http":
             body = b"a token is needed: Authorization: Bearer TOKEN\n"
             headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+            headers.append((b"connection", b"close"))  # who has no token keeps no connection
             await send({"type": "http.response.start", "status": 401, "headers": headers})
             await send({"type": "http.response.body", "body": body})
 

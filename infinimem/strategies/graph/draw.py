@@ -189,4 +189,4 @@ def _dot(text: str) -> str:
 
 
 def _rows(items: Iterable[Mapping[str, object]]) -> str:
-    return ",".join(f"\n  {json.dumps(item, ensure_ascii=False)}" for item in items)
+    return ",".join(f"\n  {json.dumps(item)}" for item in items)
