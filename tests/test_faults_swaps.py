@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from fault_disk import Call, hooked, nothing
+from fault_library import problems
 from fault_work import copy, expected, prepared, work
 
 from infinimem.adapters.file_tree import FileTree
@@ -128,9 +129,11 @@ def test_a_folder_swapped_at_any_call_leads_nowhere(
             with Swap(root, folder, outside):
                 return call()
 
+        told: dict[int, str] = {}
         with hooked(swapped):
-            busy(root, {})
+            busy(root, told)
         assert standing(outside) == before, f"call {number}, {calls[number - 1]}"
+        assert problems(root, told) == [], f"call {number}, {calls[number - 1]}"
 
 
 @contextmanager
