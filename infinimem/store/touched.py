@@ -140,9 +140,9 @@ class News:
         self._key, self._first, self._last, self._at, self._open = None, b"", b"", 0, frozenset()
 
     def _read(self, key: tuple[int, int, int]) -> frozenset[str] | None:
-        with located(self._root, PATH) as at:
+        with located(self._root, PATH) as there:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-            descriptor = os.open(at.name, flags, dir_fd=at.folder.descriptor)
+            descriptor = os.open(there.name, flags, dir_fd=there.folder.descriptor)
         try:
             first = os.pread(descriptor, _WIDTH, 0)
             last = os.pread(descriptor, len(self._last), self._at - len(self._last))
