@@ -17,6 +17,8 @@ from fault_power_tape import Tape
 from infinimem.model import Located, Move, NewEntry, Plan, Receipt, Turn
 from infinimem.store import disk
 from infinimem.store.create import init
+from infinimem.store.disk import At
+from infinimem.store.folders import located
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 
@@ -106,13 +108,13 @@ class Run:
 
     def save(self, path: str, data: bytes) -> None:
         """A person's editor saves a file, safely."""
-        temporary = self.root / f"{path}~"
-        descriptor = disk.open_new(temporary)
-        disk.write(descriptor, data)
-        disk.sync(descriptor)
-        os.close(descriptor)
-        disk.rename(temporary, self.root / path)
-        disk.sync_folder(temporary.parent)
+        with located(self.root, f"{path}~") as temporary, located(self.root, path) as at:
+            descriptor = disk.open_new(temporary)
+            disk.write(descriptor, data)
+            disk.sync(descriptor)
+            os.close(descriptor)
+            disk.rename(temporary, at)
+            disk.sync_folder(at.folder)
 
     def edit(self, path: str, old: str, new: str) -> None:
         """A person changes the text of signed lines."""
@@ -146,13 +148,15 @@ class Run:
         old = self.tape.promise
         kept = {seq: text for seq, text in old.lines.items() if seq not in gone}
         self.tape.promise = replace(old, lines=kept, places={})
-        disk.unlink(self.root / path)
+        with located(self.root, path) as at:
+            disk.unlink(at)
 
 
 def appends(run: Run) -> None:
     """A new library, and turns in two sessions."""
     run.init()
-    disk.remove_folder(run.root / "evidence")  # as in a clone: git keeps no empty folder
+    with located(run.root, "evidence") as at:
+        disk.remove_folder(at)  # as in a clone: git keeps no empty folder
     run.say("hello", session="one")
     run.say("and hello again", LONG, session="one")
     run.say("something else", session="two")
@@ -230,9 +234,9 @@ def saving(run: Run, path: str, *proses: str) -> Iterator[None]:
     left, written = list(proses), (run.root / path).read_bytes()
     exchange, rename = disk.exchange, disk.rename
 
-    def save(replaced: Path) -> None:
+    def save(replaced: At) -> None:
         nonlocal written
-        if left and replaced == run.root / path:
+        if left and replaced.path == path:
             prose = left.pop(0)
             written += f"\n{prose}\n".encode()
             run.save(path, written)

@@ -22,6 +22,7 @@ from fault_power import ROOT, Cache, Cut, Names, Op, Slot, Sync, Write, whole
 
 from infinimem.model import Turn
 from infinimem.store import disk
+from infinimem.store.disk import At, Folder
 
 UNLOGGED = frozenset({".infinimem/lock"})
 """Files whose bytes mean nothing after a restart, written without the log."""
@@ -75,7 +76,7 @@ class Tape:
         self._first: dict[Slot, int] = {}
         self._nodes = 1
         for path in sorted(root.rglob("*")):
-            slot, node = self._slot(path, self._first), self._new()
+            slot, node = self._slot(str(path.relative_to(root)), self._first), self._new()
             self._first[slot] = node
             if path.is_dir():
                 self.folders.add(node)
@@ -84,7 +85,7 @@ class Tape:
         self._names = dict(self._first)
         """As the program sees it."""
         self._sizes = {node: len(data) for node, data in self._start.items()}
-        self._open: dict[int, tuple[int, int | None, Path]] = {}
+        self._open: dict[int, tuple[int, int | None, str]] = {}
 
     # ── recording ───────────────────────────────────────────────────────────────────────────────
 
@@ -127,15 +128,12 @@ class Tape:
         self._nodes += 1
         return self._nodes - 1
 
-    def _slot(self, path: Path, names: Mapping[Slot, int] | None = None) -> Slot:
-        *folders, name = path.relative_to(self.root).parts
+    def _slot(self, path: str, names: Mapping[Slot, int] | None = None) -> Slot:
+        *folders, name = path.split("/")
         here = ROOT
         for folder in folders:
             here = (self._names if names is None else names)[here, folder]
         return here, name
-
-    def _say(self, what: str, *paths: Path) -> str:
-        return " ".join([what, *(str(path.relative_to(self.root)) for path in paths)])
 
     def _change(self, what: str, *changes: tuple[Slot, int | None]) -> None:
         self.ops.append(Names(changes, what))
@@ -145,41 +143,41 @@ class Tape:
             else:
                 self._names[slot] = node
 
-    def _made(self, path: Path) -> int:
+    def _made(self, path: str) -> int:
         node = self._new()
         self._sizes[node] = 0
-        self._change(self._say("create", path), (self._slot(path), node))
+        self._change(f"create {path}", (self._slot(path), node))
         return node
 
-    def _open_append(self, made: Any, path: Path) -> int:
-        descriptor: int = made(path)
-        slot = self._slot(path)
-        node = self._names[slot] if slot in self._names else self._made(path)
-        self._open[descriptor] = (node, None, path)
+    def _open_append(self, made: Any, at: At) -> int:
+        descriptor: int = made(at)
+        slot = self._slot(at.path)
+        node = self._names[slot] if slot in self._names else self._made(at.path)
+        self._open[descriptor] = (node, None, at.path)
         return descriptor
 
-    def _open_new(self, made: Any, path: Path) -> int:
-        descriptor: int = made(path)
-        slot = self._slot(path)
-        node = self._names[slot] if slot in self._names else self._made(path)
-        self._open[descriptor] = (node, 0, path)
+    def _open_new(self, made: Any, at: At) -> int:
+        descriptor: int = made(at)
+        slot = self._slot(at.path)
+        node = self._names[slot] if slot in self._names else self._made(at.path)
+        self._open[descriptor] = (node, 0, at.path)
         if self._sizes[node]:
             self._sizes[node] = 0
-            self.ops.append(Cut(node, 0, self._say("empty", path)))
+            self.ops.append(Cut(node, 0, f"empty {at.path}"))
         return descriptor
 
-    def _overwrite(self, made: Any, path: Path, data: bytes) -> None:
-        made(path, data)
-        slot = self._slot(path)
-        node = self._names[slot] if slot in self._names else self._made(path)
+    def _overwrite(self, made: Any, at: At, data: bytes) -> None:
+        made(at, data)
+        slot = self._slot(at.path)
+        node = self._names[slot] if slot in self._names else self._made(at.path)
         self._sizes[node] = max(self._sizes[node], len(data))
-        self.ops.append(Write(node, 0, data, self._say(f"overwrite {len(data)} bytes", path)))
+        self.ops.append(Write(node, 0, data, f"overwrite {len(data)} bytes of {at.path}"))
 
     def _write(self, made: Any, descriptor: int, data: bytes | memoryview) -> int:
         count: int = made(descriptor, data)
         node, at, path = self._open[descriptor]
         offset = self._sizes[node] if at is None else at
-        self.ops.append(Write(node, offset, bytes(data[:count]), self._say(f"write {count} bytes", path)))
+        self.ops.append(Write(node, offset, bytes(data[:count]), f"write {count} bytes to {path}"))
         self._sizes[node] = max(self._sizes[node], offset + count)
         self._open[descriptor] = (node, None if at is None else at + count, path)
         return count
@@ -188,19 +186,19 @@ class Tape:
         made(descriptor, size)
         node, _, path = self._open[descriptor]
         self._sizes[node] = size
-        self.ops.append(Cut(node, size, self._say(f"cut to {size} bytes", path)))
+        self.ops.append(Cut(node, size, f"cut {path} to {size} bytes"))
 
     def _sync(self, made: Any, descriptor: int) -> None:
         made(descriptor)
         node, _, path = self._open[descriptor]
-        self.ops.append(Sync(node, self._role("file", path.parent), self._say("sync", path)))
+        self.ops.append(Sync(node, self._role("file", path.rpartition("/")[0]), f"sync {path}"))
 
-    def _sync_folder(self, made: Any, folder: Path) -> None:
+    def _sync_folder(self, made: Any, folder: Folder) -> None:
         made(folder)
-        node = ROOT if folder == self.root else self._names[self._slot(folder)]
-        self.ops.append(Sync(node, self._role("folder", folder), self._say("sync", folder)))
+        node = self._names[self._slot(folder.path)] if folder.path else ROOT
+        self.ops.append(Sync(node, self._role("folder", folder.path), f"sync {folder.path}"))
 
-    def _role(self, kind: str, folder: Path) -> str:
+    def _role(self, kind: str, folder: str) -> str:
         """Which sync this is: the function that wanted something durable, the one that syncs, and where.
 
         "" for a sync that is not the program's.
@@ -214,41 +212,41 @@ class Tape:
         if inner != "make_folder":
             while Path(frame.f_code.co_filename).name in ("files.py", "contextlib.py"):
                 frame = frame.f_back
-        where = re.sub(r"\d+", "N", str(folder.relative_to(self.root)))
+        where = re.sub(r"\d+", "N", folder)
         return f"{frame.f_code.co_name} > {inner}: {kind} in {where}/, line {frame.f_lineno}"
 
-    def _rename(self, made: Any, old: Path, new: Path) -> None:
+    def _rename(self, made: Any, old: At, new: At) -> None:
         made(old, new)
-        one, other = self._slot(old), self._slot(new)
-        self._change(self._say("rename", old, new), (other, self._names[one]), (one, None))
+        one, other = self._slot(old.path), self._slot(new.path)
+        self._change(f"rename {old.path} {new.path}", (other, self._names[one]), (one, None))
 
-    def _put(self, made: Any, old: Path, new: Path) -> None:
+    def _put(self, made: Any, old: At, new: At) -> None:
         made(old, new)
-        one, other = self._slot(old), self._slot(new)
-        self._change(self._say("put", old, new), (other, self._names[one]), (one, None))
+        one, other = self._slot(old.path), self._slot(new.path)
+        self._change(f"put {old.path} {new.path}", (other, self._names[one]), (one, None))
 
-    def _exchange(self, made: Any, one: Path, other: Path) -> None:
+    def _exchange(self, made: Any, one: At, other: At) -> None:
         made(one, other)
-        a, b = self._slot(one), self._slot(other)
-        self._change(self._say("exchange", one, other), (a, self._names[b]), (b, self._names[a]))
+        a, b = self._slot(one.path), self._slot(other.path)
+        self._change(f"exchange {one.path} {other.path}", (a, self._names[b]), (b, self._names[a]))
 
-    def _unlink(self, made: Any, path: Path) -> None:
-        made(path)
-        slot = self._slot(path)
+    def _unlink(self, made: Any, at: At) -> None:
+        made(at)
+        slot = self._slot(at.path)
         if slot in self._names:
-            self._change(self._say("unlink", path), (slot, None))
+            self._change(f"unlink {at.path}", (slot, None))
 
-    def _make_folder(self, made: Any, path: Path) -> None:
-        made(path)
-        slot = self._slot(path)
+    def _make_folder(self, made: Any, at: At) -> None:
+        made(at)
+        slot = self._slot(at.path)
         if slot not in self._names:
             node = self._new()
             self.folders.add(node)
-            self._change(self._say("make folder", path), (slot, node))
+            self._change(f"make folder {at.path}", (slot, node))
 
-    def _remove_folder(self, made: Any, path: Path) -> None:
-        made(path)
-        self._change(self._say("remove folder", path), (self._slot(path), None))
+    def _remove_folder(self, made: Any, at: At) -> None:
+        made(at)
+        self._change(f"remove folder {at.path}", (self._slot(at.path), None))
 
     # ── playing back ────────────────────────────────────────────────────────────────────────────
 

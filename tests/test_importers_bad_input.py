@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import socket
 import zipfile
 from pathlib import Path
 
@@ -51,6 +52,21 @@ def test_damaged_and_unknown_files(tmp_path: Path, data: bytes, expected: str) -
     path = tmp_path / "file.json" if data[:1] in b"[{" else tmp_path / "file"
     path.write_bytes(data)
     assert expected in failure(path)
+
+
+@pytest.mark.parametrize("name", ["pipe", "socket", "null", "zero", "link"])
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name == "pipe":
+        os.mkfifo(path)
+    elif name == "link":
+        path.symlink_to("/dev/zero")
+    elif name == "socket":
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+    else:
+        path = Path("/dev", name)
+    assert str(path) in failure(path)
 
 
 def test_a_zip_without_conversations(tmp_path: Path) -> None:

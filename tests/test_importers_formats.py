@@ -68,10 +68,11 @@ CHATGPT = {
         "s": node(
             "s",
             "root",
-            ["a"],
+            ["h"],
             said("s", "system", "x", metadata={"is_visually_hidden_from_conversation": True}),
         ),
-        "a": node("a", "s", ["b", "c"], said("a", "user", "Where to?")),
+        "h": node("h", "s", ["a"], said("h", "assistant", "withdrawn", weight=0)),
+        "a": node("a", "h", ["b", "c"], said("a", "user", "Where to?", weight=1.0)),
         "b": node("b", "a", [], said("b", "assistant", "Lisbon")),
         "c": node("c", "a", [], said("c", "assistant", "Porto")),
     },
@@ -178,6 +179,7 @@ def test_chatgpt_follows_the_branch_that_was_seen_last(tmp_path: Path) -> None:
     assert imported.skipped == {
         "messages of branches that were edited away": 1,
         "system prompts": 1,
+        "hidden messages": 1,
     }
 
 

@@ -189,7 +189,13 @@ def test_only_one_session_of_a_log(tmp_path: Path) -> None:
     [
         (f"Before\n{BEGIN}\n- I like tea\n{END}\nAfter", "Before\nAfter", 1),
         (f"  {BEGIN}\na\n{END}\n{BEGIN}\nb\n{END}", "", 2),
-        (f"Before\n{BEGIN}\n- cut off", "Before", 1),
+        (f"Before\n{BEGIN}\nnever closed", f"Before\n{BEGIN}\nnever closed", 0),
+        (f"{END}\nBefore\n{BEGIN}", f"{END}\nBefore\n{BEGIN}", 0),
+        (f"{BEGIN}\nmine\n{BEGIN}\n- tea\n{END}\nAfter", f"{BEGIN}\nmine\nAfter", 1),
+        (f"{BEGIN}\n- tea\n{END}\nmine\n{BEGIN}\nmine", f"mine\n{BEGIN}\nmine", 1),
+        (f"about {BEGIN}\nmine\n{BEGIN}\n- tea\n{END}", f"about {BEGIN}\nmine", 1),
+        (f"{BEGIN}\n- tea\n- type {BEGIN}\n- oats\n{END}\nAfter", "After", 1),
+        (f"hook says: {BEGIN}\n- tea\n- type {BEGIN}\n- oats\n{END}\nAfter", "hook says:\nAfter", 1),
         (f"it begins with {BEGIN}\nand goes on", f"it begins with {BEGIN}\nand goes on", 0),
         (f"hook says: {BEGIN}\r\n- tea\r\n{END}\r\nAfter", "hook says:\nAfter", 1),
         (f"{BEGIN}\na\n{END} and on\n{END}\nAfter", "After", 1),
@@ -198,6 +204,20 @@ def test_only_one_session_of_a_log(tmp_path: Path) -> None:
 )
 def test_recalled_memory_does_not_come_in_again(text: str, left: str, count: int) -> None:
     assert without_recalled(text) == (left, count)
+
+
+def test_a_mark_that_is_not_closed_takes_no_word_of_a_person(tmp_path: Path) -> None:
+    text = f"What does this line do?\n{BEGIN}\nAnd I moved to Lisbon."
+    found = read_turns(save(tmp_path, [{"role": "user", "content": text}]))
+    assert [turn.text for turn in found.turns] == [text]
+    assert found.skipped == {}
+
+
+def test_a_reminder_that_is_cut_off_is_the_program_s_to_its_end(tmp_path: Path) -> None:
+    text = "My oven is a Gaggen.\n<system-reminder>\nbe brief"
+    found = read_turns(save(tmp_path, [said(1, "user", text)]))
+    assert [turn.text for turn in found.turns] == ["My oven is a Gaggen.\n"]
+    assert found.skipped == {"notices of the program": 1}
 
 
 def test_a_hook_s_output_is_left_out_of_every_format(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import stat
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -53,6 +56,69 @@ def test_a_folder_is_read_by_name_and_what_is_not_known_is_told(tmp_path: Path) 
     assert (found.formats, found.turns, found.sessions) == (("openai", "markdown", "claude-code"), 4, 3)
     assert sorted(found.left_out) == ["cut.json", "user.json"]
     assert "damaged" in found.left_out["cut.json"]
+
+
+def test_links_and_pipes_of_a_folder_are_left_out_and_told(tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere" / "secret.md", "- secret")
+    folder = tmp_path / "notes"
+    write(folder / "a.md", "- mine")
+    write(folder / "deep" / "b.md", "- mine too")
+    os.mkfifo(folder / "pipe.md")
+    os.mkfifo(folder / "deep" / "pipe.jsonl")
+    (folder / "link.md").symlink_to(tmp_path / "elsewhere" / "secret.md")
+    (folder / "linked").symlink_to(tmp_path / "elsewhere")
+    (folder / "deep" / "gone.md").symlink_to("nowhere")
+    found = survey(folder)
+    assert texts(found) == ["mine", "mine too"]
+    whys = {name: re.sub(r"^.* is", "is", why) for name, why in found.left_out.items()}
+    link, pipe = (
+        "is a link: to bring in what it leads to, name that",
+        "is a pipe or a device: save it as a file",
+    )
+    assert whys == {
+        "pipe.md": pipe,
+        "deep/pipe.jsonl": pipe,
+        "link.md": link,
+        "linked": link,
+        "deep/gone.md": link,
+    }
+
+
+def test_a_link_that_is_named_is_followed(tmp_path: Path) -> None:
+    write(tmp_path / "notes" / "a.md", "- mine")
+    (tmp_path / "folder").symlink_to(tmp_path / "notes")
+    (tmp_path / "file.md").symlink_to(tmp_path / "notes" / "a.md")
+    assert texts(survey(tmp_path / "folder")) == texts(survey(tmp_path / "file.md")) == ["mine"]
+
+
+@pytest.mark.parametrize("swapped", ["deep", "deep/b.md"])
+def test_what_becomes_a_link_after_it_was_looked_at_is_not_followed(tmp_path: Path, swapped: str) -> None:
+    write(tmp_path / "elsewhere" / "b.md", "- secret")
+    folder = tmp_path / "notes"
+    write(folder / "deep" / "b.md", "- mine too")
+    found = survey(folder)
+    (folder / swapped).rename(tmp_path / "aside")
+    (folder / swapped).symlink_to(tmp_path / "elsewhere" / ("b.md" if swapped.endswith(".md") else ""))
+    with pytest.raises(ImportFormatError):
+        texts(found)
+
+
+def test_links_and_devices_of_a_zip_are_passed_over(tmp_path: Path) -> None:
+    kinds = {
+        "a.md": stat.S_IFREG,
+        "b.md": 0,
+        "c.md": stat.S_IFLNK,
+        "d.md": stat.S_IFIFO,
+        "e.md": stat.S_IFCHR,
+    }
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name, kind in kinds.items():
+            member = zipfile.ZipInfo(name)
+            member.external_attr = (kind | 0o644 if kind else 0) << 16
+            archive.writestr(member, f"- {name}")
+    found = survey(tmp_path / "x.zip")
+    assert texts(found) == ["a.md", "b.md"]
+    assert found.skipped == {"links and devices of the zip": 3}
 
 
 def test_notes_of_one_name_in_two_folders_are_two_sessions(tmp_path: Path) -> None:

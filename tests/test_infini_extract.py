@@ -63,6 +63,14 @@ def test_a_phrased_entry_names_its_origin_and_a_copied_one_is_nobodys() -> None:
     }
 
 
+@pytest.mark.parametrize("time", ["2025-13-45", "2025-02-30 10:00", "2025-05-06T99:99", "May", ""])
+def test_a_time_that_no_calendar_has_is_left_to_the_origin(time: str) -> None:
+    library = Library()
+    library.say("I moved to Lisbon.", time="2023-05-08")
+    (plan,), _ = observe(library, reply(item("I moved to Lisbon.", 1, time=time)))
+    assert [add.time for add in plan.adds] == [None]
+
+
 @pytest.mark.parametrize(
     "said",
     ["Ana paid 14 euros", "Ana met Bruno there", "Ana does not live in Lisbon", "zebra"],
@@ -171,7 +179,7 @@ def test_exchanges_are_a_turn_and_what_was_replied_to_it() -> None:
     library = Library(feed="exchange")
     for role, text in [("user", "a"), ("user", "b"), ("assistant", "c"), ("user", "d"), ("assistant", "e")]:
         library.say(text, role=role)
-    library.say("f", session="s2")
+    library.say("f", role="assistant", session="s2")  # a reply, but to nothing of this session
     feed = units(library.view().uncited(), library.settings.infini)
     assert [[turn.entry.text for turn in unit] for unit in feed] == [["a", "b", "c"], ["d", "e"], ["f"]]
 

@@ -17,6 +17,7 @@ from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Derived, Move, NewEntry, Plan, Reason, RejectedReply, Turn, Withheld
 from infinimem.store import disk
 from infinimem.store.create import init
+from infinimem.store.disk import At
 from infinimem.store.forget import Forgotten, forget, forgotten, preview_forget
 from infinimem.store.forgetting.choice import Wanted
 from infinimem.store.library import Library
@@ -413,10 +414,10 @@ def test_what_a_person_saves_meanwhile_is_taken_out_of_their_version_too(
 ) -> None:
     topic = library.root / "topics/psoriasis-treatment.md"
     sort(library, Plan("consolidate", moves=(Move(5, "topics/psoriasis-treatment", "Bike"),)))
-    real: Callable[[Path, Path], None] = disk.exchange
+    real: Callable[[At, At], None] = disk.exchange
     saved = []
 
-    def exchange(one: Path, other: Path) -> None:
+    def exchange(one: At, other: At) -> None:
         if not saved:
             saved.append(topic)
             text = topic.read_text().replace("Sees a doctor", "Often sees a doctor") + "\nprose of mine\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 from infinimem.configuration import SETTINGS
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers.fields import Skipped
-from infinimem.importers.read import NotThere, read_turns
+from infinimem.importers.read import Import, NotThere, read_turns
 from infinimem.model import Turn
 
 _NAMES = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".zip", ".gz", ".xz", ".zst")
@@ -28,8 +28,14 @@ _STEP = 1000
 
 @dataclass(frozen=True)
 class _File:
+    """One file, named by a person, or found below a folder of that: what names its sessions then."""
+
     path: Path
-    stem: str | None
+    stem: str | None = None
+    folder: Path | None = None
+
+    def read(self, wanted: str | None, only: str | None) -> Import:
+        return read_turns(self.path, wanted, only, self.stem, self.folder)
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Survey:
         batch: list[Turn] = []
         size = 0
         for file in self._files:
-            for turn in read_turns(file.path, self._format, self._only, file.stem).turns:
+            for turn in file.read(self._format, self._only).turns:
                 batch.append(turn)
                 size += len(turn.text)
                 if len(batch) == BATCH_TURNS or size >= BATCH_LENGTH:
@@ -92,7 +98,7 @@ def survey(
 
     Args:
         path: a file (importers/read.py), or a folder, of which hidden files and folders are passed over, and
-            so are libraries.
+            so are libraries; links in it and what is no plain file are left out.
         format: the format of all, instead of recognising it.
         only: one conversation of several.
         progress: told how many turns were read (of 0: nobody knows yet).
@@ -131,9 +137,9 @@ def survey(
 
 
 def _files(path: Path) -> Iterator[_File]:
-    """The file, or what a folder holds, by name; a note in a folder is named by its way there."""
+    """The file, or what a folder holds, links too, by name; a note in a folder is named by its way there."""
     if not path.is_dir():
-        yield _File(path, None)
+        yield _File(path)
         return
     if any((place / SETTINGS).exists() for place in (path.resolve(), *path.resolve().parents)):
         raise UsageError(f"{path} lies in a library, and what is there is remembered already")
@@ -141,11 +147,11 @@ def _files(path: Path) -> Iterator[_File]:
         folders[:] = sorted(
             name for name in folders if not (name.startswith(".") or Path(place, name, SETTINGS).exists())
         )
-        for name in sorted(names):
-            if not name.startswith(".") and name.lower().endswith(_NAMES):
-                file = Path(place, name)
-                stem = file.relative_to(path).with_name(name.split(".")[0])
-                yield _File(file, stem.as_posix())
+        named = [name for name in names if not name.startswith(".") and name.lower().endswith(_NAMES)]
+        for name in sorted([*named, *(name for name in folders if Path(place, name).is_symlink())]):
+            file = Path(place, name)
+            stem = file.relative_to(path).with_name(name.split(".")[0])
+            yield _File(file, stem.as_posix(), path)
 
 
 def _count(
@@ -156,7 +162,7 @@ def _count(
     progress: Callable[[int, int], None] | None,
 ) -> None:
     """Read a file to its end, and add to the count what it holds once it is known to be sound."""
-    found = read_turns(file.path, wanted, only, file.stem)
+    found = file.read(wanted, only)
     sessions: set[str | None] = set()
     turns = 0
     for turn in found.turns:

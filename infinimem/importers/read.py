@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, islice
@@ -94,6 +95,7 @@ def read_turns(
     format: str | None = None,  # noqa: A002
     only: str | None = None,
     stem: str | None = None,
+    folder: Path | None = None,
 ) -> Import:
     """Open a file and say what it is; its turns follow as they are asked for.
 
@@ -107,6 +109,7 @@ def read_turns(
         only: one conversation of several: LoCoMo's sample id, LongMemEval's question id, the id or title of
             a conversation of a chat export, a session of chat messages or of a log.
         stem: what names a session that has no name; None takes the file's name.
+        folder: where the file was found below; then no link is followed from there.
 
     Raises:
         UsageError: no such format, or `only` for a Markdown file.
@@ -116,7 +119,8 @@ def read_turns(
     if format is not None and format not in FORMATS:
         raise UsageError(f"no format {format!r}: use one of {', '.join(FORMATS)}")
     skipped: Skipped = Counter()
-    parts = _parts(path, format, stem or path.name.split(".")[0] or path.name, skipped)
+    sources = opened(path, skipped, folder)
+    parts = _parts(sources, path, format, stem or path.name.split(".")[0] or path.name, skipped)
     first = next(parts, None)
     if first is None:
         raise _unknown(path, format)
@@ -136,8 +140,14 @@ class _Part:
     text: str = ""
 
 
-def _parts(path: Path, wanted: str | None, stem: str, skipped: Skipped) -> Iterator[_Part]:
-    with opened(path, skipped) as sources:
+def _parts(
+    file: AbstractContextManager[Iterator[Source]],
+    path: Path,
+    wanted: str | None,
+    stem: str,
+    skipped: Skipped,
+) -> Iterator[_Part]:
+    with file as sources:
         for source in sources:
             name = f"{stem}/{PurePosixPath(source.member).with_suffix('')}" if source.member else stem
             if wanted == "markdown" or (wanted is None and not _is_json(source, path)):

@@ -10,7 +10,9 @@ import gzip
 import io
 import json
 import lzma
+import os
 import re
+import stat
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -18,9 +20,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from infinimem.errors import ImportFormatError
+from infinimem.store.folders import located
 
 MAX_RECORD = 128 * 2**20
 """Characters of one JSON record (a message, a conversation, a question with its history)."""
@@ -34,6 +37,7 @@ MAX_RATIO = 250
 SMALL = 2**24
 """Bytes up to which a member's ratio does not matter."""
 
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _STEP = 2**20
 _HEAD = 4096
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -79,12 +83,15 @@ class Damaged:
 
 
 @contextmanager
-def opened(path: Path, skipped: Counter[str] | None = None) -> Iterator[Iterator[Source]]:
+def opened(
+    path: Path, skipped: Counter[str] | None = None, folder: Path | None = None
+) -> Iterator[Iterator[Source]]:
     """The file's text: one source; of a zip one for each part of a chat export, or each chat, log and note.
 
     Args:
-        path: the file.
+        path: the file; it may be a link, for a person named it.
         skipped: counts the members of a zip that are passed over.
+        folder: what the person named instead, where the file was found below: then no link is followed.
 
     Raises:
         ImportFormatError: the file cannot be read, is binary, damaged or too large; also for what comes to
@@ -92,7 +99,7 @@ def opened(path: Path, skipped: Counter[str] | None = None) -> Iterator[Iterator
     """
     try:
         with ExitStack() as stack:
-            raw = stack.enter_context(path.open("rb"))
+            raw = stack.enter_context(_regular(path, folder))
             head = raw.read(_HEAD)
             raw.seek(0)
             if head.startswith(_ZSTD):
@@ -112,8 +119,6 @@ def opened(path: Path, skipped: Counter[str] | None = None) -> Iterator[Iterator
         raise ImportFormatError(
             f"{path.name} is not UTF-8 text: convert it, for example with iconv -t UTF-8"
         ) from error
-    except IsADirectoryError as error:
-        raise ImportFormatError(f"{path} is a folder: name one file in it") from error
     except (EOFError, BadZipFile, NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError) as error:
         raise ImportFormatError(
             f"{path.name} cannot be unpacked ({error}): fetch or pack it again"
@@ -122,18 +127,36 @@ def opened(path: Path, skipped: Counter[str] | None = None) -> Iterator[Iterator
         raise ImportFormatError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def _regular(path: Path, folder: Path | None) -> IO[bytes]:
+    """The opened file. A pipe or a device is neither waited for nor read."""
+    if folder is None:
+        descriptor = os.open(path, _FLAGS)
+    else:
+        with located(folder, path.relative_to(folder).as_posix()) as at:
+            if (found := at.lstat()) is not None and stat.S_ISLNK(found.st_mode):
+                raise ImportFormatError(f"{path.name} is a link: to bring in what it leads to, name that")
+            descriptor = os.open(at.name, _FLAGS | os.O_NOFOLLOW, dir_fd=at.folder.descriptor)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    what = "a folder: name one file in it" if stat.S_ISDIR(mode) else "a pipe or a device: save it as a file"
+    raise ImportFormatError(f"{path} is {what}")
+
+
 def _source(stream: IO[bytes], name: str, member: str = "") -> Source:
     return Source(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), name, member)
 
 
 def _members(path: Path, archive: ZipFile, skipped: Counter[str]) -> Iterator[Source]:
     """The texts of a zip, one opened at a time and none unpacked to disk."""
-    names = sorted(name for name in archive.NameToInfo if not name.endswith("/"))
+    members = {name: info for name, info in archive.NameToInfo.items() if not name.endswith("/")}
+    names = sorted(name for name, info in members.items() if _is_file(info))
     parts = [name for name in names if _EXPORT.fullmatch(name)]
     taken = parts or [name for name in names if _LOOSE.fullmatch(name)]
     if not taken:
         raise ImportFormatError(f"{path.name} holds no conversations.json, and no log or note: name a file")
-    found = [archive.NameToInfo[name] for name in taken]
+    found = [members[name] for name in taken]
     if any(member.flag_bits & 1 for member in found):
         raise ImportFormatError(f"{path.name} is locked with a password: unpack it and name a file")
     if sum(member.file_size for member in found) > MAX_FILE:
@@ -144,10 +167,16 @@ def _members(path: Path, archive: ZipFile, skipped: Counter[str]) -> Iterator[So
                 f"{path.name} packs {member.file_size >> 20} MB into {member.compress_size >> 10} kB, which"
                 " no chat does: unpack it and name a file, if you trust it"
             )
+    skipped["links and devices of the zip"] += len(members) - len(names)
     skipped["other files of the zip"] += len(names) - len(taken)
     for member in found:
         with archive.open(member) as stream:
             yield _source(stream, path.name, "" if parts else member.filename)
+
+
+def _is_file(member: ZipInfo) -> bool:
+    """Whether it was packed as a file, and not as a link, a folder or a device, as far as the zip says."""
+    return stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG)
 
 
 def _unpacked(raw: IO[bytes], packed: str | None) -> IO[bytes]:

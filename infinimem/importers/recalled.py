@@ -11,26 +11,24 @@ _AROUND = " \t\r"
 
 
 def without_recalled(text: str) -> tuple[str, int]:
-    """The text without such blocks, and how many there were.
+    """The text without such blocks, and how many there were: only what stands between both lines goes.
 
-    One that was cut off reaches to the end. A program may set words of its own before the first mark, on its
-    line ("hook says: …"); then the block counts only where it is closed.
+    A program may set words of its own before the first mark, on its line ("hook says: …"): they stay. A mark
+    alone on its line is never recalled text, so that the last of these begins the block; a line of it may
+    well end with a mark.
     """
     if BEGIN not in text:
         return text, 0
-    lines = text.split("\n")
-    closed = max((at for at, line in enumerate(lines) if line.strip(_AROUND) == END), default=-1)
     kept: list[str] = []
-    count, inside = 0, False
-    for at, line in enumerate(lines):
+    count, begun = 0, -1
+    for line in text.split("\n"):
         bare = line.strip(_AROUND)
-        if inside:
-            inside = bare != END
-        elif bare == BEGIN or (bare.endswith(BEGIN) and at < closed):
-            inside = True
-            count += 1
-            if before := line[: line.rindex(BEGIN)].rstrip(_AROUND):
-                kept.append(before)
-        else:
-            kept.append(line)
+        if bare == END and begun >= 0:
+            before = kept[begun][: kept[begun].rindex(BEGIN)].rstrip(_AROUND)
+            kept[begun:] = [before] if before else []
+            count, begun = count + 1, -1
+            continue
+        if bare == BEGIN or (bare.endswith(BEGIN) and begun < 0):
+            begun = len(kept)
+        kept.append(line)
     return "\n".join(kept), count

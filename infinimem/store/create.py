@@ -11,7 +11,6 @@ from infinimem.errors import LibraryError
 from infinimem.settings import template
 from infinimem.store.files import Files
 from infinimem.store.library import Clock, Library, system_clock
-from infinimem.store.listing import explained
 from infinimem.store.lock import exclusive
 from infinimem.store.view import EVIDENCE, JOURNAL
 from infinimem.trust import approve
@@ -61,8 +60,7 @@ def init(
     keeper = library.keeper
     with exclusive(files):
         for folder in (*keeper.folders, EVIDENCE, JOURNAL):
-            with explained("make", folder):
-                files.make_folder(files.root / folder)
+            files.make_folder(folder)
         if keeper.buffer:
             _create(files, {f"{keeper.buffer}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n"})
     return library

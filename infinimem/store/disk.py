@@ -10,30 +10,63 @@ import ctypes
 import errno
 import fcntl
 import os
+import shutil
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 _EXCHANGE, _NO_REPLACE = 2, 1  # Linux renameat2
-_MAC_SWAP, _MAC_EXCLUSIVE = 2, 4  # macOS renamex_np
-_HERE = -100  # AT_FDCWD
+_MAC_SWAP, _MAC_EXCLUSIVE = 2, 4  # macOS renameatx_np
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 """What an old kernel, or a file system such as FAT or some network mounts, answers to the newer calls."""
 
 
-def open_append(path: Path) -> int:
+class Folder(NamedTuple):
+    """A folder that is open; who holds it is in it, wherever its name leads meanwhile (folders.py).
+
+    Args:
+        descriptor: of the folder.
+        path: below the library's root, "" for the root itself; no call takes it.
+    """
+
+    descriptor: int
+    path: str
+
+
+class At(NamedTuple):
+    """A name in an open folder: what the system's calls that end in "at" take instead of a path."""
+
+    folder: Folder
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Below the library's root."""
+        return f"{self.folder.path}/{self.name}" if self.folder.path else self.name
+
+    def lstat(self) -> os.stat_result | None:
+        """Of what has the name, be it a link; None where nothing has."""
+        try:
+            return os.stat(self.name, dir_fd=self.folder.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+
+def open_append(at: At) -> int:
     """A descriptor whose writes go to the end; the file is made if missing, a link is refused."""
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    return _open(at, os.O_RDWR | os.O_CREAT | os.O_APPEND)
 
 
-def open_new(path: Path) -> int:
+def open_new(at: At) -> int:
     """A descriptor of an empty file; what was there is cut off, a link is refused."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    return _open(at, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
 
-def overwrite(path: Path, data: bytes) -> None:
+def overwrite(at: At, data: bytes) -> None:
     """Write at the beginning of a file, made if missing; what stands after that stays."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    descriptor = _open(at, os.O_WRONLY | os.O_CREAT)
     try:
         done = 0
         while done < len(data):
@@ -57,13 +90,9 @@ def sync(descriptor: int) -> None:
     _flush(descriptor)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Folder) -> None:
     """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        _flush(descriptor)
-    finally:
-        os.close(descriptor)
+    _flush(folder.descriptor)
 
 
 def _flush(descriptor: int) -> None:
@@ -77,12 +106,12 @@ def _flush(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def rename(old: Path, new: Path) -> None:
+def rename(old: At, new: At) -> None:
     """Give a file another name; what had that name is gone."""
-    old.replace(new)
+    _replace(old, new)
 
 
-def put(old: Path, new: Path) -> None:
+def put(old: At, new: At) -> None:
     """Give a file another name that nothing has.
 
     Raises:
@@ -91,17 +120,17 @@ def put(old: Path, new: Path) -> None:
     if _rename(old, new, _NO_REPLACE, _MAC_EXCLUSIVE):
         return
     try:
-        os.link(old, new)
-        old.unlink()
+        _link(old, new)
+        _unlink(old)
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
-        if os.path.lexists(new):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new)) from None
-        old.rename(new)
+        if new.lstat() is not None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new.path) from None
+        _replace(old, new)
 
 
-def exchange(one: Path, other: Path) -> None:
+def exchange(one: At, other: At) -> None:
     """Swap two files, so that what was displaced can be looked at.
 
     Where the file system cannot do that in one step, `other` has its old or its new contents at every
@@ -112,31 +141,32 @@ def exchange(one: Path, other: Path) -> None:
     """
     if _rename(one, other, _EXCHANGE, _MAC_SWAP):
         return
-    aside = one.with_name(f"{one.name}.aside")
-    aside.unlink(missing_ok=True)
+    aside = At(one.folder, f"{one.name}.aside")
+    _unlink(aside)
     try:
-        os.link(other, aside)
+        _link(other, aside)
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
-        aside.write_bytes(other.read_bytes())
-    one.replace(other)
-    aside.replace(one)
+        _copy(other, aside)
+    _replace(one, other)
+    _replace(aside, one)
 
 
-def unlink(path: Path) -> None:
+def unlink(at: At) -> None:
     """Remove a file's name, if it is there."""
-    path.unlink(missing_ok=True)
+    _unlink(at)
 
 
-def make_folder(path: Path) -> None:
+def make_folder(at: At) -> None:
     """Make a folder, unless it is there."""
-    path.mkdir(exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(at.name, dir_fd=at.folder.descriptor)
 
 
-def remove_folder(path: Path) -> None:
+def remove_folder(at: At) -> None:
     """Remove an empty folder."""
-    path.rmdir()
+    os.rmdir(at.name, dir_fd=at.folder.descriptor)
 
 
 @cache
@@ -153,28 +183,51 @@ def boot() -> str:
         return ""
 
 
-def _rename(old: Path, new: Path, linux: int, mac: int) -> bool:
+def _open(at: At, flags: int) -> int:
+    return os.open(at.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=at.folder.descriptor)
+
+
+def _replace(old: At, new: At) -> None:
+    os.replace(old.name, new.name, src_dir_fd=old.folder.descriptor, dst_dir_fd=new.folder.descriptor)
+
+
+def _link(old: At, new: At) -> None:
+    folders = {"src_dir_fd": old.folder.descriptor, "dst_dir_fd": new.folder.descriptor}
+    os.link(old.name, new.name, **folders, follow_symlinks=False)
+
+
+def _unlink(at: At) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(at.name, dir_fd=at.folder.descriptor)
+
+
+def _copy(old: At, new: At) -> None:
+    with (
+        os.fdopen(_open(old, os.O_RDONLY | os.O_NONBLOCK), "rb") as source,
+        os.fdopen(_open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as copied,
+    ):
+        shutil.copyfileobj(source, copied)
+
+
+def _rename(old: At, new: At, linux: int, mac: int) -> bool:
     """Rename with a flag in one step; False where the system or the file system cannot."""
     call = _atomic_rename()
     if call is None:
         return False
-    one, other = os.fsencode(old), os.fsencode(new)
-    if sys.platform == "darwin":
-        failed = call(one, other, ctypes.c_uint(mac))
-    else:
-        failed = call(_HERE, one, _HERE, other, ctypes.c_uint(linux))
-    if not failed:
+    one, other = os.fsencode(old.name), os.fsencode(new.name)
+    flag = ctypes.c_uint(mac if sys.platform == "darwin" else linux)
+    if not call(old.folder.descriptor, one, new.folder.descriptor, other, flag):
         return True
     number = ctypes.get_errno()
     if number in _UNSUPPORTED:
         return False
-    raise OSError(number, os.strerror(number), str(old), None, str(new))
+    raise OSError(number, os.strerror(number), old.path, None, new.path)
 
 
 @cache
 def _atomic_rename() -> ctypes._NamedFuncPointer | None:
     try:
         library = ctypes.CDLL(None, use_errno=True)
-        return library.renamex_np if sys.platform == "darwin" else library.renameat2
+        return library.renameatx_np if sys.platform == "darwin" else library.renameat2
     except (OSError, AttributeError):
         return None

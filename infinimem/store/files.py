@@ -17,7 +17,8 @@ from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.listing import Stamp, explained, is_folder, listed, stamp_of, state_of
+from infinimem.store.folders import located, opened
+from infinimem.store.listing import Stamp, explained, listed, stamp_of, state_of
 from infinimem.store.touched import Touched
 
 MAX_FILE = 8 * 1024 * 1024
@@ -68,7 +69,7 @@ class Files:
         Raises:
             LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
         """
-        return listed(self.root, needed, below) if is_folder(self.root, below) else {}
+        return listed(self.root, needed, below)
 
     def state(self, path: str) -> Stamp | None:
         """The state of one Markdown file, as `scan` would find it; None where it would find none.
@@ -117,23 +118,17 @@ class Files:
         return data, stamp_of(before) if same else None
 
     def _open(self, path: str) -> int | None:
-        """A descriptor reached folder by folder, no part of the way a link."""
-        *folders, name = path.split("/")
-        here = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        """A descriptor of what is there; None for nothing, or a link."""
         try:
-            for folder in folders:
-                below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
-                os.close(here)
-                here = below
-            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
+            with located(self.root, path) as at:
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+                return os.open(at.name, flags, dir_fd=at.folder.descriptor)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            if error.errno == errno.ELOOP:  # a link where a file or folder should be
+            if error.errno == errno.ELOOP:
                 return None
             raise
-        finally:
-            os.close(here)
 
     def append(self, path: str, data: bytes, durable: bool = True, tries: int = 3) -> tuple[Stamp, Stamp]:
         """Add `data` at the end, on a line of its own; on failure the file is as before.
@@ -148,44 +143,53 @@ class Files:
         Raises:
             LibraryError: the disk refused; nothing of `data` stays.
         """
-        full = self.root / path
         self.touched.name(path)
-        with explained("write", path):
-            self.make_folder(full.parent)
-            created = not full.exists()
-            descriptor = disk.open_append(full)
+        with explained("write", path), located(self.root, path, make=True) as at:
+            created = at.lstat() is None
+            descriptor = disk.open_append(at)
             try:
                 before = stamp_of(os.fstat(descriptor))
                 size = before.size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
                     data = b"\n" + data
                 try:
-                    written = size + len(data)
                     _write_all(descriptor, data)
                     if durable:
                         disk.sync(descriptor)
                 except OSError:
-                    with suppress(OSError):
-                        if os.fstat(descriptor).st_size <= written:  # else someone wrote behind it
-                            disk.truncate(descriptor, size)
+                    _take_back(descriptor, size, len(data))
                     raise
                 after = stamp_of(os.fstat(descriptor))
+                stands = self._stands(path, after)
+                if not stands:  # someone saved by rename, or moved the folder
+                    _take_back(descriptor, size, len(data))
             finally:
                 os.close(descriptor)
             if created and durable:
-                disk.sync_folder(full.parent)
-        if not self._stands(path, after):  # someone saved by rename: it went into a file without a name
+                disk.sync_folder(at.folder)
+        if not stands:
             if tries == 0:
                 raise LibraryError(f"{path} is being saved over and over; try again")
             return self.append(path, data.removeprefix(b"\n"), durable, tries - 1)
         return before, after
 
-    def _stands(self, path: str, stamp: Stamp) -> bool:
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Write at the beginning of a file, made if missing; what stands after that stays. Not durable."""
+        with explained("write", path), located(self.root, path) as at:
+            disk.overwrite(at, data)
+
+    def lstat(self, path: str) -> os.stat_result | None:
+        """Of what has that name, be it a link; None where nothing has, or behind a link."""
         with explained("read", path):
             try:
-                return (self.root / path).lstat().st_ino == stamp.inode
-            except FileNotFoundError:
-                return False
+                with located(self.root, path) as at:
+                    return at.lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def _stands(self, path: str, stamp: Stamp) -> bool:
+        info = self.lstat(path)
+        return info is not None and info.st_ino == stamp.inode
 
     def ends_whole(self, path: str) -> bool:
         """Whether a file's last byte ends a line."""
@@ -201,9 +205,8 @@ class Files:
 
     def size(self, path: str) -> int:
         """Bytes of a file; -1 where there is none."""
-        full = self.root / path
-        with explained("read", path):
-            return full.stat().st_size if full.exists() else -1
+        info = self.lstat(path)
+        return -1 if info is None else info.st_size
 
     def cut(self, path: str, size: int, tail: bytes | None = None) -> None:
         """Take back what was appended.
@@ -216,8 +219,8 @@ class Files:
             self.remove(path)
             return
         self.touched.name(path)
-        with explained("write", path):
-            descriptor = disk.open_append(self.root / path)
+        with explained("write", path), located(self.root, path) as at:
+            descriptor = disk.open_append(at)
             try:
                 if tail is None or os.pread(descriptor, len(tail) + 1, size) == tail:
                     disk.truncate(descriptor, size)
@@ -243,7 +246,7 @@ class Files:
 
     def exists(self, path: str) -> bool:
         """Whether anything has that name: also a link, or a file that `read` does not give."""
-        return os.path.lexists(self.root / path)
+        return self.lstat(path) is not None
 
     def must_be_free(self, path: str) -> None:
         """Raise a LibraryError if something has that name."""
@@ -252,20 +255,31 @@ class Files:
 
     def must_be_writable(self, path: str) -> None:
         """Raise a LibraryError if a file cannot be put there in one step, from the machine state's folder."""
-        folder = (self.root / path).parent
+        folder = path.rpartition("/")[0]
         with explained("write", path):
-            there = next(above for above in (folder, *folder.parents) if above.exists())
-            if there.stat().st_dev != self.root.stat().st_dev:
-                raise LibraryError(f"{folder} is on another disk than the library; move it into the library")
-            if not os.access(there, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            try:
+                with opened(self.root, folder) as here:
+                    if os.fstat(here.descriptor).st_dev != self.root.stat().st_dev:
+                        where = self.root / folder
+                        raise LibraryError(
+                            f"{where} is on another disk than the library; move it into the library"
+                        )
+                    if not os.access(".", os.W_OK | os.X_OK, dir_fd=here.descriptor):
+                        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            except FileNotFoundError:
+                if not folder:
+                    raise
+                self.must_be_writable(folder)  # it will be made
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name; what had that name is gone. Not durable before `sync_folder_of`."""
         self.touched.name(old, new)
-        with explained("write", new):
-            self.make_folder((self.root / new).parent)
-            disk.rename(self.root / old, self.root / new)
+        with (
+            explained("write", new),
+            located(self.root, old) as one,
+            located(self.root, new, make=True) as other,
+        ):
+            disk.rename(one, other)
 
     def exchange(self, staged: str, path: str) -> bool:
         """Swap a staged file with the one in its place; False if there is none, or not a plain file."""
@@ -274,7 +288,8 @@ class Files:
             if not self.is_plain(path):
                 return False
             try:
-                disk.exchange(self.root / staged, self.root / path)
+                with located(self.root, staged) as one, located(self.root, path) as other:
+                    disk.exchange(one, other)
             except FileNotFoundError:
                 return False
         return True
@@ -282,10 +297,13 @@ class Files:
     def put(self, staged: str, path: str) -> bool:
         """Give a staged file its name; False if something has it."""
         self.touched.name(path)
-        with explained("write", path):
-            self.make_folder((self.root / path).parent)
+        with (
+            explained("write", path),
+            located(self.root, staged) as one,
+            located(self.root, path, make=True) as other,
+        ):
             try:
-                disk.put(self.root / staged, self.root / path)
+                disk.put(one, other)
             except FileExistsError:
                 return False
         return True
@@ -297,7 +315,8 @@ class Files:
             if not self.is_plain(path):
                 return False
             try:
-                disk.rename(self.root / path, self.root / slot)
+                with located(self.root, path) as one, located(self.root, slot) as other:
+                    disk.rename(one, other)
             except FileNotFoundError:
                 return False
         return True
@@ -309,27 +328,22 @@ class Files:
 
     def names(self, folder: str, begin: str = "") -> list[str]:
         """What lies in a folder and begins so, sorted; nothing where there is none."""
-        full = self.root / folder
         with explained("list", folder):
-            if not full.is_dir():
+            try:
+                with opened(self.root, folder) as here, os.scandir(here.descriptor) as found:
+                    return sorted(item.name for item in found if item.name.startswith(begin))
+            except (FileNotFoundError, NotADirectoryError):
                 return []
-            with os.scandir(full) as found:
-                return sorted(item.name for item in found if item.name.startswith(begin))
 
     def is_plain(self, path: str) -> bool:
         """Whether a regular file has that name, reached without following a link."""
-        descriptor = self._open(path)
-        if descriptor is None:
-            return False
-        try:
-            return stat.S_ISREG(os.fstat(descriptor).st_mode)
-        finally:
-            os.close(descriptor)
+        info = self.lstat(path)
+        return info is not None and stat.S_ISREG(info.st_mode)
 
     def sync_folder_of(self, path: str) -> None:
         """Make the names beside `path` durable."""
-        with explained("write", path):
-            disk.sync_folder((self.root / path).parent)
+        with explained("write", path), located(self.root, path) as at:
+            disk.sync_folder(at.folder)
 
     def stage(self, path: str, data: bytes, mode_of: str | None = None, durable: bool = True) -> None:
         """Write a new file; its folder is made if missing. Its name is not durable before `sync_folder_of`.
@@ -340,43 +354,44 @@ class Files:
             mode_of: the file whose place it will take; its permissions are kept.
             durable: wait until its bytes would outlive a loss of power.
         """
-        full = self.root / path
-        with explained("write", path):
-            self.make_folder(full.parent)
-            descriptor = disk.open_new(full)
+        replaced = self.lstat(mode_of) if mode_of is not None else None
+        with explained("write", path), located(self.root, path, make=True) as at:
+            descriptor = disk.open_new(at)
             try:
-                if mode_of is not None and (self.root / mode_of).exists():
-                    os.fchmod(descriptor, stat.S_IMODE((self.root / mode_of).stat().st_mode))
+                if replaced is not None and stat.S_ISREG(replaced.st_mode):
+                    os.fchmod(descriptor, stat.S_IMODE(replaced.st_mode))
                 _write_all(descriptor, data)
                 if durable:
                     disk.sync(descriptor)
             finally:
                 os.close(descriptor)
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str, durable: bool = True) -> None:
         """Delete the file if it is there, and its folder's entry durably."""
         self.touched.name(path)
-        with explained("remove", path):
-            disk.unlink(self.root / path)
-            disk.sync_folder((self.root / path).parent)
+        with explained("remove", path), located(self.root, path) as at:
+            disk.unlink(at)
+            if durable:
+                disk.sync_folder(at.folder)
 
-    def make_folder(self, folder: Path) -> None:
+    def make_folder(self, folder: str) -> None:
         """Make a folder below the root, and make its name durable.
 
         Raises:
             LibraryError: a part of the way is a link; what is written behind it would not be read again.
         """
-        if folder == self.root:
-            return
-        self.make_folder(folder.parent)
-        if folder.is_symlink():
-            raise LibraryError(f"{folder} is a link; put a folder in its place, the library follows no links")
-        if not folder.is_dir():
-            disk.make_folder(folder)
-            disk.sync_folder(folder.parent)
+        with explained("make", folder), opened(self.root, folder, make=True):
+            pass
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[disk.write(descriptor, view) :]
+
+
+def _take_back(descriptor: int, size: int, added: int) -> None:
+    """Cut off what was appended, if nobody wrote behind it and the disk lets us."""
+    with suppress(OSError):
+        if os.fstat(descriptor).st_size <= size + added:
+            disk.truncate(descriptor, size)

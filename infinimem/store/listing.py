@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from infinimem.errors import LibraryError
+from infinimem.store.folders import located, opened
 
 
 class Stamp(NamedTuple):
@@ -29,6 +30,11 @@ def explained(action: str, path: object) -> Iterator[None]:
     """Turn an operating-system error into one line that says what could not be done."""
     try:
         yield
+    except NotADirectoryError as error:
+        raise LibraryError(
+            f"cannot {action} {path}: {error.filename} is a link or a file; put a folder in its place, the"
+            " library follows no links"
+        ) from error
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise LibraryError(
@@ -49,7 +55,7 @@ def listed(root: Path, needed: Collection[str], below: str = "") -> dict[str, St
         folder = pending.pop()
         with explained("list", f"{root}/{folder}"):
             try:
-                _list_folder(f"{root}/{folder}", folder, found, pending)
+                _list_folder(root, folder, found, pending)
             except (FileNotFoundError, NotADirectoryError):  # what vanishes meanwhile is not there
                 continue
             except PermissionError:
@@ -58,24 +64,19 @@ def listed(root: Path, needed: Collection[str], below: str = "") -> dict[str, St
     return found
 
 
-def _list_folder(full: str, folder: str, found: dict[str, Stamp], pending: list[str]) -> None:
-    """Add what lies in a folder, and the folders in it. It is opened first: the way to it is then walked
-    once, and not once a file."""
-    descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with os.scandir(descriptor) as items:
-            for item in items:
-                name = item.name
-                if name[0] == "." or not name.isprintable():
-                    continue
-                if name.endswith(".md") and item.is_file(follow_symlinks=False):
-                    with suppress(FileNotFoundError):
-                        info = item.stat(follow_symlinks=False)
-                        found[folder + name[:-3]] = Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
-                elif item.is_dir(follow_symlinks=False):
-                    pending.append(f"{folder}{name}/")
-    finally:
-        os.close(descriptor)
+def _list_folder(root: Path, folder: str, found: dict[str, Stamp], pending: list[str]) -> None:
+    """Add what lies in a folder, and the folders in it."""
+    with opened(root, folder) as here, os.scandir(here.descriptor) as items:
+        for item in items:
+            name = item.name
+            if name[0] == "." or not name.isprintable():
+                continue
+            if name.endswith(".md") and item.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):
+                    info = item.stat(follow_symlinks=False)
+                    found[folder + name[:-3]] = Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+            elif item.is_dir(follow_symlinks=False):
+                pending.append(f"{folder}{name}/")
 
 
 def state_of(root: Path, path: str) -> Stamp | None:
@@ -84,16 +85,8 @@ def state_of(root: Path, path: str) -> Stamp | None:
         return None
     with explained("read", path):
         try:
-            info = os.lstat(f"{root}/{path}") if is_folder(root, path[: path.rfind("/") + 1]) else None
+            with located(root, path) as at:
+                info = at.lstat()
         except (FileNotFoundError, NotADirectoryError):
             return None
     return stamp_of(info) if info is not None and stat.S_ISREG(info.st_mode) else None
-
-
-def is_folder(root: Path, folder: str) -> bool:
-    """Whether "a/b/" is a folder, and no part of the way to it a link."""
-    ways = (folder[:at] for at, letter in enumerate(folder) if letter == "/")
-    try:
-        return all(stat.S_ISDIR(os.lstat(f"{root}/{way}").st_mode) for way in ways)
-    except (FileNotFoundError, NotADirectoryError):
-        return False

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 
 from infinimem.errors import LockTimeout
 from infinimem.store.files import Files
+from infinimem.store.folders import located
 from infinimem.store.listing import explained
 
 PATH = ".infinimem/lock"
@@ -32,10 +33,9 @@ def exclusive(files: Files, timeout: float = TIMEOUT) -> Iterator[None]:
     Raises:
         LockTimeout: a holder kept it; the message names its process.
     """
-    path = files.root / PATH
-    with explained("write", PATH):
-        files.make_folder(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    with explained("write", PATH), located(files.root, PATH, make=True) as at:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(at.name, flags, 0o644, dir_fd=at.folder.descriptor)
     try:
         with explained("lock", PATH):
             _wait(descriptor, files, timeout)

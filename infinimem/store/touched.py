@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from infinimem.store import disk
+from infinimem.store.disk import At
+from infinimem.store.folders import located
 from infinimem.store.listing import shows
 
 PATH = ".infinimem/touched"
@@ -37,7 +39,7 @@ class Touched:
     """
 
     def __init__(self, root: Path) -> None:
-        self._path = root / PATH
+        self._root = root
         self._named: set[str] = set()
         self.failures = 0
         """How often the list could not be written: files may have changed that it does not name."""
@@ -62,22 +64,23 @@ class Touched:
     def drop(self) -> None:
         """Remove the list: every reader looks at every file. Never fails."""
         self._named.clear()
-        with suppress(OSError):
-            disk.unlink(self._path)
+        with suppress(OSError), located(self._root, PATH) as at:
+            disk.unlink(at)
 
     def _add(self, *rows: bytes) -> None:
-        if not self._path.parent.is_dir():
-            return  # a folder that is being made a library: nobody reads it yet
         try:
-            self._write(rows)
+            with located(self._root, PATH) as at:
+                self._write(at, rows)
+        except FileNotFoundError:
+            return  # a folder that is being made a library: nobody reads it yet
         except OSError:
             # A list that misses a row would hide a change; without one everything is looked at.
             self.failures += 1
-            with suppress(OSError):
-                disk.unlink(self._path)
+            with suppress(OSError), located(self._root, PATH) as at:
+                disk.unlink(at)
 
-    def _write(self, rows: tuple[bytes, ...]) -> None:
-        descriptor = disk.open_append(self._path)
+    def _write(self, at: At, rows: tuple[bytes, ...]) -> None:
+        descriptor = disk.open_append(at)
         try:
             size = os.fstat(descriptor).st_size
             usable = not size or (_FIRST.fullmatch(os.pread(descriptor, _WIDTH, 0)) and size <= LONGEST)
@@ -90,8 +93,8 @@ class Touched:
         finally:
             os.close(descriptor)
         if not usable:
-            disk.unlink(self._path)
-            self._write(rows)
+            disk.unlink(at)
+            self._write(at, rows)
 
 
 class News:
@@ -102,7 +105,7 @@ class News:
     """
 
     def __init__(self, root: Path) -> None:
-        self._path = root / PATH
+        self._root = root
         self._key: tuple[int, int, int] | None = None
         self._first = b""
         self._last = b""
@@ -120,7 +123,7 @@ class News:
         The caller looks at the files after this call, not before it.
         """
         try:
-            info = os.lstat(self._path)
+            info = os.lstat(f"{self._root}/{PATH}")
             key = (info.st_ino, info.st_size, info.st_mtime_ns)
             if key == self._key:
                 return self._open
@@ -137,7 +140,9 @@ class News:
         self._key, self._first, self._last, self._at, self._open = None, b"", b"", 0, frozenset()
 
     def _read(self, key: tuple[int, int, int]) -> frozenset[str] | None:
-        descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        with located(self._root, PATH) as there:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+            descriptor = os.open(there.name, flags, dir_fd=there.folder.descriptor)
         try:
             first = os.pread(descriptor, _WIDTH, 0)
             last = os.pread(descriptor, len(self._last), self._at - len(self._last))

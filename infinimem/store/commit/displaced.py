@@ -19,6 +19,7 @@ from infinimem.errors import LibraryError
 from infinimem.store import disk
 from infinimem.store.commit.install import CONFLICTS, Step, adopt
 from infinimem.store.files import MAX_OWNED, Files, digest
+from infinimem.store.folders import located
 from infinimem.store.listing import explained
 
 FOLDER = ".infinimem/displaced"
@@ -29,13 +30,13 @@ SETTLED = 60.0
 
 def discard(files: Files, folder: str) -> None:
     """Remove a staging folder that nothing was committed from, or what else has its place."""
-    with explained("remove", folder):
-        if not (files.root / folder).is_dir() or (files.root / folder).is_symlink():
-            disk.unlink(files.root / folder)
-            return
-        for item in (files.root / folder).iterdir():
-            disk.unlink(item)
-        disk.remove_folder(files.root / folder)
+    for name in files.names(folder):
+        files.remove(f"{folder}/{name}", durable=False)
+    with explained("remove", folder), suppress(FileNotFoundError), located(files.root, folder) as at:
+        try:
+            disk.remove_folder(at)
+        except NotADirectoryError:
+            disk.unlink(at)
 
 
 def clear(files: Files) -> None:
@@ -60,9 +61,7 @@ def keep(files: Files, folder: str, steps: Sequence[Step]) -> None:
         for step in steps
         for slot in files.beside(step.slot)
     ]
-    with explained("remove", folder):
-        disk.unlink(files.root / folder / "manifest")
-        disk.sync_folder(files.root / folder)
+    files.remove(f"{folder}/manifest")
     name = folder.rpartition("/")[2]
     with suppress(LibraryError):
         files.stage(f"{folder}/done", json.dumps(done).encode(), durable=False)
@@ -84,15 +83,14 @@ def recheck(files: Files, now: float) -> None:
     """
     for name in files.names(FOLDER):
         folder = f"{FOLDER}/{name}"
-        with explained("read", folder):
-            age = now - (files.root / folder).stat().st_mtime
+        found = files.lstat(folder)
+        age = now - found.st_mtime if found is not None else 0.0
         if age > DAY:
             discard(files, folder)
         elif "done" in files.names(folder):
             _bring_back(files, folder)
             if age > SETTLED:
-                with explained("remove", folder):
-                    disk.unlink(files.root / folder / "done")
+                files.remove(f"{folder}/done", durable=False)
 
 
 def _bring_back(files: Files, folder: str) -> None:

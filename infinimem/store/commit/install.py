@@ -19,7 +19,9 @@ from typing import Any
 from infinimem.markdown.document import Document
 from infinimem.store.commit.replay import Moves, replay
 from infinimem.store.files import MAX_OWNED, Files, digest
+from infinimem.store.folders import is_inside
 from infinimem.store.keeper import WHOLE
+from infinimem.store.listing import shows
 
 CONFLICTS = ".infinimem/conflicts"
 NAMED = 12
@@ -52,9 +54,12 @@ class Step:
         """The inverse of `to_json`.
 
         Raises:
-            KeyError, TypeError, ValueError: `data` is none of ours.
+            KeyError, TypeError, ValueError: `data` is none of ours: a folder may have come with it.
         """
-        return cls(data["path"], data["old"], data["new"], data["slot"], Moves.from_json(data))
+        path, old, new, slot = (str(data[name]) for name in ("path", "old", "new", "slot"))
+        if not (shows(path) and is_inside(path) and slot.startswith(".infinimem/") and is_inside(slot)):
+            raise ValueError(f"not a step of a transaction: {path!r} from {slot!r}")
+        return cls(path, old, new, slot, Moves.from_json(data))
 
 
 @dataclass

@@ -12,11 +12,9 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from infinimem.store import disk
 from infinimem.store.caches import cache_root, caches
 from infinimem.store.commit import displaced
 from infinimem.store.files import STAGED, Files
-from infinimem.store.listing import explained
 from infinimem.store.state import rejected, seen, tails
 
 BEGUN = ".infinimem/forgetting"
@@ -45,8 +43,7 @@ def finish(files: Files) -> None:
     for folder, folders, names in os.walk(files.root):
         folders[:] = [name for name in folders if name != ".git"]
         if STAGED in names:
-            with explained("remove", STAGED):
-                disk.unlink(Path(folder) / STAGED)
+            files.remove((Path(folder) / STAGED).relative_to(files.root).as_posix(), durable=False)
     files.touched.drop()
     _drop_caches()
     files.remove(BEGUN)

@@ -13,9 +13,7 @@ from contextlib import suppress
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import one_line
 from infinimem.model import Plan, RejectedReply
-from infinimem.store import disk
 from infinimem.store.files import Files
-from infinimem.store.listing import explained
 from infinimem.store.outcome import Outcome, Rejected
 from infinimem.store.view import whole
 
@@ -44,8 +42,7 @@ def keep(files: Files, replies: Iterable[RejectedReply], when: str) -> None:
             there.append(f"{number:06d}-{_name(reply.task)}.txt")
             files.stage(f"{FOLDER}/{there[-1]}", _text(reply, when), durable=False)
         for name in there[:-KEPT]:
-            with explained("remove", FOLDER):
-                disk.unlink(files.root / FOLDER / name)
+            files.remove(f"{FOLDER}/{name}", durable=False)
 
 
 def told(plan: Plan, outcome: Outcome) -> list[RejectedReply]:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from infinimem.errors import LibraryError
 from infinimem.store import disk
 from infinimem.store.files import Files
-from infinimem.store.listing import explained
 from infinimem.store.view import whole
 
 MARK = ".infinimem/seq"
@@ -50,8 +49,7 @@ def _given(files: Files) -> tuple[int | None, str]:
 
 def _hint(files: Files, seq: int) -> None:
     if boot := disk.boot():
-        with explained("write", GIVEN):
-            disk.overwrite(files.root / GIVEN, f"{seq} {boot}".ljust(WIDTH).encode() + b"\n")
+        files.overwrite(GIVEN, f"{seq} {boot}".ljust(WIDTH).encode() + b"\n")
 
 
 def allocate(files: Files, count: int, on_disk: int, named: Callable[[], int]) -> int:

@@ -20,7 +20,6 @@ from infinimem.model import CURRENT
 from infinimem.store import disk
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.listing import explained
 from infinimem.store.state.seen import SeenLine
 from infinimem.store.view import EVIDENCE, View, whole
 
@@ -34,15 +33,10 @@ _DONE = b"-\n"
 def noted(files: Files, path: str, data: bytes) -> Iterator[None]:
     """Say what is about to be appended while it is. The caller holds the lock."""
     head = f"{disk.boot()}\n{path}\n{files.size(path)} {len(data)}\n".encode("utf-8", "surrogateescape")
-    _write(files, head + data)
+    files.overwrite(INTENT, head + data)
     yield
     with suppress(LibraryError):  # it is there whole: the next look at the note finds that
-        _write(files, _DONE.ljust(len(head) + len(data)))
-
-
-def _write(files: Files, data: bytes) -> None:
-    with explained("write", INTENT):
-        disk.overwrite(files.root / INTENT, data)
+        files.overwrite(INTENT, _DONE.ljust(len(head) + len(data)))
 
 
 def waiting(files: Files) -> bool:
@@ -66,7 +60,7 @@ def undo(files: Files) -> None:
         meant = (b"\n" if tail[:1] == b"\n" else b"") + data[:length]
         if tail and tail != meant and meant.startswith(tail):
             files.cut(path, size, tail)
-    _write(files, _DONE.ljust(len(note)))
+    files.overwrite(INTENT, _DONE.ljust(len(note)))
 
 
 def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:

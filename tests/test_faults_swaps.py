@@ -1,0 +1,168 @@
+"""Somebody swaps a folder of the library for a link to another place while it is written to.
+
+What lies behind the link is another's, with the very names that the library has: it stays as it is, and
+nothing comes to it.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_disk import Call, hooked, nothing
+from fault_library import problems
+from fault_work import copy, expected, prepared, work
+
+from infinimem.adapters.file_tree import FileTree
+from infinimem.errors import InfinimemError
+from infinimem.memory import open_memory
+from infinimem.model import Located
+
+__all__ = ["expected", "prepared"]
+
+FOLDERS = ("topics", "evidence", "journal", "memories", "memories/deep", ".infinimem", ".infinimem/tx")
+COMMANDS: Sequence[dict[str, Any]] = (
+    {"command": "create", "path": "/memories/new.md", "file_text": "tea\n"},
+    {"command": "create", "path": "/memories/deep/er/new.md", "file_text": "tea\n"},
+    {"command": "str_replace", "path": "/memories/kept.md", "old_str": "one", "new_str": "two"},
+    {"command": "insert", "path": "/memories/deep/kept.md", "insert_line": 1, "insert_text": "three"},
+    {"command": "rename", "old_path": "/memories/new.md", "new_path": "/memories/deep/moved.md"},
+    {"command": "view", "path": "/memories"},
+    {"command": "delete", "path": "/memories/deep"},
+)
+
+
+class Swap:
+    """A folder that can be swapped for a link, and back.
+
+    Args:
+        root: the library.
+        folder: which of its folders.
+        outside: where the link leads.
+    """
+
+    def __init__(self, root: Path, folder: str, outside: Path) -> None:
+        self._folder, self._aside = root / folder, outside.with_name("aside")
+        self._outside = outside / folder
+
+    def __enter__(self) -> None:
+        with suppress(FileNotFoundError):
+            self._folder.rename(self._aside)
+            self._folder.symlink_to(self._outside)
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder.is_symlink():
+            self._folder.unlink()
+        if self._aside.exists():
+            with suppress(OSError):  # it was made again meanwhile, and holds something
+                self._folder.rmdir()
+            if self._folder.exists():
+                shutil.copytree(self._aside, self._folder, dirs_exist_ok=True)
+                shutil.rmtree(self._aside)
+            else:
+                self._aside.rename(self._folder)
+
+
+def standing(outside: Path) -> dict[str, tuple[bytes, int, int] | None]:
+    """All that lies there: bytes, permissions, and which file it is."""
+    found: dict[str, tuple[bytes, int, int] | None] = {}
+    for path in sorted(outside.rglob("*")):
+        info = path.lstat()
+        found[str(path.relative_to(outside))] = (
+            (path.read_bytes(), info.st_mode, info.st_ino) if path.is_file() else None
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def furnished(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of fault_work.py with files of a model, and folders for whatever is swapped."""
+    root = copy(prepared, tmp_path_factory.mktemp("furnished") / "library")
+    files = FileTree(open_memory(root, model="offline"))
+    for path in ("/memories/kept.md", "/memories/deep/kept.md"):
+        files.run({"command": "create", "path": path, "file_text": "one\n"})
+    for folder in FOLDERS:
+        (root / folder).mkdir(exist_ok=True)
+    return root
+
+
+def busy(root: Path, told: dict[int, str]) -> None:
+    """All that is ever written: turns, entries, a consolidation, a model's files. Errors end one step."""
+
+    def acknowledge(lines: Sequence[Located]) -> None:
+        told.update((line.seq, line.text) for line in lines)
+
+    with suppress(InfinimemError, AssertionError):
+        work(root, acknowledge)
+    for command in COMMANDS:
+        with suppress(InfinimemError):
+            FileTree(open_memory(root, model="offline")).run(command)
+
+
+def places(furnished: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A fresh library, and another place with the same names."""
+    return copy(furnished, tmp_path / "library"), copy(furnished, tmp_path / "outside")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_folder_swapped_at_any_call_leads_nowhere(
+    furnished: Path, tmp_path: Path, folder: str, step: int
+) -> None:
+    """The link stands while the call is made, and no longer: whatever was looked at before it is outdated."""
+    root, outside = places(furnished, tmp_path)
+    with hooked(nothing) as calls:
+        busy(root, {})
+    before = standing(outside)
+    for number in range(1 + FOLDERS.index(folder) % step, len(calls), step):
+        copy(furnished, root)
+
+        def swapped(call: Call, number: int = number) -> Any:
+            if call.number != number:
+                return call()
+            with Swap(root, folder, outside):
+                return call()
+
+        told: dict[int, str] = {}
+        with hooked(swapped):
+            busy(root, told)
+        assert standing(outside) == before, f"call {number}, {calls[number - 1]}"
+        assert problems(root, told) == [], f"call {number}, {calls[number - 1]}"
+
+
+@contextmanager
+def swapping(root: Path, outside: Path, seed: int) -> Iterator[None]:
+    """A thread that swaps one folder after the other, until the block ends or it has done so 3,000 times."""
+    chance, over = random.Random(seed), threading.Event()
+
+    def run() -> None:
+        for _ in range(3000):
+            if over.is_set():
+                return
+            with suppress(OSError), Swap(root, chance.choice(FOLDERS[:5]), outside):
+                over.wait(chance.random() / 3000)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("rounds", [5, pytest.param(300, marks=pytest.mark.soak)])
+def test_against_a_thread_that_swaps_folders(furnished: Path, tmp_path: Path, rounds: int) -> None:
+    root, outside = places(furnished, tmp_path)
+    before = standing(outside)
+    for seed in range(rounds):
+        copy(furnished, root)
+        with hooked(nothing), swapping(root, outside, seed):
+            busy(root, {})
+        assert standing(outside) == before, f"seed {seed}"
