@@ -214,4 +214,3 @@ def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> st
     if listed := [speaker for speaker, end in zip(speakers, ends, strict=True) if end <= PARTICIPANTS_LENGTH]:
         lines.append(f"participants: {flow(listed)}")
     return "\n".join([*lines, "---", ""])
-

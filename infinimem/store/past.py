@@ -120,9 +120,12 @@ def as_of(view: View, at: Moment) -> View:
             lost |= {back.doc_id for back in backs if back.is_lost}
             lost -= {back.doc_id for back in backs if back.is_new}
             # Lines may go from a lost document to others; what those say of a line themselves counts more.
-            documents = {**{doc_id: documents[doc_id] for doc_id in lost & documents.keys()}, **documents}
-            backs = [back for back in backs if back.doc_id not in lost]
-            documents = _before(_without_later(view, documents, receipt.high), receipt, backs)
+            documents = {
+                **{doc_id: documents[doc_id] for doc_id in sorted(lost & documents.keys())},
+                **documents,
+            }
+            known = [back for back in backs if back.doc_id not in lost]
+            documents = _before(_without_later(view, documents, receipt.high), receipt, known)
     documents = _without_later(view, documents, at.seq)
     for doc_id in lost:
         documents.pop(doc_id, None)

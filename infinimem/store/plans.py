@@ -121,8 +121,8 @@ def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> t
     )
     way = done.way_back
     if way is None:
-        diffs = (reverse_diff(doc_id, old[doc_id], done.documents[doc_id], done.removed) for doc_id in sorted(old))
-        way = [row for diff in diffs for row in diff]
+        new, gone = done.documents, done.removed
+        way = [row for doc_id in sorted(old) for row in reverse_diff(doc_id, old[doc_id], new[doc_id], gone)]
     data = format_receipt(receipt, way)
     return receipt, [*changes, Change(f"{receipt.id}.md", None, data)]
 

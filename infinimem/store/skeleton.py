@@ -32,7 +32,7 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Reverse:
-    """How a document was before a change. `is_new`: there was no such file. `is_lost`: a `forget` dropped it."""
+    """How a document was before a change. `is_new`: there was none. `is_lost`: a `forget` dropped it."""
 
     doc_id: str
     is_new: bool

@@ -7,22 +7,26 @@ This comes before the documents change, while the texts are known.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from infinimem.markdown.document import Document
 from infinimem.model import Move
 from infinimem.store.commit import displaced
-from infinimem.store.commit.install import CONFLICTS
-from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.commit.install import CONFLICTS, NAMED
+from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.forgetting.choice import numbered
 from infinimem.store.forgetting.redaction import Redaction
-from infinimem.store.state import drawn, kept, rejected, seen, sequence, withheld
+from infinimem.store.forgetting.search import NUMBERS, STATE
+from infinimem.store.keeper import TOPICS
+from infinimem.store.state import kept, rejected, seen, withheld
+from infinimem.store.view import EVIDENCE
 
-STATE = ".infinimem"
-_NUMBERS = frozenset({f"{STATE}/lock", f"{STATE}/.gitignore", sequence.MARK, sequence.GIVEN, drawn.PATH})
 _LATER = (displaced.FOLDER, rejected.FOLDER, seen.PATH)
 """Looked after when the documents have changed (purge.py)."""
+_CHECKED = re.compile(r"(?<=[0-9])-[0-9a-f]{12}-")
+"""A checksum in the name of a conflict (commit/install.py)."""
 
 
 def set_aside(files: Files, redaction: Redaction) -> None:
@@ -64,30 +68,29 @@ def _concerns(move: Move, redaction: Redaction) -> bool:
 
 
 def _machine_files(files: Files) -> Iterator[str]:
-    for folder, _, names in os.walk(files.root / STATE):
+    for folder, _, names in os.walk(files.root / STATE.rstrip("/")):
         where = Path(folder).relative_to(files.root).as_posix()
         for path in (f"{where}/{name}" for name in sorted(names)):
-            if path not in _NUMBERS and not path.startswith(_LATER):
+            if path not in NUMBERS and not path.startswith(_LATER):
                 yield path
 
 
 def _conflict(files: Files, path: str, data: bytes, redaction: Redaction) -> None:
     """A version of a document, or lines of one, without the lines and without text that tells of them."""
-    folder, _, name = path.rpartition("/")
-    seqs = redaction.choice.seqs
-    folder_of = "evidence" if "-evidence-" in name else "topics"
-    found = Document.parse(f"{folder_of}/{name}", data)
-    document = found.without(seqs)
+    name = path.removeprefix(f"{CONFLICTS}/")
+    found = Document.parse(f"{EVIDENCE if '-evidence-' in name else TOPICS}{name}", data)
+    document = found.without(redaction.choice.seqs)
     signed = {n for place in document.entries for n in range(place.start_line, place.end_line + 1)}
-    lines = list(enumerate(document.lines, 1))
-    gone = {n for n, line in lines if n not in signed and (numbered(line) in seqs or redaction.tells(line))}
+    lines = [(n, line) for n, line in enumerate(document.lines, 1) if n not in signed]
+    gone = {n for n, line in lines if numbered(line) in redaction.choice.seqs or redaction.tells(line)}
     left = document.blanked(gone)
     for old, new in redaction.names.items():
         name = name.replace(f"-{old.replace('/', '-')}.", f"-{new.replace('/', '-')}.")
     if left.lines == found.lines and path.endswith(f"/{name}"):
         return
     if left.entries or left.unsigned or left.has_prose:
-        files.replace(f"{folder}/{name}", left.to_bytes())
+        name = _CHECKED.sub(f"-{digest(left.to_bytes())[:NAMED]}-", name, count=1)
+        files.replace(f"{CONFLICTS}/{name}", left.to_bytes())
         if path.endswith(f"/{name}"):
             return
     files.remove(path)

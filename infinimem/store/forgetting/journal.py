@@ -51,7 +51,8 @@ class Journal:
         Args:
             changed: documents that held any of it until now.
         """
-        receipts = [self.view.document(doc_id) for doc_id in self.view.ids("all") if doc_id.startswith(JOURNAL)]
+        ids = (doc_id for doc_id in self.view.ids("all") if doc_id.startswith(JOURNAL))
+        receipts = list(map(self.view.document, ids))
         ways = {receipt.id: list(map(self._part, _parts(receipt))) for receipt in receipts}
         lost = {doc_id for parts in ways.values() for doc_id, _, is_lost in parts if is_lost}
         untold = lost.union(self.held, changed, self.names)

@@ -1,15 +1,16 @@
 """The library without what is forgotten: documents, their derived text, and the names that the program gave.
 
 A summary that described a forgotten line is made of the headings that are left. Other derived text, headings
-and names go where they hold a word that no other line of the library has, or that was asked for by name. Pure.
+and names go where they hold a word that no other line has, or that was asked for by name. Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 
 from infinimem import tokens
 from infinimem.markdown.document import Document
@@ -21,9 +22,10 @@ from infinimem.store.forgetting.choice import Choice, numbered, said
 from infinimem.store.forgetting.journal import MARK, Journal
 from infinimem.store.forgetting.records import Records, without
 from infinimem.store.forgetting.words import Texts, stems
-from infinimem.store.keeper import ARCHIVE, BOOKS, MEMORIES, TOPICS
+from infinimem.store.keeper import ARCHIVE, BOOKS, MEMORIES, RECORDS, TOPICS
 from infinimem.store.names import slug
 from infinimem.store.receipts import parse_receipt
+from infinimem.store.records import held_by
 from infinimem.store.render import HEADER_KEYS, Rendered
 from infinimem.store.skeleton import reverse_diff
 from infinimem.store.view import EVIDENCE, JOURNAL, View, aliases_of
@@ -34,8 +36,10 @@ FORGOTTEN = "forgotten"
 """Why a line is nowhere, in the row of a receipt."""
 
 _OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
-_KEY = re.compile(rf"(?:(?:{'|'.join(sorted(_OWN_KEYS))}): )?")
-_DATED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}-?)?(.*)", re.DOTALL)
+_KEY = re.compile(rf"(?:{'|'.join(sorted(_OWN_KEYS))}): ")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-?")
+_KINDS = {"evidence": "session", "memories": "file"}
+"""What a document is called whose name tells of it; else a topic."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +64,19 @@ class Redaction:
         held = [*changed, *(doc_id for doc_id in self.records.changed if self.records.concerns(doc_id))]
         journal = Journal(self.view, self.receipt, self.names, self.choice.seqs, self._held, self.tells)
         receipts = journal.without([doc_id for doc_id in held if doc_id in self.view])
-        done = Rendered(names=dict(self.names), sums=journal.sums, way_back=[])
+        way: list[str] = []
+        done = Rendered(names=dict(self.names), sums=journal.sums, way_back=way)
         for doc_id, new in changed.items():
             old = self.view.document(doc_id)
             done.documents |= {doc_id: None} | ({new.id: new} if new else {})
             done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in self.choice.seqs]
             if not doc_id.startswith(EVIDENCE):  # what else stands there, stood there before
-                done.way_back += journal.way_back(old, new, self.names.get(doc_id, doc_id))
+                way += journal.way_back(old, new, self.names.get(doc_id, doc_id))
         for doc_id, new in self.records.changed.items():
             done.documents[doc_id] = new
             if not self.records.concerns(doc_id):
                 there = self.view.document(doc_id) if doc_id in self.view else None
-                done.way_back += reverse_diff(doc_id, there, new)
+                way += reverse_diff(doc_id, there, new)
         done.documents |= receipts
         done.rows = [Touched(seq, was, "-", FORGOTTEN) for seq, was in sorted(self._stood().items())]
         return done
@@ -140,12 +145,10 @@ class Redaction:
 
     def tells(self, text: str) -> bool:
         """Whether derived text speaks of it."""
-        return (
-            not self._rare.isdisjoint(stems(text)) or self.texts.within_text(text) or self.names_it(text)
-        )
+        return not self._rare.isdisjoint(stems(text)) or self.texts.within_text(text) or self.names_it(text)
 
     def names_it(self, text: str) -> bool:
-        """Whether a text has a word that was asked for by name. Where no line has any, the pattern itself tells."""
+        """Whether a text has a word that was asked for. Where no line has any, the pattern itself tells."""
         ways = (text, text.replace("-", " "))
         return any(map(self.texts.named, ways)) or (
             not self.choice and any(word for way in ways for word in self.choice.wanted.found(way))
@@ -161,7 +164,8 @@ class Redaction:
         taken = {name.partition("/")[2] for name in self._known}
         for name in sorted(self._known):
             folder, _, stem = name.partition("/")
-            date, told = _dated(stem) if name.startswith(EVIDENCE) else ("", stem)
+            date = match[0] if name.startswith(EVIDENCE) and (match := _DATE.match(stem)) else ""
+            told = stem.removeprefix(date)
             if self._is_telling(name, told):
                 plain = f"{date}{_KINDS.get(folder, 'topic')}-{self.receipt}"
                 new[name] = f"{folder}/{stems_of.setdefault(stem, _free(plain, taken))}"
@@ -212,10 +216,12 @@ class Redaction:
     @cached_property
     def _held(self) -> frozenset[str]:
         """Documents that hold one of the lines, or ever did."""
-        held = {place.doc_id for place in self.choice.lines} | {doc_id for doc_id, _ in self._typed}
+        held = frozenset(place.doc_id for place in self.choice.lines).union(
+            doc_id for doc_id, _ in self._typed
+        )
         rows = [row for receipt in self._receipts for row in receipt.rows if row.seq in self.choice.seqs]
-        held |= {name for row in rows for name in (row.was, row.now)}
-        return held | {name for name in self._known if self._was_record(name)}
+        held = held.union(name for row in rows for name in (row.was, row.now))
+        return held.union(filter(self._was_record, self._known))
 
     def _was_record(self, name: str) -> bool:
         """Whether a name is that of a record which goes, or which told of one of the turns before."""
@@ -289,14 +295,12 @@ class Redaction:
 
     def _header_blotted(self, document: Document, touched: bool) -> Document:
         """As `_summarised`, line by line, where a person left a header that cannot be read."""
-        end = document.header.end
-        lines = [
-            f"{_KEY.match(line)[0]}{MARK}"
-            if (touched and line.startswith("summary:")) or self.tells(line)
-            else line
-            for line in document.lines[:end]
-        ]
-        return replace(document, lines=(*lines, *document.lines[end:]))
+        lines = list(document.lines)
+        for number, line in enumerate(lines[: document.header.end]):
+            if (touched and line.startswith("summary:")) or self.tells(line):
+                key = _KEY.match(line)
+                lines[number] = f"{key[0] if key else ''}{MARK}"
+        return replace(document, lines=tuple(lines))
 
 
 def _free(plain: str, taken: Collection[str]) -> str:

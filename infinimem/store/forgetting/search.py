@@ -1,4 +1,4 @@
-"""After a `forget`: does a byte or a name of it stand, in the library or in a cache? And what git keeps of it.
+"""After a `forget`: does a byte or a name of it stand, in the library or in a cache? And what does git keep?
 
 Other lines may say the same words in their own right. Those are named by number, not counted as left.
 """
@@ -29,7 +29,9 @@ from infinimem.store.view import OWNED
 
 GIT = ".git"
 STATE = ".infinimem/"
-NUMBERS = frozenset({f"{STATE}lock", f"{STATE}.gitignore", tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH})
+NUMBERS = frozenset(
+    {f"{STATE}lock", f"{STATE}.gitignore", tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH}
+)
 """Machine state without a word."""
 _OURS = (f"{CURRENT}.md", *OWNED, STATE)
 _MADE = {SETTINGS: template().encode(), ".gitignore": IGNORED.encode()}
@@ -51,16 +53,16 @@ def left(files: Files, texts: Texts, choice: Choice, preview: bool = False) -> t
         files: of the library.
         texts: what was forgotten.
         choice: the lines that were.
-        preview: leave out what a `forget` mends.
+        preview: tell only what a `forget` will not touch.
     """
     own, found = own_words(texts, choice.others), []
     for path, data in [*_files(files), *_cached()]:
         ours = path.startswith(_OURS) or Path(path).is_absolute()
-        if preview and ours:
-            continue
         name = os.fsencode(Path(path).name)
-        if texts.within(name) if ours else speaks(texts, choice, name):
+        if speaks(texts, choice, name) if not ours else not preview and texts.within(name):
             found.append(Left(path, "its name: rename it"))
+        if preview and (ours or path.startswith(MEMORIES)):
+            continue
         if data and (holds(texts, data, own) or (not ours and speaks(texts, choice, data))):
             found.append(Left(path, _advice(path)))
     return tuple(found)

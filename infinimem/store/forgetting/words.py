@@ -1,4 +1,4 @@
-"""What of a text could stand elsewhere: whole, a sentence of it, escaped as in files, or its rare words. Pure."""
+"""What of a text could stand elsewhere: whole, a sentence of it, escaped, or its rare words. Pure."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ _COMMON = frozenset(
 _SUM = re.compile(rb"\b[0-9a-f]{64}\b")
 _DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
 _FORMAT = b"""
-    id kind summary token_count created_time update_log op receipt added archived aux from unverified true aliases
-    evidence session date participants topics archive journal memories allmem units buffer audit current_epoch
-    infinimem create consolidate append split merge stamp rename undo forget review memory write strategy model
-    usage calls tokens_in tokens_out seconds high was now why files sha256 before after nothing notes as it was
-    moved by hand merged edited renumbered cites deleted superseded duplicate rewritten removed undone forgotten
-    people none offline infini client memory-tool seq time source user ai tool human origin speaker turn key
-    observed refers role label pin heading plan moves adds marks stood code keywords links ref span unit type
-    semantic temporal sibling version near markdown diff other
+    id kind summary token_count created_time update_log op receipt added archived aux from unverified true
+    aliases evidence session date participants topics archive journal memories allmem units buffer audit
+    current_epoch infinimem create consolidate append split merge stamp rename undo forget review memory
+    write strategy model usage calls tokens_in tokens_out seconds high was now why files sha256 before
+    after nothing notes as it was moved by hand merged edited renumbered cites deleted superseded
+    duplicate rewritten removed undone forgotten people none offline infini client memory-tool seq time
+    source user ai tool human origin speaker turn key observed refers role label pin heading plan moves
+    adds marks stood code keywords links ref span unit type semantic temporal sibling version near
+    markdown diff other
 """
 """What files hold whatever was said: words of the format, and names that the program gives."""
 
@@ -88,8 +89,8 @@ class Texts:
         short = {form for form in said if len(form) < _BOUNDED}
         short |= {form for form in told if len(form) < SHORTEST or form.isdigit()}
         self._words = _Literals(told & short, told - short)
-        short, long = ({form for form in some if not _is_format(form)} for some in (short, (said | told) - short))
-        self._all = _Literals(short, long)
+        telling = {form for form in said | told if not _is_format(form)}
+        self._all = _Literals(telling & short, telling - short)
 
     def within(self, data: bytes) -> bool:
         """Whether any of it stands in a file; what stands in all files, whatever was said, does not count."""
