@@ -16,9 +16,9 @@ from infinimem import Turn, open_memory
 from infinimem.adapters.file_tree import FileTree, Refused
 from infinimem.errors import LibraryError, UsageError
 from infinimem.memory import Memory
-from infinimem.model import Move, Plan
+from infinimem.model import Derived, Move, Plan
 from infinimem.store.forget import Forgotten
-from infinimem.store.past import as_of, moment, unreachable
+from infinimem.store.past import Moment, as_of, moment, unreachable
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.review import keep as keep_plan
 from infinimem.store.view import View
@@ -54,9 +54,7 @@ def nowhere(done: Forgotten, root: Path, word: str = SECRET) -> None:
 
 def memory_of(root: Path, strategy: str = "infini") -> Memory:
     moments = (datetime(2025, 1, 1, tzinfo=UTC) + timedelta(minutes=n) for n in range(10**6))
-    return open_memory(
-        root, model="offline", strategy=strategy, create=True, clock=lambda: next(moments)
-    )
+    return open_memory(root, model="offline", strategy=strategy, create=True, clock=lambda: next(moments))
 
 
 def tool(memory: Memory, command: str, path: str, **more: object) -> None:
@@ -158,7 +156,9 @@ def test_words_of_the_format_are_not_taken_for_it(tmp_path: Path, word: str) -> 
 @pytest.mark.parametrize("word", ["HIV", "Vu"])
 def test_short_words_count_where_they_stand_alone(tmp_path: Path, word: str) -> None:
     memory = memory_of(tmp_path / "m")
-    memory.observe([Turn(f"About {word} we spoke.", session=f"on {word}"), Turn("I archive all.", session="b")])
+    memory.observe(
+        [Turn(f"About {word} we spoke.", session=f"on {word}"), Turn("I archive all.", session="b")]
+    )
     memory.consolidate()
     (tmp_path / f"m/{word.lower()}-notes.md").write_text("nothing\n")
     (tmp_path / f"m/x{word}y.md").write_text(f"ar{word}val\n")
@@ -195,7 +195,8 @@ def dropped(tmp_path: Path) -> Memory:
     moves = (Move(4, "topics/home", "Pets"), Move(5, "topics/home", "Bike"), Move(6, "topics/choir", "Choir"))
     memory.library.apply(Plan("consolidate", moves=moves))
     memory.observe([Turn("My bike has a bell.")])
-    memory.library.apply(Plan("consolidate", moves=(Move(8, "topics/home", "Bike"),)))
+    derived = (Derived("topics/home", "a bike that rings", (5, 8)),)
+    memory.library.apply(Plan("consolidate", moves=(Move(8, "topics/home", "Bike"),), derived=derived))
     memory.forget([4])
     return memory
 
@@ -205,7 +206,7 @@ def test_as_of_says_so_where_it_does_not_reach(dropped: Memory) -> None:
     assert unreachable(past) == ["topics/home"]
     assert "cannot be shown" in past.document("topics/home").body
     assert [(p.doc_id, p.text) for p in past.entries()] == [("topics/choir", "Rita sings.")]
-    before = dropped.at("6").view  # there was no topic yet
+    before = as_of(dropped.view, Moment(0, 6))  # there was no topic yet
     assert unreachable(before) == []
     assert [(p.doc_id, p.seq) for p in before.entries()] == [("CURRENT", 5), ("CURRENT", 6)]
 
@@ -223,8 +224,9 @@ def test_of_a_line_in_the_buffer_nothing_else_is_dropped(tmp_path: Path) -> None
     memory.library.apply(Plan("consolidate", moves=(Move(3, "topics/home", "Bike"),)))
     memory.observe([Turn(f"I keep a {SECRET}.")])
     memory.forget(match=SECRET)
-    assert unreachable(memory.at("4").view) == []
-    assert [(p.doc_id, p.seq) for p in memory.at("4").view.entries()] == [("CURRENT", 3), ("CURRENT", 4)]
+    past = as_of(memory.view, Moment(0, 4))
+    assert unreachable(past) == []
+    assert [(p.doc_id, p.seq) for p in past.entries()] == [("CURRENT", 3), ("CURRENT", 4)]
     memory.undo("1")
     assert sorted((p.doc_id, p.seq) for p in memory.view.entries()) == [("CURRENT", 3), ("CURRENT", 4)]
     assert problems(tmp_path / "m", {}) == []
@@ -278,17 +280,25 @@ class Life:
             tool(self.memory, "delete", path)
         elif self.chance.random() < 0.3:
             with suppress(Refused):
-                tool(self.memory, "rename", path, old_path=path, new_path=f"/memories/{SECRET}-{len(text)}.txt")
+                tool(
+                    self.memory, "rename", path, old_path=path, new_path=f"/memories/{SECRET}-{len(text)}.txt"
+                )
 
     def plan(self) -> None:
         move = [Move(p.seq, f"topics/{SECRET}", self.maybe("Of it")) for p in self.memory.view.entries()][:2]
-        with self.memory.library.locked() as view:
-            keep_plan(self.memory.library, Plan("consolidate", moves=tuple(move)), view, "infini", "m")
+        if move:
+            keep_plan(
+                self.memory.library, Plan("consolidate", moves=tuple(move)), self.memory.view, "infini", "m"
+            )
 
     def move(self) -> None:
         pick = self.chance.choice
         topic = f"topics/{pick(('here', 'there', f'on-{SECRET}'))}"
-        moves = [Move(p.seq, topic, self.maybe("Of it")) for p in self.memory.view.entries() if not p.doc_id.startswith("allmem")]
+        moves = [
+            Move(p.seq, topic, self.maybe("Of it"))
+            for p in self.memory.view.entries()
+            if not p.doc_id.startswith("allmem")
+        ]
         if self.memory.library.keeper.has_entries:
             self.memory.library.apply(Plan("consolidate", moves=tuple(moves[: self.chance.randrange(1, 5)])))
 
@@ -302,6 +312,7 @@ class Life:
 
     def type(self) -> None:
         path = self.file() or self.root / "topics/typed.md"
+        path.parent.mkdir(exist_ok=True)
         old = path.read_text() if path.exists() else ""
         path.write_text(f"{old}\n# {self.maybe('Mine')}\n- {self.maybe('tea')}\n")
 
@@ -310,7 +321,9 @@ class Life:
             path.write_text(path.read_text().replace("today.", f"today, {self.maybe('again')}.", 1))
 
     def delete(self) -> None:
-        if (path := self.file()) and (found := [n for n in path.read_text().split("\n") if n.startswith("- <")]):
+        if (path := self.file()) and (
+            found := [n for n in path.read_text().split("\n") if n.startswith("- <")]
+        ):
             path.write_text(path.read_text().replace(self.chance.choice(found) + "\n", "", 1))
 
     def describe(self) -> None:
@@ -383,7 +396,11 @@ def test_whatever_happened_the_word_is_nowhere_or_named(tmp_path: Path, seed: in
         if not told and not derived:
             assert (root / path).read_bytes() == data, path
     for name, quoted in quotes.items():
-        kept = [line for line in quoted if line.startswith("- <") and all(f"<seq={n}," not in line for n in done.seqs)]
+        kept = [
+            line
+            for line in quoted
+            if line.startswith("- <") and all(f"<seq={n}," not in line for n in done.seqs)
+        ]
         after = parse_receipt(now.document(name)).quoted
         assert [line for line in kept if line not in after] == [], name
     for name, then in pasts.items():

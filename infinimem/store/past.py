@@ -113,19 +113,19 @@ def as_of(view: View, at: Moment) -> View:
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
     journal = [documents[doc_id] for doc_id in sorted(documents, reverse=True) if doc_id.startswith(JOURNAL)]
     later = [(parse_receipt(document), way_back(document)) for document in journal]
+    lines: dict[int, str] = {}
     lost: set[str] = set()
     for receipt, backs in sorted(later, key=lambda item: item[0].number, reverse=True):
         if receipt.number > at.receipt:
             del documents[receipt.id]
+            documents = _without_later(view, documents, receipt.high)
+            # What a lost document says of a line counts less than what another one does.
+            for document in sorted(documents.values(), key=lambda document: document.id not in lost):
+                lines.update((place.seq, place.entry.line) for place in document.entries)
             lost |= {back.doc_id for back in backs if back.is_lost}
             lost -= {back.doc_id for back in backs if back.is_new}
-            # Lines may go from a lost document to others; what those say of a line themselves counts more.
-            documents = {
-                **{doc_id: documents[doc_id] for doc_id in sorted(lost & documents.keys())},
-                **documents,
-            }
             known = [back for back in backs if back.doc_id not in lost]
-            documents = _before(_without_later(view, documents, receipt.high), receipt, known)
+            documents = _before(documents, receipt, known, lines)
     documents = _without_later(view, documents, at.seq)
     for doc_id in lost:
         documents.pop(doc_id, None)
@@ -152,10 +152,9 @@ def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> d
 
 
 def _before(
-    documents: dict[str, Document], receipt: Receipt, backs: Sequence[Reverse]
+    documents: dict[str, Document], receipt: Receipt, backs: Sequence[Reverse], lines: Mapping[int, str]
 ) -> dict[str, Document]:
     """The documents before a receipt, from those after it."""
-    lines = {place.seq: place.entry.line for document in documents.values() for place in document.entries}
     left = dict(documents)
     unclear: list[Reverse] = []
     for back in backs:

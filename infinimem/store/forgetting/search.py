@@ -33,9 +33,9 @@ NUMBERS = frozenset(
     {f"{STATE}lock", f"{STATE}.gitignore", tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH}
 )
 """Machine state without a word."""
-_OURS = (f"{CURRENT}.md", *OWNED, STATE)
-_MADE = {SETTINGS: template().encode(), ".gitignore": IGNORED.encode()}
-"""What `init` wrote there."""
+_OURS = (f"{CURRENT}.md/", *OWNED, STATE)
+_MADE = {SETTINGS: template().encode(), ".gitignore": IGNORED.encode(), MEMORIES.rstrip("/"): b""}
+"""What the program made for people, and wrote there."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ def left(files: Files, texts: Texts, choice: Choice, preview: bool = False) -> t
     """
     own, found = own_words(texts, choice.others), []
     for path, data in [*_files(files), *_cached()]:
-        ours = path.startswith(_OURS) or Path(path).is_absolute()
+        ours = f"{path}/".startswith(_OURS) or Path(path).is_absolute()
         name = os.fsencode(Path(path).name)
-        if speaks(texts, choice, name) if not ours else not preview and texts.within(name):
+        if not preview and texts.within(name) if ours or path in _MADE else speaks(texts, choice, name):
             found.append(Left(path, "its name: rename it"))
         if preview and (ours or path.startswith(MEMORIES)):
             continue
@@ -75,7 +75,7 @@ def _advice(path: str) -> str:
         return "a model's own file: edit it"
     if path.startswith(STATE):
         return "machine state: delete it when doctor finds nothing pending"
-    return "text beside the lines: edit it" if path.startswith(_OURS) else "a person's note: edit it"
+    return "text beside the lines: edit it" if f"{path}/".startswith(_OURS) else "a person's note: edit it"
 
 
 def speaks(texts: Texts, choice: Choice, data: bytes) -> bool:
