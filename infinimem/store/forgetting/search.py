@@ -56,7 +56,7 @@ def left(files: Files, texts: Texts, choice: Choice, preview: bool = False) -> t
         preview: tell only what a `forget` will not touch.
     """
     own, found = own_words(texts, choice.others), []
-    for path, data in [*_files(files), *_cached()]:
+    for path, data in [*stored(files), *_cached()]:
         ours = f"{path}/".startswith(_OURS) or Path(path).is_absolute()
         name = os.fsencode(Path(path).name)
         if not preview and texts.within(name) if ours or path in _MADE else speaks(texts, choice, name):
@@ -110,9 +110,13 @@ def saying(texts: Texts, lines: Iterable[Located]) -> list[Located]:
     return [place for place in lines if texts.within_text(f"{place.text}\n{place.entry.line}")]
 
 
-def _files(files: Files) -> Iterator[tuple[str, bytes | None]]:
-    """What lies in the library but in .git, folders too; of what can say nothing only the name."""
-    for folder, folders, names in os.walk(files.root):
+def stored(files: Files, below: str = "") -> Iterator[tuple[str, bytes | None]]:
+    """What lies in the library but in .git, folders too; of what can say nothing only the name.
+
+    Args:
+        below: only what lies in this folder.
+    """
+    for folder, folders, names in os.walk(files.root / below):
         folders[:] = sorted(name for name in folders if name != GIT)
         for name in (*folders, *sorted(names)):
             path = (Path(folder) / name).relative_to(files.root).as_posix()
