@@ -302,16 +302,17 @@ class Memory(Reader):
         Args:
             seqs: lines by number.
             match: lines in which this pattern occurs (RE2, any case; what is none is taken literally).
-            source: all lines of a source ("user", "AI", "tool", "human"); with `session`, that session's.
+            source: all lines of a source ("user", "AI", "tool", "human").
+            session: all turns of a session; with `source` those of the source.
             dry_run: only tell which lines would go.
 
         Raises:
-            UsageError: a number that no line has, or not one of `seqs`, `match` and `source`.
+            UsageError: a number that no line has, or not one of `seqs`, `match`, and `source` or `session`.
         """
-        if sum((bool(seqs), match is not None, source is not None)) != 1 or (session and not source):
-            raise UsageError("say what to forget in one way: numbers, a match, or a source (of a session)")
+        if sum((bool(seqs), match is not None, source is not None or session is not None)) != 1:
+            raise UsageError("say what to forget in one way: numbers, a match, or a source or session")
         pattern = compile_pattern(match) if match is not None else None
-        wanted = Wanted(frozenset(seqs), pattern.says if pattern else None, source, session)
+        wanted = Wanted(frozenset(seqs), pattern.found if pattern else None, source, session)
         done = preview_forget(self.library, wanted) if dry_run else forget(self.library, wanted)
         return replace(done, notes=tuple(pattern.notes) if pattern else ())
 

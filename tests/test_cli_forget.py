@@ -59,7 +59,7 @@ def test_it_says_that_nothing_is_left_or_what_is(shell: Shell) -> None:
     )
     out = shell("forget", "--match", "Rita", "--yes").out
     assert "nothing is left" not in out
-    assert "mine.md still holds some of it (a person's note)" in out
+    assert "mine.md still holds some of it (a person's note: edit it)" in out
 
 
 def test_what_git_keeps_is_said_even_where_talk_is_not_wanted(shell: Shell) -> None:

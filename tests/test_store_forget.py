@@ -62,6 +62,11 @@ def library(tmp_path: Path) -> Library:
     return made
 
 
+def finding(word: str) -> Callable[[str], list[str]]:
+    """Finds a word in a text."""
+    return lambda text: [word] * text.count(word)
+
+
 def sort(library: Library, plan: Plan) -> Applied:
     outcome = library.apply(plan)
     assert isinstance(outcome, Applied), outcome
@@ -225,7 +230,7 @@ def test_a_copied_evidence_file_goes_with_the_first(library: Library, stamped: b
 
 def test_what_a_person_typed_is_shown_without_a_number_and_goes(library: Library) -> None:
     (library.root / "topics/typed.md").write_text("- Ana hides the key under the mat\n- tea\n")
-    wanted = Wanted(says=lambda text: "hides the key" in text)
+    wanted = Wanted(finds=finding("hides the key"))
     (row,) = preview_forget(library, wanted).rows
     assert (row.seq, row.doc_id, row.line) == (None, "topics/typed", 1)
     done = forget(library, wanted)
@@ -245,11 +250,11 @@ def test_a_damaged_signature_hides_nothing(library: Library) -> None:
 @pytest.mark.parametrize(
     ("wanted", "seqs"),
     [
-        (Wanted(says=lambda text: "red" in text), (2, 5)),
+        (Wanted(finds=finding("red")), (2, 5)),
         (Wanted(source="AI"), (6,)),
         (Wanted(source="user", session="s"), (1, 2, 3, 4, 5)),
         (Wanted(source="user", session="other"), ()),
-        (Wanted(says=lambda text: "source=user" in text), ()),
+        (Wanted(finds=finding("source=user")), ()),
     ],
     ids=["match", "source", "session", "no session", "signature"],
 )
@@ -337,7 +342,7 @@ def test_a_persons_note_is_named_and_left_alone(library: Library) -> None:
     before = note.read_bytes()
     assert [item.path for item in preview_forget(library, Wanted({5})).left] == ["notes.md"]
     done = forget(library, Wanted({5}))
-    assert [(item.path, item.why) for item in done.left] == [("notes.md", "a person's note")]
+    assert [(item.path, item.why) for item in done.left] == [("notes.md", "a person's note: edit it")]
     assert note.read_bytes() == before
     assert set(held([PLAIN], library.root)[PLAIN]) == {"notes.md"}
 
@@ -364,14 +369,14 @@ def test_a_dry_run_writes_nothing(library: Library, cache: Path) -> None:
     before = everything(library.root), everything(cache)
     with hooked(nothing) as calls:
         assert preview_forget(library, Wanted({4})).rows
-        assert preview_forget(library, Wanted(says=lambda text: "Vu" in text)).rows
+        assert preview_forget(library, Wanted(finds=finding("Vu"))).rows
     assert calls == []
     assert (everything(library.root), everything(cache)) == before
 
 
 def test_where_nothing_is_concerned_nothing_changes(library: Library) -> None:
     before = everything(library.root)
-    assert forget(library, Wanted(says=lambda text: "giraffe" in text)) == Forgotten()
+    assert forget(library, Wanted(finds=finding("giraffe"))) == Forgotten()
     assert everything(library.root) == before
 
 

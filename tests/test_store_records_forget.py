@@ -244,7 +244,7 @@ def test_git_is_told_of_the_files_that_held_it(memory: Memory) -> None:
 def test_a_note_of_a_person_stays_and_is_named(memory: Memory) -> None:
     (memory.library.root / "notes.md").write_text("I am allergic to pistachios. See [[u-000002]].\n")
     done = memory.forget([NUTS])
-    assert [(left.path, left.why) for left in done.left] == [("notes.md", "a person's note")]
+    assert [(left.path, left.why) for left in done.left] == [("notes.md", "a person's note: edit it")]
 
 
 def test_forgetting_all_leaves_no_record(memory: Memory) -> None:

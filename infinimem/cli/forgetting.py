@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--seq", "seqs", metavar="N[,N…]", help="Lines by number.")
 @click.option("--match", metavar="PATTERN", help="Lines in which a pattern occurs (RE2, any case).")
 @click.option("--source", type=click.Choice(SOURCES), help="All lines of a source.")
-@click.option("--session", metavar="NAME", help="With --source: of this session only.")
+@click.option("--session", metavar="NAME", help="All turns of a session; with --source, its own.")
 @click.option("--dry-run", is_flag=True, help="Show what would go; write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_options
@@ -44,13 +44,13 @@ def forget(
         going = memory.forget(_numbers(seqs), **wanted, dry_run=True)
     for note in going.notes:
         out.say(f"note: {note}")
-    asked = bool(going.rows) and not (dry_run or yes) and _can_ask(out)
+    asked = bool(going.files) and not (dry_run or yes) and _can_ask(out)
     if asked:
         _show(out, going)
-    if dry_run or not going.rows or not (yes or (asked and _agreed(going))):
+    if dry_run or not going.files or not (yes or (asked and _agreed(going))):
         data = {"rows": [asdict(row) for row in going.rows], **_more(going)}
         out.result({"receipt": None, **data}, lambda: None if asked else _show(out, going))
-        if not going.rows:
+        if not going.files:
             out.say("no line is concerned, there is nothing to forget")
         elif not dry_run:
             out.say("nothing was forgotten" if asked else "nothing was forgotten: --yes does it")

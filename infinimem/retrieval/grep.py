@@ -134,9 +134,13 @@ class Pattern:
         self._spend(began)
         return found
 
-    def says(self, text: str) -> bool:
-        """As `matches`, of text."""
-        return self.matches(text.encode("utf-8", "surrogateescape"))
+    def found(self, text: str) -> list[str]:
+        """What of a line of text it matches, in order; of an endless one only a part is looked at."""
+        data = text.encode("utf-8", "surrogateescape")
+        if not self.matches(data):
+            return []
+        places = self.line.finditer(data[: self.reach])
+        return [place.group().decode("utf-8", "surrogateescape") for place in places]
 
     @property
     def is_partial(self) -> bool:

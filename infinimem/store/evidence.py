@@ -14,12 +14,13 @@ from itertools import accumulate
 from typing import Any
 
 from infinimem.errors import LibraryError, UsageError
-from infinimem.markdown.characters import clean_text, normalize, one_line
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
+from infinimem.store.names import slug
 from infinimem.store.view import EVIDENCE, View, fold
 
 PART_BYTES = 2 * 1024 * 1024
@@ -183,7 +184,7 @@ def _home(turn: Turn, sessions: Mapping[str, str], taken: Collection[str], now: 
     session = _plain(turn.session)
     if session in sessions:
         return sessions[session]
-    stem = f"{EVIDENCE}{day}-{_slug(session)}"
+    stem = f"{EVIDENCE}{day}-{slug(session)[:60] or 'session'}"
     home, number = stem, 2
     while fold(home) in taken:
         home, number = f"{stem}-{number}", number + 1
@@ -214,11 +215,6 @@ def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> st
     if listed := [speaker for speaker, end in zip(speakers, ends, strict=True) if end <= PARTICIPANTS_LENGTH]:
         lines.append(f"participants: {flow(listed)}")
     return "\n".join([*lines, "---", ""])
-
-
-def _slug(name: str) -> str:
-    plain = normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "session"
 
 
 def write(files: Files, parts: Sequence[Part], append: Callable[[str, bytes], None]) -> None:

@@ -6,7 +6,7 @@ and places. Afterwards the bytes of the library and of the cache are searched. S
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from infinimem.errors import LibraryError, UsageError
@@ -17,7 +17,7 @@ from infinimem.store.forgetting import aside, purge
 from infinimem.store.forgetting.choice import Choice, Wanted, choose, readings
 from infinimem.store.forgetting.redaction import FORGOTTEN, Redaction
 from infinimem.store.forgetting.search import Left, history, left, saying
-from infinimem.store.keeper import BOOKS, MEMORIES
+from infinimem.store.keeper import BOOKS
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.plans import broken
 from infinimem.store.receipts import next_number
@@ -45,8 +45,9 @@ class Forgotten:
     Args:
         rows: the lines, in a dry run; none afterwards.
         seqs: their numbers.
+        files: paths of the documents that hold any of it, or tell of it, by the names that they had.
         receipt: None in a dry run, and where there was nothing to forget.
-        left: files that hold some of it still; in a dry run people's notes that do.
+        left: what holds some of it still; in a dry run what people own.
         repeated: lines that say some of the same words in their own right, and stay.
         history: what to do about git; "" without a repository.
         records: ids of the records that come from it, or tell of it: they would go, or went, whole.
@@ -54,6 +55,7 @@ class Forgotten:
 
     rows: tuple[Going, ...] = ()
     seqs: tuple[int, ...] = ()
+    files: tuple[str, ...] = ()
     receipt: Receipt | None = None
     left: tuple[Left, ...] = ()
     repeated: tuple[int, ...] = ()
@@ -71,26 +73,17 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     """
     view = _looked(library)
     choice = _chosen(library, view, wanted)
-    if not choice:
-        return Forgotten()
     redaction = Redaction(view, choice, next_number(view), view.max_seq + 1)
-    paths = _holding(view, redaction, redaction.rendered())
-    return Forgotten(
-        tuple(_going(choice)),
-        tuple(sorted(choice.seqs)),
-        left=tuple(
-            Left(f"{doc_id}.md", "a person's note")
-            for doc_id in _notes(view)
-            if redaction.texts.within(view.document(doc_id).to_bytes())
-        ),
-        repeated=_repeated(redaction),
-        history=history(library.root.absolute(), paths),
-        records=redaction.records.deleted,
+    held = _holding(view, redaction, redaction.rendered())
+    return replace(
+        _told(library, redaction, held, preview=True),
+        rows=tuple(_going(choice)),
+        seqs=tuple(sorted(choice.seqs)),
     )
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
-    """Take lines out for good: documents, evidence, receipts' quotations, machine state, caches.
+    """Take lines out for good: documents, evidence, receipts' quotations, names, machine state, caches.
 
     Raises:
         UsageError: a number that no line has.
@@ -110,26 +103,34 @@ def forget(library: Library, wanted: Wanted) -> Forgotten:
 
 def _forget(library: Library, wanted: Wanted) -> Forgotten:
     """Under the lock. What someone saves meanwhile is taken out of their version too."""
-    files = library.files
-    displaced.recheck(files, library.clock().timestamp())  # a late save comes back before it is looked at
+    displaced.recheck(library.files, library.clock().timestamp())  # late saves come back first
     view = _looked(library)
     choice = _chosen(library, view, wanted)
-    if not choice:
-        return Forgotten()
     redaction = _redaction(library, view, choice)
-    receipt, changed = _take_out(library, view, redaction)
+    done = redaction.rendered()
+    if not done.documents:
+        return _told(library, redaction, set())
+    receipt = _take_out(library, redaction, done)
+    held = _holding(view, redaction, done)
     for _ in range(RETRIES):
         again = _looked(library)
-        known = {place.seq for place in readings(again, library.seen_lines())}
-        if standing := known & choice.seqs:
-            rest = choose(again, library.seen_lines(), Wanted(standing))
-            changed |= _take_out(library, again, _redaction(library, again, rest))[1]
+        if standing := choice.seqs.intersection(place.seq for place in readings(again, library.seen_lines())):
+            rest = _redaction(library, again, choose(again, library.seen_lines(), Wanted(standing)))
+            _take_out(library, rest, done := rest.rendered())
+            held |= _holding(again, rest, done)
+    return replace(
+        _told(library, redaction, held), seqs=tuple(row.seq for row in receipt.rows), receipt=receipt
+    )
+
+
+def _told(library: Library, redaction: Redaction, held: set[str], preview: bool = False) -> Forgotten:
+    """What is told of it before and afterwards."""
+    texts, choice = redaction.texts, redaction.choice
     return Forgotten(
-        seqs=tuple(row.seq for row in receipt.rows),
-        receipt=receipt,
-        left=left(files, redaction.texts, choice.others, _notes(_looked(library))),
-        repeated=_repeated(redaction),
-        history=history(library.root.absolute(), changed),
+        files=tuple(sorted(held)),
+        left=left(library.files, texts, choice, preview),
+        repeated=tuple(sorted({place.seq for place in saying(texts, choice.others)})),
+        history=history(library.root.absolute(), held),
         records=redaction.records.deleted,
     )
 
@@ -140,25 +141,28 @@ def _looked(library: Library) -> View:
     return library.view()
 
 
-def _take_out(library: Library, view: View, redaction: Redaction) -> tuple[Receipt, set[str]]:
-    """One transaction, and the purge after it; the receipt, and the files that held any of it."""
-    done = redaction.rendered()
+def _take_out(library: Library, redaction: Redaction, done: Rendered) -> Receipt:
+    """One transaction, and the purge after it."""
+    view, known = redaction.view, library.seen_lines()
     if wrong := broken(view, done):
         raise LibraryError(f"the lines cannot be taken out ({wrong[0].code}); run infinimem doctor")
     aside.set_aside(library.files, redaction)
     purge.begin(library.files)
-    known = library.seen_lines()
     notice: seen.Changes = {seq: None for seq in redaction.choice.seqs if seq in known}
-    moved = dict(_moved(known, redaction))
+    moved = {
+        seq: replace(line, doc_id=redaction.names[line.doc_id])
+        for seq, line in known.items()
+        if line.doc_id in redaction.names and seq not in redaction.choice.seqs
+    }
     stays = {seq for seq in moved if (place := view.entry(seq)) and place.doc_id == known[seq].doc_id}
     notice |= {seq: moved[seq] for seq in stays}
     seen.note(library.files, {seq: moved[seq] for seq in moved.keys() - stays})  # a person carried these on
-    receipt = library.commit(done, view, library.of_people(OP), tuple(_told(redaction)), notice)
+    receipt = library.commit(done, view, library.of_people(OP), tuple(_notes(redaction)), notice)
     recover(library.files)
-    return receipt, _holding(view, redaction, done)
+    return receipt
 
 
-def _told(redaction: Redaction) -> Iterator[str]:
+def _notes(redaction: Redaction) -> Iterator[str]:
     """What the receipt says of records, by number."""
     records = redaction.records
     if records.gone:
@@ -202,7 +206,9 @@ def forgotten(receipts: Sequence[Receipt]) -> dict[int, int]:
 
 
 def _redaction(library: Library, view: View, choice: Choice) -> Redaction:
-    return Redaction(view, choice, next_number(view), library.allocate(len(choice.unsigned), view))
+    typed = len(choice.unsigned)
+    first = library.allocate(typed, view) if typed else view.max_seq + 1
+    return Redaction(view, choice, next_number(view), first)
 
 
 def _going(choice: Choice) -> Iterator[Going]:
@@ -216,18 +222,3 @@ def _going(choice: Choice) -> Iterator[Going]:
         shown.add((place.seq, place.text))
     for doc_id, line, text in choice.unsigned:
         yield Going(None, doc_id, line, text)
-
-
-def _moved(known: Mapping[int, seen.SeenLine], redaction: Redaction) -> Iterator[tuple[int, seen.SeenLine]]:
-    """Lines whose document gets a new name: nobody carried them."""
-    for seq, line in known.items():
-        if line.doc_id in redaction.names and seq not in redaction.choice.seqs:
-            yield seq, replace(line, doc_id=redaction.names[line.doc_id])
-
-
-def _repeated(redaction: Redaction) -> tuple[int, ...]:
-    return tuple(sorted({place.seq for place in saying(redaction.texts, redaction.choice.others)}))
-
-
-def _notes(view: View) -> list[str]:
-    return [doc_id for doc_id in view.ids("all") if view.is_note(doc_id) and not doc_id.startswith(MEMORIES)]

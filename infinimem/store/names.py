@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from infinimem.markdown.characters import normalize
+
 LONGEST_PATH = 240
 """Characters of a path in a library; Windows by itself takes 260, with the folders before it."""
 
@@ -12,6 +14,12 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³]|conin\$|conout\
 _WINDOWS = re.compile(r'[<>:"\\|?*\x00-\x1f]')
 _LINK = re.compile(r"[#^\[\]|]")
 """What a `[[link]]` gives another meaning, so that none can lead to the document."""
+
+
+def slug(text: str) -> str:
+    """Its letters a-z and digits, with a hyphen for each gap; "" where it has none ("Dr. Vű": "dr-vu")."""
+    plain = normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
 
 
 def is_device(name: str) -> bool:

@@ -16,12 +16,14 @@ from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Located, Receipt
-from infinimem.store.keeper import WHOLE
+from infinimem.store.keeper import BOOKS, WHOLE
 from infinimem.store.receipts import parse_receipt, way_back
 from infinimem.store.skeleton import Reverse, rebuilt, skeleton, taken_back
 from infinimem.store.state.seen import tracked
 from infinimem.store.view import EVIDENCE, JOURNAL, View
 
+UNREACHABLE = "(This document cannot be shown as it stood then: lines of it were forgotten since.)"
+"""What stands in a document whose way back a `forget` dropped."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 _NUMBER = re.compile(r"(?:journal/)?(\d{4,})-[a-z]+\Z")
 
@@ -111,12 +113,30 @@ def as_of(view: View, at: Moment) -> View:
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
     journal = [documents[doc_id] for doc_id in sorted(documents, reverse=True) if doc_id.startswith(JOURNAL)]
     later = [(parse_receipt(document), way_back(document)) for document in journal]
+    lines: dict[int, str] = {}
+    lost: set[str] = set()
     for receipt, backs in sorted(later, key=lambda item: item[0].number, reverse=True):
         if receipt.number > at.receipt:
             del documents[receipt.id]
-            documents = _before(_without_later(view, documents, receipt.high), receipt, backs)
+            documents = _without_later(view, documents, receipt.high)
+            # What a lost document says of a line counts less than what another one does.
+            for document in sorted(documents.values(), key=lambda document: document.id not in lost):
+                lines.update((place.seq, place.entry.line) for place in document.entries)
+            lost |= {back.doc_id for back in backs if back.is_lost}
+            lost -= {back.doc_id for back in backs if back.is_new}
+            known = [back for back in backs if back.doc_id not in lost]
+            documents = _before(documents, receipt, known, lines)
     documents = _without_later(view, documents, at.seq)
+    for doc_id in lost:
+        documents.pop(doc_id, None)
+        if not doc_id.startswith(BOOKS):
+            documents[doc_id] = Document(doc_id, (UNREACHABLE,))
     return view.showing(documents, drawn=view.seen)
+
+
+def unreachable(past: View) -> list[str]:
+    """Documents that cannot be shown as they stood; each says so itself."""
+    return [doc_id for doc_id in past.ids("all") if past.document(doc_id).lines == (UNREACHABLE,)]
 
 
 def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> dict[str, Document]:
@@ -132,10 +152,9 @@ def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> d
 
 
 def _before(
-    documents: dict[str, Document], receipt: Receipt, backs: Sequence[Reverse]
+    documents: dict[str, Document], receipt: Receipt, backs: Sequence[Reverse], lines: Mapping[int, str]
 ) -> dict[str, Document]:
     """The documents before a receipt, from those after it."""
-    lines = {place.seq: place.entry.line for document in documents.values() for place in document.entries}
     left = dict(documents)
     unclear: list[Reverse] = []
     for back in backs:

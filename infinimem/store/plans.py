@@ -16,6 +16,7 @@ from infinimem.store.files import digest
 from infinimem.store.keeper import INFINI, MEMORIES
 from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered, render
+from infinimem.store.skeleton import reverse_diff
 from infinimem.store.view import View, fold
 
 REVIEW = "review"
@@ -107,21 +108,22 @@ def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> t
         )
         for doc_id, new in done.documents.items()
     ]
+    sums = [(digest(change.old), digest(change.new)) for change in changes]
     receipt = replace(
         head,
         rows=tuple(done.rows),
         quoted=tuple(done.quoted),
         files=tuple(
-            (done.names.get(name := c.path.removesuffix(".md"), name), digest(c.old), digest(c.new))
-            for c in changes
+            (done.names.get(doc_id, doc_id), done.sums.get(was, was), now)
+            for doc_id, (was, now) in zip(done.documents, sums, strict=True)
         ),
         notes=tuple(one_line(clean_text(note)) for note in notes),
     )
-    if done.past is None:
-        data = format_receipt(receipt, old, done.documents, done.removed)
-    else:
-        after = {doc_id: done.documents.get(doc_id) for doc_id in done.past}
-        data = format_receipt(receipt, done.past, after)
+    way = done.way_back
+    if way is None:
+        new, gone = done.documents, done.removed
+        way = [row for doc_id in sorted(old) for row in reverse_diff(doc_id, old[doc_id], new[doc_id], gone)]
+    data = format_receipt(receipt, way)
     return receipt, [*changes, Change(f"{receipt.id}.md", None, data)]
 
 

@@ -11,19 +11,19 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from infinimem.errors import UsageError
-from infinimem.law import Line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, Touched, Usage
-from infinimem.store.skeleton import Reverse, parse_reverse, reverse_diff
+from infinimem.store.skeleton import Reverse, parse_reverse
 from infinimem.store.view import JOURNAL, View, whole
 
 QUOTED = "## As it was"
 """Heading of the lines that a person changed; the transaction itself changes none."""
 
 BEFORE = "## Before"
-_SHA = re.compile(r"-|[0-9a-f]{64}")
+_SUM = re.compile(r"-|[0-9a-f]{64}|\?[0-9.]+")
+"""Of no file, of a file, and what a `forget` puts in the place of one."""
 
 
 def number_of(doc_id: str) -> int:
@@ -36,18 +36,12 @@ def next_number(view: View) -> int:
     return 1 + max((number_of(doc_id) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)), default=0)
 
 
-def format_receipt(
-    receipt: Receipt,
-    before: Mapping[str, Document | None],
-    after: Mapping[str, Document | None],
-    changed: Collection[Line] = (),
-) -> bytes:
+def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
     """The file's bytes.
 
     Args:
         receipt: what happened.
-        before, after: the documents that changed, by id; None where there is none.
-        changed: lines of `before` that read otherwise afterwards, or are gone.
+        way: the reverse diffs of the documents that changed (skeleton.py).
     """
     usage = receipt.usage
     lines = [
@@ -69,12 +63,9 @@ def format_receipt(
     ]
     if receipt.notes:
         lines += ["", "## Notes", *(f"> {note}" for note in receipt.notes)]
-    diff: list[str] = []
-    for doc_id in sorted(before):
-        diff += reverse_diff(doc_id, before[doc_id], after[doc_id], changed)
     if receipt.quoted:
         lines += ["", QUOTED, *_fenced("markdown", receipt.quoted)]
-    lines += ["", BEFORE, *_fenced("diff", diff), ""]
+    lines += ["", BEFORE, *_fenced("diff", way), ""]
     return "\n".join(lines).encode("utf-8", "surrogateescape")
 
 
@@ -96,10 +87,10 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Map
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     head = lines.index("## Files")
     for number in range(head, len(lines)):
-        cells = _cells(lines[number])
+        cells = cells_of(lines[number])
         if len(cells) == 3 and cells[0] in files:
-            lines[number] = _row((cells[0], cells[1], files[cells[0]]))
-    kept = [line for line in lines[:head] if not (cells := _cells(line)) or whole(cells[0]) not in stayed]
+            lines[number] = row_of((cells[0], cells[1], files[cells[0]]))
+    kept = [line for line in lines[:head] if not (cells := cells_of(line)) or whole(cells[0]) not in stayed]
     said = ["## Notes", *(f"> {note}" for note in notes), ""]
     if stayed:
         said.insert(1, f"> stayed where they were: {format_seqs(sorted(stayed))}")
@@ -114,16 +105,17 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Map
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A Markdown table; a "|" in a cell stands behind a backslash."""
-    return [_row(head), _row(["---"] * len(head)), *map(_row, rows)]
+    return [row_of(head), row_of(["---"] * len(head)), *map(row_of, rows)]
 
 
-def _row(cells: Sequence[str]) -> str:
+def row_of(cells: Sequence[str]) -> str:
+    """A row of a table."""
     escaped = (re.sub(r"[|\\]", r"\\\g<0>", cell) for cell in cells)
     return f"| {' | '.join(escaped)} |"
 
 
-def _cells(line: str) -> list[str]:
-    """The cells of a row of `_table`; none where the line is no row."""
+def cells_of(line: str) -> list[str]:
+    """The cells of a row of a table; none where the line is no row."""
     if not (line.startswith("| ") and line.endswith(" |")):
         return []
     return [re.sub(r"\\(.)", r"\1", cell) for cell in line[2:-2].split(" | ")]
@@ -136,7 +128,7 @@ def parse_receipt(document: Document) -> Receipt:
     number, _, op = name.partition("-")
     usage = header.get("usage")
     counts = usage if isinstance(usage, dict) else {}
-    rows = [_cells(line) for line in document.lines]
+    rows = [cells_of(line) for line in document.lines]
     return Receipt(
         number=whole(number) or 0,
         op=op,
@@ -147,27 +139,26 @@ def parse_receipt(document: Document) -> Receipt:
         seconds=_float(header.get("seconds")),
         rows=tuple(Touched(seq, *row[1:]) for row in rows if len(row) == 4 and (seq := whole(row[0]))),
         files=tuple(
-            (row[0], row[1], row[2]) for row in rows if len(row) == 3 and all(map(_SHA.fullmatch, row[1:]))
+            (row[0], row[1], row[2]) for row in rows if len(row) == 3 and all(map(_SUM.fullmatch, row[1:]))
         ),
         notes=tuple(line[2:] for line in document.lines if line.startswith("> ")),
-        quoted=tuple(_block(document.lines, QUOTED)),
+        quoted=document.lines[block(document.lines, QUOTED)],
         high=whole(header.get("high")) or 0,
     )
 
 
 def way_back(document: Document) -> tuple[Reverse, ...]:
     """What a receipt says of the files before it."""
-    return parse_reverse(_block(document.lines, BEFORE))
+    return parse_reverse(document.lines[block(document.lines, BEFORE)])
 
 
-def _block(lines: Sequence[str], heading: str) -> list[str]:
-    """The lines of the code block under a heading."""
-    if heading not in lines:
-        return []
-    at = lines.index(heading) + 1
-    fence = re.match("`*", lines[at] if at < len(lines) else "")
-    body = lines[at + 1 :]
-    return list(body[: body.index(fence[0])]) if fence and fence[0] in body else []
+def block(lines: Sequence[str], heading: str) -> slice:
+    """Where the lines of the code block under a heading stand; an empty slice where there is none."""
+    end = len(lines)
+    at = lines.index(heading) + 2 if heading in lines else end
+    fence = re.match("`*", lines[at - 1]) if at < end else None
+    close = next((n for n in range(at, end) if fence and lines[n] == fence[0]), -1)
+    return slice(at, close) if close >= 0 else slice(end, end)
 
 
 def _float(value: object) -> float:

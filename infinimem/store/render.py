@@ -38,9 +38,10 @@ class Rendered:
     """Lines as they were before a person changed them."""
     names: dict[str, str] = field(default_factory=dict)
     """What the receipt calls documents whose own names it must not tell."""
-    past: dict[str, Document | None] | None = None
-    """What the receipt leads back to, by those names, where that is less than the very bytes before; None for
-    what was not there."""
+    sums: dict[str, str] = field(default_factory=dict)
+    """What it says in the place of checksums that it must not tell."""
+    way_back: list[str] | None = None
+    """Its reverse diffs, where they are not those of the very bytes before."""
 
 
 def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Rendered:

@@ -11,11 +11,13 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 
 from infinimem.law import Line
 from infinimem.markdown.document import Document
 
 _BOM, _UNENDED = "\\bom", "\\no newline"
+_LOST = "forgotten"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
@@ -30,11 +32,11 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Reverse:
-    """How a document was before a change. `is_new` and `is_gone`: there was, there is no such file."""
+    """How a document was before a change. `is_new`: there was none. `is_lost`: a `forget` dropped it."""
 
     doc_id: str
     is_new: bool
-    is_gone: bool
+    is_lost: bool
     hunks: tuple[Hunk, ...]
 
 
@@ -94,28 +96,41 @@ def reverse_diff(
     return diff or ([] if new else [f"--- {now}", f"+++ {then}"])  # of an empty file nothing but its name
 
 
+def lost(doc_id: str) -> list[str]:
+    """What stands in place of a diff that a `forget` dropped."""
+    return [f"--- {doc_id} (after)", f"+++ {_LOST}"]
+
+
+def parts(lines: Sequence[str]) -> list[Sequence[str]]:
+    """The lines of several diffs, those of each document apart."""
+    heads = [
+        number
+        for number, (line, after) in enumerate(pairwise(lines))
+        if line.startswith("--- ") and after.startswith("+++ ")
+    ]
+    return [lines[start:end] for start, end in pairwise([*heads, len(lines)])]
+
+
 def parse_reverse(lines: Sequence[str]) -> tuple[Reverse, ...]:
     """Read the diffs of several documents back; what is none is passed over."""
-    found: list[Reverse] = []
+    return tuple(map(_parsed, parts(lines)))
+
+
+def _parsed(part: Sequence[str]) -> Reverse:
+    now, then = part[0][4:], part[1][4:]
     hunks: list[Hunk] = []
-    for number, line in enumerate(lines):
-        if line.startswith("--- ") and number + 1 < len(lines) and lines[number + 1].startswith("+++ "):
-            now, then = line[4:], lines[number + 1][4:]
-            hunks = []
-            name = (now if then == "nothing" else then).rpartition(" (")[0]
-            found.append(Reverse(name, then == "nothing", now == "nothing", ()))
-        elif found and (match := _HUNK.match(line)):
+    for number, line in enumerate(part):
+        if match := _HUNK.match(line):
             start, count = int(match[1]), int(match[2] or 1)
-            body = []
-            for row in lines[number + 1 :]:
-                if row[:2] not in ("->", "+>", "-@", "+@", "-\\", "+\\"):
-                    break
-                body.append(row)
+            body = list(takewhile(_is_row, part[number + 1 :]))
             came = tuple(row[1:] for row in body if row[0] == "-")
             hunks.append(Hunk(start - (count > 0), came, tuple(row[1:] for row in body if row[0] == "+")))
-            last = found[-1]
-            found[-1] = Reverse(last.doc_id, last.is_new, last.is_gone, tuple(hunks))
-    return tuple(found)
+    name = (then if now == "nothing" else now).rpartition(" (")[0]
+    return Reverse(name, then == "nothing", then == _LOST, tuple(hunks))
+
+
+def _is_row(line: str) -> bool:
+    return line[:2] in ("->", "+>", "-@", "+@", "-\\", "+\\")
 
 
 def taken_back(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:

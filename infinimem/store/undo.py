@@ -115,7 +115,10 @@ def _taken_back(view: View, receipt: Receipt) -> Rendered:
     known = map(view.document, seen.tracked(view))
     lines = {place.seq: place.entry.line for document in known for place in document.entries}
     after = {doc_id: sha for doc_id, _, sha in receipt.files}
-    for back in way_back(view.document(receipt.id)):
+    backs = way_back(view.document(receipt.id))
+    if lost := [back.doc_id for back in backs if back.is_lost]:
+        raise LibraryError(f"{receipt.id} cannot be undone: lines of {lost[0]} were forgotten since")
+    for back in backs:
         here = view.document(back.doc_id) if back.doc_id in view else None
         untouched = digest(here.to_bytes() if here else None) == after.get(back.doc_id)
         if back.doc_id.startswith(WHOLE):

@@ -6,43 +6,38 @@ This comes before the documents change, while the texts are known.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from pathlib import Path
+import re
 
 from infinimem.markdown.document import Document
 from infinimem.model import Move
 from infinimem.store.commit import displaced
-from infinimem.store.commit.install import CONFLICTS
-from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.commit.install import CONFLICTS, NAMED
+from infinimem.store.files import Files, digest
 from infinimem.store.forgetting.choice import numbered
 from infinimem.store.forgetting.redaction import Redaction
-from infinimem.store.state import drawn, kept, rejected, seen, sequence, withheld
+from infinimem.store.forgetting.search import STATE, stored
+from infinimem.store.keeper import TOPICS
+from infinimem.store.state import kept, rejected, seen, withheld
+from infinimem.store.view import EVIDENCE
 
-STATE = ".infinimem"
-_NUMBERS = frozenset({f"{STATE}/lock", f"{STATE}/.gitignore", sequence.MARK, sequence.GIVEN, drawn.PATH})
 _LATER = (displaced.FOLDER, rejected.FOLDER, seen.PATH)
 """Looked after when the documents have changed (purge.py)."""
+_CONFLICT = re.compile(r"((?:[0-9]+-)?(?:late-|torn-)?)([0-9a-f]{12}-)?(.*)\.md")
+"""The receipt that it was in the way of, a checksum, and the document (commit/install.py)."""
 
 
 def set_aside(files: Files, redaction: Redaction) -> None:
     """Take the lines out of what waits for a person. What cannot be read, or quotes them besides, goes."""
-    _proposals(files, redaction)
-    _plans(files, redaction)
-    for path in _machine_files(files):
-        data = files.read(path, MAX_OWNED)
-        if data is None:
-            continue
-        if path.startswith(f"{CONFLICTS}/"):
-            _conflict(files, path, data, redaction)
-        elif redaction.texts.within(data):
-            files.remove(path)
-
-
-def _proposals(files: Files, redaction: Redaction) -> None:
-    """Archivings of the lines, or by them, and those whose places tell of them."""
     moves = [(item.receipt, item.move) for item in withheld.proposals(files)]
     withheld.drop(files, {(number, move.seq) for number, move in moves if _concerns(move, redaction)})
+    _plans(files, redaction)
+    for path, data in stored(files, STATE):
+        if data is None or path.startswith(_LATER):
+            continue
+        if path.startswith(f"{CONFLICTS}/") and (named := _CONFLICT.fullmatch(path, len(CONFLICTS) + 1)):
+            _conflict(files, path, named, data, redaction)
+        elif redaction.texts.within(data):
+            files.remove(path)
 
 
 def _plans(files: Files, redaction: Redaction) -> None:
@@ -63,31 +58,23 @@ def _concerns(move: Move, redaction: Redaction) -> bool:
     return not redaction.choice.seqs.isdisjoint({move.seq, move.by}) or redaction.tells(places)
 
 
-def _machine_files(files: Files) -> Iterator[str]:
-    for folder, _, names in os.walk(files.root / STATE):
-        where = Path(folder).relative_to(files.root).as_posix()
-        for path in (f"{where}/{name}" for name in sorted(names)):
-            if path not in _NUMBERS and not path.startswith(_LATER):
-                yield path
-
-
-def _conflict(files: Files, path: str, data: bytes, redaction: Redaction) -> None:
+def _conflict(files: Files, path: str, named: re.Match[str], data: bytes, redaction: Redaction) -> None:
     """A version of a document, or lines of one, without the lines and without text that tells of them."""
-    folder, _, name = path.rpartition("/")
-    seqs = redaction.choice.seqs
-    folder_of = "evidence" if "-evidence-" in name else "topics"
-    found = Document.parse(f"{folder_of}/{name}", data)
-    document = found.without(seqs)
-    signed = {n for place in document.entries for n in range(place.start_line, place.end_line + 1)}
-    lines = list(enumerate(document.lines, 1))
-    gone = {n for n, line in lines if n not in signed and (numbered(line) in seqs or redaction.tells(line))}
-    left = document.blanked(gone)
-    for old, new in redaction.names.items():
-        name = name.replace(f"-{old.replace('/', '-')}.", f"-{new.replace('/', '-')}.")
-    if left.lines == found.lines and path.endswith(f"/{name}"):
+    head, checksum, told = named.groups("")
+    old = Document.parse(f"{EVIDENCE if told.startswith('evidence-') else TOPICS}{told}", data)
+    new = old.without(redaction.choice.seqs)
+    signed = {n for place in new.entries for n in range(place.start_line, place.end_line + 1)}
+    lines = [(n, line) for n, line in enumerate(new.lines, 1) if n not in signed]
+    new = new.blanked(
+        {n for n, line in lines if numbered(line) in redaction.choice.seqs or redaction.tells(line)}
+    )
+    names = {name.replace("/", "-"): now.replace("/", "-") for name, now in redaction.names.items()}
+    called = names.get(told, f"topic-{redaction.receipt}" if redaction.tells(told) else told)
+    if new.lines == old.lines and called == told:
         return
-    if left.entries or left.unsigned or left.has_prose:
-        files.replace(f"{folder}/{name}", left.to_bytes())
-        if path.endswith(f"/{name}"):
+    if new.entries or new.unsigned or new.has_prose:
+        checksum = checksum and f"{digest(new.to_bytes())[:NAMED]}-"
+        files.replace(f"{CONFLICTS}/{head}{checksum}{called}.md", new.to_bytes())
+        if path.endswith(f"/{head}{checksum}{called}.md"):
             return
     files.remove(path)

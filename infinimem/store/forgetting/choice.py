@@ -22,23 +22,28 @@ from infinimem.store.view import EVIDENCE, JOURNAL, View, drawn_from, former
 
 _SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b[^>]*>? ?")
 _ORIGIN = re.compile(r"\borigin=([0-9+-]+)")
-Says = Callable[[str], bool]
+Finds = Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person wants forgotten; one of the three.
+    """What a person wants forgotten: lines by number, by words, or by where they come from.
 
     Args:
         seqs: lines by number.
-        says: lines whose text, line by line, or whose speaker this holds of.
-        source: all lines of this source; with `session` only turns of that session.
+        finds: lines in whose text, line by line, or whose speaker this finds anything; it gives what.
+        source: all lines of this source.
+        session: turns of this session; with `source` those of the source alone.
     """
 
     seqs: Collection[int] = ()
-    says: Says | None = None
+    finds: Finds | None = None
     source: str | None = None
     session: str | None = None
+
+    def found(self, text: str) -> Sequence[str]:
+        """What of a text is wanted for its words."""
+        return self.finds(text) if self.finds else ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,7 @@ class Choice:
     the next receipt would sign, and what a model wrote of it in its own files: document, line, text.
     """
 
+    wanted: Wanted = Wanted()
     seqs: frozenset[int] = frozenset()
     lines: tuple[Located, ...] = ()
     others: tuple[Located, ...] = ()
@@ -56,6 +62,8 @@ class Choice:
     unsigned: tuple[tuple[str, int, str], ...] = ()
     named: frozenset[str] = frozenset()
     """Documents that the list of last seen lines names."""
+    words: frozenset[str] = frozenset()
+    """What a person asked for by name, as it reads in the lines."""
 
     def __bool__(self) -> bool:
         return bool(self.lines or self.unsigned)
@@ -71,24 +79,37 @@ def choose(view: View, known: Mapping[int, seen.SeenLine], wanted: Wanted) -> Ch
     """
     lines = readings(view, known)
     seqs = _with_kin({place.seq for place in lines if _is_wanted(place, view, wanted)}, lines)
-    choice = Choice(
-        seqs,
-        tuple(place for place in lines if place.seq in seqs),
-        tuple(place for place in lines if place.seq not in seqs),
-        tuple(_unsigned(view, wanted)),
-        frozenset(line.doc_id for line in known.values()),
-    )
-    return replace(choice, unsigned=(*choice.unsigned, *_in_memories(view, wanted, Texts(said(choice)))))
+    going = tuple(place for place in lines if place.seq in seqs)
+    others = tuple(place for place in lines if place.seq not in seqs)
+    typed = tuple(_unsigned(view, wanted))
+    choice = Choice(wanted, seqs, going, others, typed, frozenset(line.doc_id for line in known.values()))
+    typed += tuple(_in_memories(view, wanted, Texts(said(choice))))
+    texts = [*(text for place in going for text in _told(place.entry)), *(text for _, _, text in typed)]
+    words = {word for text in texts for word in wanted.found(text)}
+    if wanted.session and going and not any(_keeps(place, view, wanted.session) for place in others):
+        words.add(wanted.session)
+    return replace(choice, unsigned=typed, words=frozenset(words))
+
+
+def _keeps(place: Located, view: View, session: str) -> bool:
+    """Whether a line that stays has a use for a session's name: it is of that session, or says the word."""
+    return session_of(place, view) == session or Texts((), {session}).named(" ".join(_told(place.entry)))
 
 
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
     entry = place.entry
-    if wanted.says is not None:
-        told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
-        return any(wanted.says(text) for text in told if text)
-    if wanted.source is not None:
-        return entry.source == wanted.source and wanted.session in (None, session_of(place, view))
-    return entry.seq in wanted.seqs
+    if wanted.finds is not None:
+        return any(map(wanted.found, _told(entry)))
+    if wanted.source is None and wanted.session is None:
+        return entry.seq in wanted.seqs
+    of_source = wanted.source in (None, entry.source)
+    return of_source and wanted.session in (None, session_of(place, view))
+
+
+def _told(entry: Entry) -> list[str]:
+    """What is said in a line, and by whom."""
+    named = (entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
+    return [text for text in (*entry.text.split("\n"), *named) if text]
 
 
 def session_of(place: Located, view: View) -> str | None:
@@ -113,7 +134,7 @@ def _in_memories(view: View, wanted: Wanted, texts: Texts) -> Iterator[tuple[str
         gone = [
             (number, line)
             for number, line in lines
-            if every or (wanted.says and wanted.says(line)) or texts.within(line.encode())
+            if every or wanted.found(line) or texts.within(line.encode())
         ]
         if texts.within(document.without_lines({number for number, _ in gone}).to_bytes()):
             gone = lines
@@ -124,8 +145,7 @@ def _unsigned(view: View, wanted: Wanted) -> Iterable[tuple[str, int, str]]:
     """List items of people's that the choice holds of."""
     for doc_id in seen.live(view):
         for item in view.document(doc_id).unsigned:
-            said = wanted.says is not None and wanted.says(item.text)
-            if said or (wanted.source == "human" and wanted.session is None):
+            if wanted.found(item.text) or (wanted.source == "human" and wanted.session is None):
                 yield doc_id, item.line, item.text
 
 

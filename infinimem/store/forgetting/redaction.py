@@ -1,15 +1,16 @@
-"""The library without what is forgotten: documents, their derived text and names, and what receipts tell.
+"""The library without what is forgotten: documents, their derived text, and the names that the program gave.
 
 A summary that described a forgotten line is made of the headings that are left. Other derived text, headings
-and file names go where they hold a word that no other line of the library has. Pure.
+and names go where they hold a word that no other line has, or that was asked for by name. Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 
 from infinimem import tokens
 from infinimem.markdown.document import Document
@@ -17,28 +18,28 @@ from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, Receipt, Touched
 from infinimem.store.forgetting import search
-from infinimem.store.forgetting.choice import Choice, numbered, quoted, said
+from infinimem.store.forgetting.choice import Choice, numbered, said
+from infinimem.store.forgetting.journal import MARK, Journal
 from infinimem.store.forgetting.records import Records, without
 from infinimem.store.forgetting.words import Texts, stems
-from infinimem.store.keeper import BOOKS, MEMORIES, RECORDS, TOPICS, WHOLE
+from infinimem.store.keeper import ARCHIVE, BOOKS, MEMORIES, RECORDS, TOPICS
+from infinimem.store.names import slug
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
 from infinimem.store.render import HEADER_KEYS, Rendered
-from infinimem.store.view import JOURNAL, View, aliases_of
+from infinimem.store.skeleton import reverse_diff
+from infinimem.store.view import EVIDENCE, JOURNAL, View, aliases_of
 
-MARK = "(forgotten)"
-"""What stands where something was."""
 NEUTRAL = "Other"
 """A heading in place of one that said too much."""
 FORGOTTEN = "forgotten"
 """Why a line is nowhere, in the row of a receipt."""
 
 _OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
-_KIND = re.compile(rf" {{0,3}}#{{1,6}} |(?:{'|'.join(sorted(_OWN_KEYS))}): |> ")
-_PLAIN = re.compile(
-    r"---|(?:id|kind|token_count|created_time|update_log|aux|date|current_epoch):|  - \{time:"
-)
-"""Lines of a header that quote nothing, once the names in them are replaced."""
+_KEY = re.compile(rf"(?:{'|'.join(sorted(_OWN_KEYS))}): ")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-?")
+_KINDS = {"evidence": "session", "memories": "file"}
+"""What a document is called whose name tells of it; else a topic."""
 
 
 @dataclass(frozen=True)
@@ -59,41 +60,42 @@ class Redaction:
 
     def rendered(self) -> Rendered:
         """The documents that change, and what the receipt says of them; that tells no word of it."""
-        past: dict[str, Document | None] = {}
-        done = Rendered(names=dict(self.names), past=past)
-        for doc_id in (doc_id for doc_id in self._own if not doc_id.startswith(BOOKS)):
+        changed = {doc_id: new for doc_id, new in self._documents() if new != self.view.document(doc_id)}
+        held = [*changed, *(doc_id for doc_id in self.records.changed if self.records.concerns(doc_id))]
+        journal = Journal(self.view, self.receipt, self.names, self.choice.seqs, self._held, self.tells)
+        receipts = journal.without([doc_id for doc_id in held if doc_id in self.view])
+        way: list[str] = []
+        done = Rendered(names=dict(self.names), sums=journal.sums, way_back=way)
+        for doc_id, new in changed.items():
             old = self.view.document(doc_id)
-            is_receipt = doc_id.startswith(JOURNAL)
-            new = self._receipt_without(old) if is_receipt else self._without(old)
-            if new is not None and new.id == doc_id and new.lines == old.lines:
-                continue
-            done.documents[doc_id] = None
-            if new is not None:
-                done.documents[new.id] = new
-            if not is_receipt:
-                past[self.names.get(doc_id, doc_id)] = self._past(old, new)
-                gone = [place for place in old.entries if place.seq in self.choice.seqs]
-                done.removed += [(place.seq, place.entry.line) for place in gone]
-        done.documents |= self._memories()  # no way leads back to a model's files
-        for doc_id, record in self.records.changed.items():
-            done.documents[doc_id] = record
-            if not self.records.concerns(doc_id):  # of what is gone no way leads back
-                past[doc_id] = self.view.document(doc_id) if doc_id in self.view else None
+            done.documents |= {doc_id: None} | ({new.id: new} if new else {})
+            done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in self.choice.seqs]
+            if not doc_id.startswith(EVIDENCE):  # what else stands there, stood there before
+                way += journal.way_back(old, new, self.names.get(doc_id, doc_id))
+        for doc_id, new in self.records.changed.items():
+            done.documents[doc_id] = new
+            if not self.records.concerns(doc_id):
+                there = self.view.document(doc_id) if doc_id in self.view else None
+                way += reverse_diff(doc_id, there, new)
+        done.documents |= receipts
         done.rows = [Touched(seq, was, "-", FORGOTTEN) for seq, was in sorted(self._stood().items())]
         return done
+
+    def _documents(self) -> Iterator[tuple[str, Document | None]]:
+        """All that the law binds, and a model's own files, as they are to be."""
+        gone: dict[str, set[int]] = {}
+        for doc_id, line in self._typed:
+            gone.setdefault(doc_id, set()).add(line)
+        for doc_id in self._own:
+            if not doc_id.startswith((JOURNAL, *BOOKS)):
+                yield doc_id, self._without(self.view.document(doc_id))
+        for doc_id in (doc_id for doc_id in gone if doc_id.startswith(MEMORIES)):
+            left = self.view.document(doc_id).without_lines(gone[doc_id])
+            yield doc_id, left if any(map(str.strip, left.lines)) else None
 
     @cached_property
     def _own(self) -> tuple[str, ...]:
         return tuple(doc_id for doc_id in self.view.ids("all") if not self.view.is_note(doc_id))
-
-    def _memories(self) -> dict[str, Document | None]:
-        """A model's files without the lines; None for those of which nothing is left."""
-        gone: dict[str, set[int]] = {}
-        for doc_id, line in self._typed:
-            if doc_id.startswith(MEMORIES):
-                gone.setdefault(doc_id, set()).add(line)
-        left = {doc_id: self.view.document(doc_id).without_lines(lines) for doc_id, lines in gone.items()}
-        return {doc_id: new if any(map(str.strip, new.lines)) else None for doc_id, new in left.items()}
 
     def _stood(self) -> dict[int, str]:
         """In which document each line stands, by the name that the receipt may tell; "-" for none."""
@@ -118,17 +120,20 @@ class Redaction:
             return search.holds(self.texts, data, own)
 
         def tells(text: str) -> bool:
-            spoken = not self._rare.isdisjoint(stems(text))
+            spoken = not self._rare.isdisjoint(stems(text)) or self.names_it(text)
             return spoken or holds(text.encode("utf-8", "surrogateescape"))
 
-        return without(self.view, self.choice.seqs, tells, lambda document: holds(document.to_bytes()))
+        def names_or_holds(document: Document) -> bool:
+            return self.names_it(document.id.rpartition("/")[2]) or holds(document.to_bytes())
+
+        return without(self.view, self.choice.seqs, tells, names_or_holds)
 
     # ── what tells of it ────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def texts(self) -> Texts:
         """What is to be nowhere."""
-        return Texts(said(self.choice))
+        return Texts(said(self.choice), self.choice.words)
 
     @cached_property
     def _rare(self) -> frozenset[str]:
@@ -140,29 +145,67 @@ class Redaction:
 
     def tells(self, text: str) -> bool:
         """Whether derived text speaks of it."""
-        return not self._rare.isdisjoint(stems(text)) or self.texts.within_text(text)
+        return not self._rare.isdisjoint(stems(text)) or self.texts.within_text(text) or self.names_it(text)
+
+    def names_it(self, text: str) -> bool:
+        """Whether a text has a word that was asked for. Where no line has any, the pattern itself tells."""
+        ways = (text, text.replace("-", " "))
+        return any(map(self.texts.named, ways)) or (
+            not self.choice and any(word for way in ways for word in self.choice.wanted.found(way))
+        )
+
+    # ── names ───────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def names(self) -> dict[str, str]:
         """New names for documents whose own tells of it, whether they stand still or receipts name them."""
         new: dict[str, str] = {}
-        stands = {place.doc_id for place in self.choice.others}
-        told = {*self._own, *self.choice.named, *map(_id_of, map(self.view.document, self._own))}
-        told |= {name for receipt in self._receipts for name in _named_by(receipt)}
-        taken = {name.partition("/")[2] for name in told}
         stems_of: dict[str, str] = {}
-        for name in sorted(told):
+        taken = {name.partition("/")[2] for name in self._known}
+        for name in sorted(self._known):
             folder, _, stem = name.partition("/")
-            kept = name in stands if folder == "evidence" else folder not in ("topics", "archive")
-            if kept or self._rare.isdisjoint(stems(stem)):
-                continue
-            if stem not in stems_of:
-                plain = f"{'session' if folder == 'evidence' else 'topic'}-{self.receipt}"
-                free = (f"{plain}-{n}" if n > 1 else plain for n in range(1, len(taken) + 2))
-                stems_of[stem] = next(found for found in free if found not in taken)
+            date = match[0] if name.startswith(EVIDENCE) and (match := _DATE.match(stem)) else ""
+            told = stem.removeprefix(date)
+            if self._is_telling(name, told):
+                plain = f"{date}{_KINDS.get(folder, 'topic')}-{self.receipt}"
+                new[name] = f"{folder}/{stems_of.setdefault(stem, _free(plain, taken))}"
                 taken.add(stems_of[stem])
-            new[name] = f"{folder}/{stems_of[stem]}"
         return new
+
+    def _is_telling(self, name: str, told: str) -> bool:
+        """Whether a document's name tells of it; of what others named only where it has a word asked for."""
+        if name.startswith((TOPICS, ARCHIVE)):
+            return self.tells(told)
+        if name.startswith(EVIDENCE) and name not in self._stands:
+            return self.tells(told) or self._is_of_session(told)
+        return not name.startswith(JOURNAL) and self.names_it(told)
+
+    def _is_of_session(self, told: str) -> bool:
+        session = slug(self.choice.wanted.session or "")[:60]
+        return bool(session and re.fullmatch(rf"{session}(?:-part[0-9]+|-[0-9]+)*", told))
+
+    @cached_property
+    def _stands(self) -> frozenset[str]:
+        """Documents with lines that stay."""
+        return frozenset(place.doc_id for place in self.choice.others)
+
+    @cached_property
+    def _sessions(self) -> dict[str, str]:
+        """New names for sessions of which lines stay, and whose own tells of it."""
+        documents = map(self.view.document, self.view.ids("evidence"))
+        named = {str(document.header.values.get("session", "")) for document in documents}
+        taken, new = set(named), dict[str, str]()
+        for name in sorted(filter(self.names_it, named)):
+            new[name] = _free(f"session-{self.receipt}", taken)
+            taken.add(new[name])
+        return new
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """Names of documents that are, or that receipts or the list of seen lines tell of."""
+        known = {*self._own, *self.choice.named, *map(_id_of, map(self.view.document, self._own))}
+        known |= {name for receipt in self._receipts for row in receipt.rows for name in (row.was, row.now)}
+        return frozenset(known).union(name for receipt in self._receipts for name, _, _ in receipt.files)
 
     @cached_property
     def _receipts(self) -> tuple[Receipt, ...]:
@@ -172,20 +215,18 @@ class Redaction:
 
     @cached_property
     def _held(self) -> frozenset[str]:
-        """Documents that ever held one of the lines, by their new names."""
+        """Documents that hold one of the lines, or ever did."""
+        held = frozenset(place.doc_id for place in self.choice.lines).union(
+            doc_id for doc_id, _ in self._typed
+        )
         rows = [row for receipt in self._receipts for row in receipt.rows if row.seq in self.choice.seqs]
-        held = {name for row in rows for name in (row.was, row.now)}
-        held |= {place.doc_id for place in self.choice.lines}
-        return frozenset(self.names.get(name, name) for name in held)
+        held = held.union(name for row in rows for name in (row.was, row.now))
+        return held.union(filter(self._was_record, self._known))
 
-    @cached_property
-    def _old_names(self) -> re.Pattern[str] | None:
-        found = sorted(self.names, key=len, reverse=True)
-        return re.compile(rf"(?<![\w/-])(?:{'|'.join(map(re.escape, found))})(?![\w-])") if found else None
-
-    def renamed(self, line: str) -> str:
-        """A line with new names for old."""
-        return self._old_names.sub(lambda m: self.names[m[0]], line) if self._old_names else line
+    def _was_record(self, name: str) -> bool:
+        """Whether a name is that of a record which goes, or which told of one of the turns before."""
+        told = name.startswith(RECORDS) and set(held_by(Document.empty(name)))
+        return self.records.concerns(name) or bool(told and not told.isdisjoint(self.choice.seqs))
 
     # ── documents ───────────────────────────────────────────────────────────────────────────────────
 
@@ -203,9 +244,27 @@ class Redaction:
         if not self.names.keys().isdisjoint((old.id, _id_of(old))):
             own = self.names.get(old.id, old.id)
             new = _headed(replace(new, id=own), {"id": quote(own)})
+        if old.id.startswith(EVIDENCE):
+            return self._attended(old, new)
         if old.id == CURRENT or old.id.startswith(TOPICS):
             new = self._without_headings(new)
         return self._summarised(new, touched) if old.id.startswith(TOPICS) else new
+
+    def _attended(self, old: Document, new: Document) -> Document:
+        """Evidence whose header names nobody but those who are left."""
+        values = new.header.values
+        session, listed = values.get("session"), values.get("participants")
+        changes: dict[str, str | None] = {}
+        if isinstance(session, str) and session in self._sessions:
+            changes["session"] = quote(self._sessions[session])
+        if isinstance(listed, list):
+            spoke, speak = (
+                {place.entry.fields.get("speaker") for place in document.entries} for document in (old, new)
+            )
+            left = [name for name in listed if name not in spoke - speak and not self.names_it(str(name))]
+            if left != listed:
+                changes["participants"] = flow(left) if left else None
+        return _headed(new, changes)
 
     def _without_headings(self, document: Document) -> Document:
         lines = list(document.lines)
@@ -236,96 +295,17 @@ class Redaction:
 
     def _header_blotted(self, document: Document, touched: bool) -> Document:
         """As `_summarised`, line by line, where a person left a header that cannot be read."""
-        lines = [self.renamed(line) for line in document.lines[: document.header.end]]
-        lines = [
-            _blotted(line) if (touched and line.startswith("summary:")) or self.tells(line) else line
-            for line in lines
-        ]
-        return replace(document, lines=(*lines, *document.lines[document.header.end :]))
-
-    def _past(self, old: Document, new: Document | None) -> Document:
-        """What the receipt leads back to: lines by number, as ever, and no derived text that went."""
-        signed = {n for place in old.entries for n in range(place.start_line, place.end_line + 1)}
-        kept = {*new.lines} if new else set()
-        lines = []
-        for number, line in enumerate(old.lines, 1):
-            line = self.renamed(line)
-            plain = number <= old.header.end and _PLAIN.match(line)
-            stays = number in signed or line in kept or not line.strip()
-            lines.append(line if stays or plain else _blotted(line))
-        return replace(old, id=self.names.get(old.id, old.id), lines=tuple(lines))
-
-    # ── receipts ────────────────────────────────────────────────────────────────────────────────────
-
-    def _receipt_without(self, receipt: Document) -> Document:
-        """A receipt with numbers and places, and without what it quotes of the lines."""
-        return replace(receipt, lines=tuple(self._receipt_lines(receipt)))
-
-    def _receipt_lines(self, receipt: Document) -> Iterator[str]:
-        ours = {
-            number: place
-            for place in quoted(receipt)
-            if place.seq in self.choice.seqs
-            for number in range(place.start_line, place.end_line + 1)
-        }
-        doc_id = ""
-        lost = self._ways_lost(receipt)
-        for number, whole in enumerate(receipt.lines, 1):
-            if number in lost:
-                continue
-            line = self.renamed(whole)
-            row = line[:2] in ("+>", "->")
-            if place := ours.get(number):
-                if row and number == place.start_line:
-                    yield f"{line[0]}@{place.seq}"
-                continue
-            if line.startswith(("--- ", "+++ ")):
-                doc_id = line[4:].rpartition(" (")[0] or doc_id
-            described = line[2:].startswith("summary:") and doc_id in self._held
-            damaged = numbered(line[2:] if row else line) in self.choice.seqs
-            derived = row and not line[2:].startswith("- <")
-            if damaged and not row:
-                continue
-            if damaged or (derived and (described or self.tells(line[2:]))):
-                line = line[:2] + _blotted(line[2:])
-            elif line.startswith("> ") and self.tells(line):
-                line = _blotted(line)
-            yield line
-
-    def _ways_lost(self, receipt: Document) -> set[int]:
-        """Numbers of the rows that lead back to records that go, or to words of it: with a row blotted out a
-        record could not be read."""
-        lost: set[int] = set()
-        part: list[int] = []
-        doc_id, telling = "", False
-        for number, line in enumerate((*receipt.lines, "--- "), 1):
-            if line.startswith("--- "):
-                lost.update(part if telling else ())
-                part, doc_id = [], line[4:].rpartition(" (")[0]
-                telling = False
-            elif line.startswith("+++ ") and not doc_id:
-                doc_id = line[4:].rpartition(" (")[0]
-            if not line.startswith(("--- ", "+++ ", "@@", "+", "-")):
-                lost.update(part if telling else ())
-                part, doc_id, telling = [], "", False
-            elif doc_id.startswith(WHOLE) or line.startswith("--- nothing"):
-                part.append(number)
-                telling |= self.records.concerns(doc_id) or self._was_held(doc_id)
-                telling |= line[:2] in ("+>", "->") and (
-                    self.tells(line[2:]) or numbered(line[2:]) in self.choice.seqs
-                )
-        return lost
-
-    def _was_held(self, doc_id: str) -> bool:
-        """Whether a record was of one of the turns, as its name tells."""
-        return doc_id.startswith(RECORDS) and not self.choice.seqs.isdisjoint(held_by(Document.empty(doc_id)))
+        lines = list(document.lines)
+        for number, line in enumerate(lines[: document.header.end]):
+            if (touched and line.startswith("summary:")) or self.tells(line):
+                key = _KEY.match(line)
+                lines[number] = f"{key[0] if key else ''}{MARK}"
+        return replace(document, lines=tuple(lines))
 
 
-def _named_by(receipt: Receipt) -> Iterator[str]:
-    for row in receipt.rows:
-        yield from (row.was, row.now)
-    for name, _, _ in receipt.files:
-        yield name
+def _free(plain: str, taken: Collection[str]) -> str:
+    """A name that nothing has."""
+    return next(name for n in count(1) if (name := f"{plain}-{n}" if n > 1 else plain) not in taken)
 
 
 def _id_of(document: Document) -> str:
@@ -353,9 +333,3 @@ def _headed(document: Document, changes: dict[str, str | None]) -> Document:
         return document.with_header(changes) if changes else document
     except ValueError:  # a header that cannot be read: the search afterwards names it
         return document
-
-
-def _blotted(line: str) -> str:
-    """What kind of line it was, and nothing of what it said."""
-    kind = _KIND.match(line)
-    return (kind[0] if kind else "") + MARK + "\r" * line.endswith("\r")

@@ -1,54 +1,87 @@
-"""After a `forget`: is a byte of it left, in the library or in a cache? And what keeps it out of reach: git.
+"""After a `forget`: does a byte or a name of it stand, in the library or in a cache? And what does git keep?
 
 Other lines may say the same words in their own right. Those are named by number, not counted as left.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text
-from infinimem.model import Located
+from infinimem.model import CURRENT, Located
+from infinimem.settings import template
 from infinimem.store.caches import caches
+from infinimem.store.create import IGNORED
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.forgetting.words import Texts, forms
-from infinimem.store.keeper import BOOKS
+from infinimem.store.forgetting.choice import Choice
+from infinimem.store.forgetting.words import Texts, forms, lowered
+from infinimem.store.keeper import MEMORIES
+from infinimem.store.library import SETTINGS
 from infinimem.store.listing import explained
+from infinimem.store.state import drawn, sequence, tails
+from infinimem.store.view import OWNED
 
 GIT = ".git"
+STATE = ".infinimem/"
+NUMBERS = frozenset(
+    {f"{STATE}lock", f"{STATE}.gitignore", tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH}
+)
+"""Machine state without a word."""
+_OURS = (f"{CURRENT}.md/", *OWNED, STATE)
+_MADE = {SETTINGS: template().encode(), ".gitignore": IGNORED.encode(), MEMORIES.rstrip("/"): b""}
+"""What the program made for people, and wrote there."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """A file that holds some of the words still, and why that is so."""
+    """What holds some of the words still, why that is so, and what to do."""
 
     path: str
     why: str
 
 
-def left(files: Files, texts: Texts, others: Sequence[Located], notes: Iterable[str]) -> tuple[Left, ...]:
-    """Files in which any of the texts stands, but for lines that say the same in their own right.
+def left(files: Files, texts: Texts, choice: Choice, preview: bool = False) -> tuple[Left, ...]:
+    """Files and folders in which any of it stands, but for lines that say the same in their own right.
 
     Args:
         files: of the library.
         texts: what was forgotten.
-        others: lines of the library that were not, as they read anywhere.
-        notes: ids of people's own notes.
+        choice: the lines that were.
+        preview: tell only what a `forget` will not touch.
     """
-    own = _longest({line for place in saying(texts, others) for line in _written(place)})
-    quoted = own_words(texts, others)
-    people = {f"{doc_id}.md" for doc_id in notes}
-    found = []
-    for name, data in [*_files(files), *_cached()]:
-        if holds(texts, data, quoted if name.startswith(BOOKS) else own):
-            found.append(Left(name, "a person's note" if name in people else "not taken out"))
+    own, found = own_words(texts, choice.others), []
+    for path, data in [*stored(files), *_cached()]:
+        ours = f"{path}/".startswith(_OURS) or Path(path).is_absolute()
+        name = os.fsencode(Path(path).name)
+        if not preview and texts.within(name) if ours or path in _MADE else speaks(texts, choice, name):
+            found.append(Left(path, "its name: rename it"))
+        if preview and (ours or path.startswith(MEMORIES)):
+            continue
+        if data and (holds(texts, data, own) or (not ours and speaks(texts, choice, data))):
+            found.append(Left(path, _advice(path)))
     return tuple(found)
+
+
+def _advice(path: str) -> str:
+    if Path(path).is_absolute():
+        return "a cache that could not be deleted: delete it"
+    if path.startswith(MEMORIES):
+        return "a model's own file: edit it"
+    if path.startswith(STATE):
+        return "machine state: delete it when doctor finds nothing pending"
+    return "text beside the lines: edit it" if f"{path}/".startswith(_OURS) else "a person's note: edit it"
+
+
+def speaks(texts: Texts, choice: Choice, data: bytes) -> bool:
+    """Whether people's own text or name has any word that was asked for."""
+    text = data.decode("utf-8", "replace")
+    return texts.named(text) or any(map(choice.wanted.found, text.split("\n")))
 
 
 def holds(texts: Texts, data: bytes, own: Iterable[bytes]) -> bool:
@@ -59,44 +92,39 @@ def holds(texts: Texts, data: bytes, own: Iterable[bytes]) -> bool:
     """
     if not texts.within(data):
         return False
+    data = lowered(data)
     for words in own:
         data = data.replace(words, b"")
     return texts.within(data)
 
 
-def own_words(texts: Texts, others: Iterable[Located]) -> list[bytes]:
-    """As records quote them, the lines of other turns in which any of the texts stands."""
-    lines = {line for place in saying(texts, others) for line in clean_text(place.text).split("\n")}
-    return _longest({form for line in lines if texts.within_text(line) for form in forms(line)})
-
-
-def _longest(found: Iterable[bytes]) -> list[bytes]:
-    """By length, the longest first."""
-    return sorted(found, key=lambda one: (-len(one), one))
+def own_words(texts: Texts, others: Sequence[Located]) -> list[bytes]:
+    """In all their forms, the lines of others in which any of the texts stands; the longest first."""
+    said = (f"{clean_text(place.text)}\n{place.entry.line}" for place in saying(texts, others))
+    lines = {line for text in said for line in text.split("\n") if texts.within_text(line)}
+    return sorted({form for line in lines for form in forms(line)}, key=lambda form: (-len(form), form))
 
 
 def saying(texts: Texts, lines: Iterable[Located]) -> list[Located]:
     """Lines in which any of the texts stands."""
-    return [place for place in lines if texts.within_text(place.text) or texts.within_text(place.entry.line)]
+    return [place for place in lines if texts.within_text(f"{place.text}\n{place.entry.line}")]
 
 
-def _written(place: Located) -> Iterator[bytes]:
-    line = place.entry.line
-    yield line.encode("utf-8", "surrogateescape")
-    yield json.dumps(line)[1:-1].encode()
+def stored(files: Files, below: str = "") -> Iterator[tuple[str, bytes | None]]:
+    """What lies in the library but in .git, folders too; of what can say nothing only the name.
 
-
-def _files(files: Files) -> Iterator[tuple[str, bytes]]:
-    for folder, folders, names in os.walk(files.root):
+    Args:
+        below: only what lies in this folder.
+    """
+    for folder, folders, names in os.walk(files.root / below):
         folders[:] = sorted(name for name in folders if name != GIT)
-        for name in sorted(names):
+        for name in (*folders, *sorted(names)):
             path = (Path(folder) / name).relative_to(files.root).as_posix()
-            try:
-                data = files.read(path, MAX_OWNED)
-            except LibraryError:
-                continue
-            if data is not None:
-                yield path, data
+            data = None
+            with suppress(LibraryError):
+                data = None if path in NUMBERS or name in folders else files.read(path, MAX_OWNED)
+            known = _MADE.get(path, b"").split(b"\n")
+            yield path, data and b"\n".join(line for line in data.split(b"\n") if line not in known)
 
 
 def _cached() -> Iterator[tuple[str, bytes]]:

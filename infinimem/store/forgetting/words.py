@@ -1,23 +1,21 @@
-"""What of a text could stand elsewhere: whole, a sentence of it, escaped as in files, or its rare words.
-
-Pure. Patterns are literals only; nothing here is a search that people use.
-"""
+"""What of a text could stand elsewhere: whole, a sentence of it, escaped, or its rare words. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from infinimem.markdown.characters import normalize
 from infinimem.markdown.header import quote
+from infinimem.store.names import slug
 
 SENTENCE = 20
 """Characters; a longer sentence of a text, or a line of it, is looked for by itself."""
 SHORTEST = 4
 """Characters; a shorter text cannot be told from other bytes."""
 _BOUNDED = 12
-"""Bytes; what is shorter counts only where it is not a part of a word."""
+"""Bytes; a shorter text counts only where it is not a part of a word."""
 _KEY = 8
 _MANY = 64
 """From so many texts on, a file is passed through once for all of them."""
@@ -37,6 +35,20 @@ _COMMON = frozenset(
     when where which while who whom whose why will with would yes yet you your topic notes facts other misc
     """.split()
 )
+_SUM = re.compile(rb"\b[0-9a-f]{64}\b")
+_DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
+_FORMAT = b"""
+    id kind summary token_count created_time update_log op receipt added archived aux from unverified true
+    aliases evidence session date participants topics archive journal memories allmem units buffer audit
+    current_epoch infinimem create consolidate append split merge stamp rename undo forget review memory
+    write strategy model usage calls tokens_in tokens_out seconds high was now why files sha256 before
+    after nothing notes as it was moved by hand merged edited renumbered cites deleted superseded
+    duplicate rewritten removed undone forgotten people none offline infini client memory-tool seq time
+    source user ai tool human origin speaker turn key observed refers role label pin heading plan moves
+    adds marks stood code keywords links ref span unit type semantic temporal sibling version near
+    markdown diff other
+"""
+"""What files hold whatever was said: words of the format, and names that the program gives."""
 
 
 def pieces(text: str) -> set[str]:
@@ -48,7 +60,7 @@ def pieces(text: str) -> set[str]:
 
 
 def forms(piece: str) -> set[bytes]:
-    """How it reads in a document, a header, a signature, a table, JSON, or on one line."""
+    """How it reads in a document, a header, a signature, a table, JSON, or on one line; in lower case."""
     quoted = quote(piece, flow=True)
     written = {
         piece,
@@ -60,40 +72,71 @@ def forms(piece: str) -> set[bytes]:
         json.dumps(piece)[1:-1],
         json.dumps(piece, ensure_ascii=False)[1:-1],
     }
-    return {form.encode("utf-8", "surrogateescape") for form in written}
+    return {lowered(form.encode("utf-8", "surrogateescape")) for form in written}
 
 
 class Texts:
-    """Texts to look for in bytes.
+    """What is to be nowhere.
 
     Args:
         texts: of lines, without their signatures.
+        words: what was asked for by name: what a pattern found, a session. They count within words too.
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        found = {form for text in texts for piece in pieces(text) for form in forms(piece)}
-        self._short = [form for form in found if len(form) < _BOUNDED]
-        self._long = [form for form in found if len(form) >= _BOUNDED]
-        self._keys: dict[bytes, list[bytes]] = {}
-        for form in self._long:
-            self._keys.setdefault(form[:_KEY], []).append(form)
+    def __init__(self, texts: Iterable[str], words: Iterable[str] = ()) -> None:
+        said = {form for text in texts for piece in pieces(text) for form in forms(piece)}
+        told = {form for word in words for form in {*forms(word), slug(word).encode()} if len(form) > 1}
+        short = {form for form in said if len(form) < _BOUNDED}
+        short |= {form for form in told if len(form) < SHORTEST or form.isdigit()}
+        self._words = _Literals(told & short, told - short)
+        telling = {form for form in said | told if not _is_format(form)}
+        self._all = _Literals(telling & short, telling - short)
 
     def within(self, data: bytes) -> bool:
-        """Whether any of them stands there."""
-        if any(_stands_alone(form, data) for form in self._short):
-            return True
-        if len(self._long) < _MANY:
-            return any(form in data for form in self._long)
-        keys = self._keys
-        return any(
-            any(data.startswith(form, at) for form in keys[key])
-            for at in range(len(data) - _KEY + 1)
-            if (key := data[at : at + _KEY]) in keys
-        )
+        """Whether any of it stands in a file; what stands in all files, whatever was said, does not count."""
+        return self._all.within(lowered(_SUM.sub(b"", data)))
 
     def within_text(self, text: str) -> bool:
         """As `within`, of text as documents give it."""
         return self.within(text.encode("utf-8", "surrogateescape"))
+
+    def named(self, text: str) -> bool:
+        """Whether any of the words stands in a text, such as a name or a heading."""
+        return self._words.within(lowered(text.encode("utf-8", "surrogateescape")))
+
+
+class _Literals:
+    """Byte strings to look for; the short ones count only where they are no part of a word."""
+
+    def __init__(self, short: Collection[bytes], long: Collection[bytes]) -> None:
+        self._short, self._long = short, long
+        self._size = min(_KEY, *map(len, long), _KEY)
+        self._keys: dict[bytes, list[bytes]] = {}
+        for form in long:
+            self._keys.setdefault(form[: self._size], []).append(form)
+
+    def within(self, data: bytes) -> bool:
+        if any(_stands_alone(form, data) for form in self._short):
+            return True
+        if len(self._long) < _MANY:
+            return any(form in data for form in self._long)
+        keys, size = self._keys, self._size
+        return any(
+            any(data.startswith(form, at) for form in keys[key])
+            for at in range(len(data) - size + 1)
+            if (key := data[at : at + size]) in keys
+        )
+
+
+def lowered(data: bytes) -> bytes:
+    """Text in which upper and lower case are the same."""
+    return data.decode("utf-8", "surrogateescape").casefold().encode("utf-8", "surrogateescape")
+
+
+def _is_format(form: bytes) -> bool:
+    """Whether it is a word of the format, or part of one; a year, or a small number."""
+    stands = _stands_alone(form, _FORMAT) if len(form) < SHORTEST else form in _FORMAT
+    return stands or _DATE.fullmatch(form) is not None
 
 
 def _stands_alone(form: bytes, data: bytes) -> bool:
@@ -124,5 +167,5 @@ def stems(text: str, *, names_only: bool = False) -> frozenset[str]:
         elif (len(word) > 2 or (len(word) == 2 and (not names_only or word[0].isupper()))) and (
             word.casefold() not in _COMMON
         ):
-            found.add(word.casefold()[:_STEM])
+            found |= {word.casefold()[:_STEM], (slug(word) or word.casefold())[:_STEM]}
     return frozenset(found)

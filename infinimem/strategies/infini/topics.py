@@ -5,18 +5,17 @@ Pure values and functions; it knows nothing of models and plans.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from infinimem import law, tokens
-from infinimem.markdown.characters import clean_text, normalize, one_line
+from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.store.keeper import TOPICS
-from infinimem.store.names import is_device
+from infinimem.store.names import is_device, slug
 from infinimem.store.view import View, aliases_of, fold
 
 INBOX = f"{TOPICS}inbox"
@@ -24,8 +23,6 @@ INBOX = f"{TOPICS}inbox"
 
 TITLE_LENGTH = 80
 SLUG_LENGTH = 60
-
-_NOT_SLUG = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True)
@@ -160,12 +157,11 @@ def same(title: str) -> str:
 
 def slugify(title: str) -> str:
     """A file name for a title: a-z, 0-9 and hyphens, at most 60 characters, never empty, no device's."""
-    plain = normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    slug = _NOT_SLUG.sub("-", plain).strip("-")
-    if len(slug) > SLUG_LENGTH:
-        slug = slug[: SLUG_LENGTH + 1].rpartition("-")[0] or slug[:SLUG_LENGTH]
-    slug = slug.strip("-") or "topic"
-    return f"{slug}-topic" if is_device(slug) else slug
+    name = slug(title)
+    if len(name) > SLUG_LENGTH:
+        name = name[: SLUG_LENGTH + 1].rpartition("-")[0] or name[:SLUG_LENGTH]
+    name = name.strip("-") or "topic"
+    return f"{name}-topic" if is_device(name) else name
 
 
 class Slugs:
@@ -179,13 +175,13 @@ class Slugs:
 
     def new(self, title: str) -> str:
         """The id `topics/<slug>`, with -2, -3 … where the slug is taken."""
-        slug = first = slugify(title)
+        name = first = slugify(title)
         number = 1
-        while slug in self._taken:
+        while name in self._taken:
             number += 1
-            slug = f"{first}-{number}"
-        self._taken.add(slug)
-        return f"{TOPICS}{slug}"
+            name = f"{first}-{number}"
+        self._taken.add(name)
+        return f"{TOPICS}{name}"
 
 
 def title_of(doc_id: str) -> str:
