@@ -162,6 +162,19 @@ def test_the_nearest_gets_a_share_of_what_the_best_words_get() -> None:
     assert places[1][1] == pytest.approx(MEANING_WEIGHT * places[0][1], abs=1e-4)
 
 
+def test_a_small_ranking_in_figures() -> None:
+    """As in test_retrieval_searcher.py, with meanings."""
+    found = searcher(lisbon(Meanings())).entries("When did Ana move to Lisbon in May 2023?", 6, "all")
+    assert [(item.seqs[0], item.score) for item in found] == [
+        (13, 21.7937),
+        (4, 20.4365),
+        (11, 13.2776),
+        (14, 12.7739),
+        (5, 12.405),
+        (3, 8.0754),
+    ]
+
+
 def test_both_engines_rank_alike(root: Path) -> None:
     memory = open_memory(root, model="offline", embedder=Meanings())
     assert_same(memory.view)
