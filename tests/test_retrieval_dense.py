@@ -24,7 +24,7 @@ from infinimem.retrieval.named_people import nameless
 from infinimem.retrieval.scoring import MEANING_WEIGHT
 from infinimem.retrieval.searcher import searcher
 from infinimem.retrieval.tokenizer import query_terms
-from infinimem.retrieval.vectors import Held
+from infinimem.retrieval.vectors import Held, Vectors
 from infinimem.settings import SearchSettings, Settings
 from infinimem.store.view import Scope, View
 
@@ -268,6 +268,6 @@ def test_names_are_not_embedded() -> None:
 def test_where_all_vectors_are_gone_words_alone_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process may `forget` between a snapshot and the reading of its vectors."""
     nothing = Held(np.zeros((0, 2), dtype=np.uint64), np.zeros((0, Meanings.size), dtype=np.float32))
-    monkeypatch.setattr(Dense, "_embedded", lambda *_: nothing)
+    monkeypatch.setattr(Vectors, "add", lambda *_: nothing)
     asked = "entries", "Lisbon", ["lisbon"], "default", 9, 9
     assert in_memory(lisbon(Meanings())).best(*asked) == in_memory(view_of(LISBON)).best(*asked)
