@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from click.testing import CliRunner
@@ -57,7 +57,7 @@ class Shell:
         monkeypatch.setenv("HOME", str(self.home))
         monkeypatch.chdir(self.library)
 
-    def __call__(self, *args: str, input: str | bytes | None = None) -> Ran:  # noqa: A002
+    def __call__(self, *args: str, input: str | bytes | BinaryIO | None = None) -> Ran:  # noqa: A002
         result = CliRunner().invoke(app, args, input=input, prog_name="infinimem")
         return Ran(result.exit_code, result.stdout, result.stderr)
 

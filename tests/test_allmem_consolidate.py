@@ -19,6 +19,7 @@ from infinimem.strategies.allmem.bank import puts
 from infinimem.strategies.allmem.books import BUFFER, rows_of
 from infinimem.strategies.allmem.diagnose import Context, Proposal
 from infinimem.strategies.allmem.execute import Executor
+from infinimem.strategies.allmem.loaded import Loaded
 from infinimem.strategies.allmem.replay import replay
 from infinimem.strategies.allmem.route import Item, Routed
 from infinimem.strategies.allmem.unit import fits, unit_id
@@ -260,7 +261,7 @@ def test_what_an_earlier_edit_touched_is_skipped() -> None:
 
 def test_a_merge_that_is_not_coherent_any_more_is_skipped() -> None:
     made, strategy = library(model(ALL))
-    with strategy._writing.at(made.view()) as (bank, space):
+    with Loaded().at(made.view()) as (bank, space):
         merge = Item(Proposal("merge", (B, F), 1.0, "", Context(B, (F,))), (B, F))
         gone = Item(Proposal("split", ("u-000099",), 1.0, "", Context(B, ())), ("u-000099",))
         trial = bank.copy()
@@ -349,7 +350,7 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     assert D in made.bank().visible
     assert [put.doc_id for put in made.plans[-1].records] == [BUFFER, RUN]
     assert D in made.bank().visible
-    with strategy._writing.at(made.view()) as (bank, space):
+    with Loaded().at(made.view()) as (bank, space):
         update = Item(Proposal("update", (E, D), 1.0, "", Context(E, (D,))), (E, D))
         Executor(bank, space, made.settings.allmem, strategy.llm).run(
             Routed({"split": (), "merge": (), "update": (update,)}, ())

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from bench_data import locomo_file, results
 from cli_runner import Shell
+from fake_server import refuse, serve
 
 from infinimem.bench.datasets import NAMES
-from infinimem.cli.bench import DATA_SETS, _show
+from infinimem.cli.bench import DATA_SETS
 from infinimem.cli.output import Output
 
 ABLATIONS = (
@@ -64,15 +65,21 @@ def test_each_run_of_a_day_has_a_folder(shell: Shell, data: str) -> None:
 
 
 def test_what_a_terminal_has_no_room_for_is_left_out_whole(
-    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = {"columns": ["method", "one", "two"], "rows": [["bm25", "12.5", "99.5"]]}
-    out = Output()
+    words = f"bench locomo --data {data} --retrieval-only --methods bm25 --out o".split()
+    columns = shell(*words, "--json").json["columns"]
     monkeypatch.setattr(Output, "for_people", True)
-    monkeypatch.setenv("COLUMNS", "16")
-    _show(out, report, tmp_path)
-    told = capsys.readouterr()
-    assert "12.5" in told.out and "99" not in told.out and "not shown: two" in told.err
+    for width in (30, 40, 500):
+        monkeypatch.setenv("COLUMNS", str(width))
+        told = shell(*words)
+        lines = told.out.splitlines()
+        assert max(map(len, lines)) <= width
+        names = " ".join(lines[0].split())
+        (shown,) = (n for n in range(len(columns) + 1) if " ".join(columns[:n]) == names)
+        assert len(lines[1].split()) == shown
+        left = ", ".join(columns[shown:])
+        assert (f"not shown: {left}\n" in told.err) == (width < 500) == bool(left)
 
 
 def test_every_ablation_runs_from_the_command(shell: Shell, data: str) -> None:
@@ -137,9 +144,9 @@ def test_what_cannot_work_is_told_in_one_line(
 def test_a_model_that_is_gone_is_one_line_and_leaves_a_run(
     shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infinimem.llm.transport._FIRST_WAIT", 0.0)
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    ran = shell(*f"-q bench locomo --data {data} --methods none --answerer small --out o --yes".split())
+    with serve(refuse(402, "no credit is left")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        ran = shell(*f"-q bench locomo --data {data} --methods none --answerer small --out o --yes".split())
     ran.failed(1, "0 questions are done and kept in o, the same command goes on from there")
     assert (shell.library / "o/config.json").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -205,15 +206,26 @@ def test_units_are_linked_by_the_embedder_that_a_method_names(make: Any, tmp_pat
 def test_units_are_made_with_the_embedder_that_links_them(
     make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    used: list[str] = []
+
     class Named(Lexical):
+        semantic = True
+
         def __init__(self, name: str, *_: object) -> None:
             self.name = name
 
+        def embed(self, texts: Sequence[str]) -> Any:
+            used.append(self.name)
+            return super().embed(texts)
+
+    history = case("one")
     monkeypatch.setattr(embedding, "connect", Named)
     for text in ("allmem", "allmem:embedder=static:hops=1", "infini-retrieve:embedder=static"):
         asked = make(text)
-        asked.ingest(case("one"))
-        assert asked._memory.view.embedder.name == ("static" if "static" in text else "lexical")
+        asked.ingest(history)
+        used.clear()
+        asked.retrieve(history.questions[0], None)
+        assert set(used) == {"static" if "static" in text else "lexical"}
     for folder, name in (("allmem", "lexical"), ("allmem_embedder=static", "static")):
         audit = (tmp_path / "work" / folder / "one/allmem/audit/run-0001.md").read_text()
         assert f"embedder: {name}\n" in audit

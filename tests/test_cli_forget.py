@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 from cli_runner import Shell
 from forget_library import held
+
+from infinimem.cli.output import Output
 
 SECRET = "I am allergic to peanuts, so no satay for me."
 OTHER = "My sister Rita visits me on 14 June."
@@ -76,13 +79,18 @@ def test_sources_and_sessions(shell: Shell) -> None:
     assert "nothing to forget" in shell("forget", "--source", "human").err
 
 
+class Keyboard(io.BytesIO):
+    """Standard input that a person types at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.mark.parametrize("answer", ["y\n", "n\n"])
 def test_a_person_at_a_terminal_is_asked(shell: Shell, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
-    from infinimem.cli import forgetting
-
-    monkeypatch.setattr(forgetting, "_can_ask", lambda out: True)
+    monkeypatch.setattr(Output, "for_people", True)
     before = shell.tree()
-    ran = shell("forget", "--seq", "1", input=answer)
+    ran = shell("forget", "--seq", "1", input=Keyboard(answer.encode()))
     assert SECRET in ran.out
     assert "Forget 2 lines for good? [y/N]" in ran.err
     assert ("2 lines forgotten" in ran.out) == (answer == "y\n")

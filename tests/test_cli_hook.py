@@ -18,7 +18,7 @@ from infinimem.tools.fence import LABEL
 from trusting import write_trusted
 
 from infinimem import InfinimemError, Turn, open_memory
-from infinimem.cli import hook as face
+from infinimem.cli.app import app
 from infinimem.errors import ModelUnavailable
 from infinimem.hooks import answer, remember, serve
 from infinimem.hooks.event import EVENTS, Event, given, passed_on
@@ -40,7 +40,7 @@ def met(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def started(monkeypatch: pytest.MonkeyPatch) -> STARTED:
     """What would have been started."""
     found: STARTED = []
-    monkeypatch.setattr(answer, "_start", lambda *args: found.append(args))
+    monkeypatch.setattr(answer, "start", lambda *args: found.append(args))
     return found
 
 
@@ -408,13 +408,17 @@ def test_the_library_is_the_sessions_not_the_hooks_own_folder(shell: Shell, star
     assert [call[1] for call in started] == [project]
 
 
-def test_an_input_that_nobody_closes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_input_that_nobody_closes_is_read(
+    shell: Shell, started: STARTED, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts(shell.library)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.sendall(b'{"session_id": "a"}')
+        theirs.sendall(said("SessionStart", shell.library).encode())
         with ours.makefile("r") as stream:
             monkeypatch.setattr(sys, "stdin", stream)
-            assert face._input() == b'{"session_id": "a"}'
+            app.main(["hook", "SessionStart"], standalone_mode=False)
+    assert [call[2].session for call in started] == ["abc123"]
 
 
 def test_a_hook_imports_little(shell: Shell) -> None:

@@ -9,7 +9,6 @@ from cli_runner import Shell
 
 from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory
-from infinimem.testing import ScriptedLLM
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
 
@@ -20,7 +19,6 @@ def test_a_cap_holds_as_long_as_it_serves(shell: Shell, monkeypatch: pytest.Monk
 
     def serve(serving: Any) -> None:
         (memory,) = served
-        memory.llm._llm = ScriptedLLM({})
         with pytest.raises(ModelUnavailable, match="cap is spent"):
             memory.ask("Where?", "hybrid")
 

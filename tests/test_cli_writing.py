@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import Shell
@@ -100,6 +102,28 @@ def test_a_megabyte_is_taken(library: Shell) -> None:
     assert library("add", "-", input=text).code == 0
     evidence = next((library.library / "evidence").glob("*.md")).read_text()
     assert text.strip() in evidence
+
+
+class Pipe(io.RawIOBase):
+    """Somebody keeps writing blanks; gives up after 200 MB, so that a reader without a limit ends too."""
+
+    given = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        size = 0 if self.given > 200 * 2**20 else len(buffer)
+        buffer[:size] = b" " * size
+        self.given += size
+        return size
+
+
+def test_a_pipe_that_does_not_end_is_refused_at_64_megabytes(library: Shell) -> None:
+    before, pipe = library.tree(), Pipe()
+    library("add", "-", input=io.BufferedReader(pipe)).failed(2, "over 64 MB on standard input")
+    assert 64 * 2**20 < pipe.given < 65 * 2**20
+    assert library.tree() == before
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t "])

@@ -208,7 +208,8 @@ def test_what_is_fetched_is_told_first(
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(hf_hub_download=download))
     monkeypatch.setattr(minilm, "folder_of", lambda _: None)
-    monkeypatch.setattr(minilm, "_packages", lambda: None)
+    for package in ("onnxruntime", "tokenizers"):
+        monkeypatch.setitem(sys.modules, package, SimpleNamespace(Tokenizer=None))
     with pytest.raises(ModelNotConfigured, match="cannot be fetched"):
         connect("minilm", EmbedderSettings(model="someone/model"))
     assert asked == [("someone/model", True, 0), ("someone/model", False, 1)], (
@@ -220,7 +221,8 @@ def test_what_is_fetched_is_told_first(
 def test_nothing_is_fetched_for_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.setattr(minilm, "folder_of", lambda _: None)
-    monkeypatch.setattr(minilm, "_from_hub", lambda *_: pytest.fail("it is fetched"))
+    hub = SimpleNamespace(hf_hub_download=lambda *_, **__: pytest.fail("it is fetched"))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
     with pytest.raises(ModelNotConfigured, match="needs the package onnxruntime"):
         connect("minilm", EmbedderSettings())
 

@@ -1,10 +1,12 @@
-"""The house rules that a reader relies on: who imports whom, what is packaged, what is phrased where."""
+"""The house rules that a reader relies on: who imports whom, what is packaged, what is phrased where, what
+tests look at."""
 
 from __future__ import annotations
 
 import ast
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,80 @@ def test_nothing_phrased_for_a_model_stands_in_python() -> None:
     phrased = re.compile(r"You are an? |[Rr]eturn (only )?JSON|Respond with|Answer in JSON")
     found = [str(path) for _, path in modules() if phrased.search(path.read_text())]
     assert not found
+
+
+# ── tests look at what is public ────────────────────────────────────────────────────────────────
+
+PRIVATE = re.compile(r"_[A-Za-z]\w*")
+REASON = re.compile(r"# private: \S")
+DOCUMENTED = {"_exit", "_getframe"}
+"""Of os and sys, by Python's own manual."""
+BY_NAME = {"setattr", "delattr", "getattr", "hasattr", "object", "patch"}
+"""Functions, of monkeypatch and unittest.mock too, that take a name as text."""
+
+
+def looked_at(source: str) -> Iterator[tuple[int, str]]:
+    """Where a test imports, reads or patches a private name that it does not define itself: line and name."""
+    nodes = list(ast.walk(ast.parse(source)))
+    own = set(DOCUMENTED)
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            own.add(node.attr)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            own.add(node.target.id)
+    for node in nodes:
+        named: list[tuple[int, str]] = []
+        if isinstance(node, ast.Attribute):
+            named = [(node.end_lineno or node.lineno, node.attr)]
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            named = [(node.lineno, name) for name in (module, *(alias.name for alias in node.names))]
+        elif isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            texts = (arg for arg in node.args if isinstance(arg, ast.Constant) and called in BY_NAME)
+            named = [(text.lineno, str(text.value)) for text in texts]
+        for line, name in named:
+            yield from ((line, p) for p in name.split(".") if PRIVATE.fullmatch(p) and p not in own)
+
+
+def unexplained(source: str) -> list[tuple[int, str]]:
+    lines = source.splitlines()
+    return sorted({found for found in looked_at(source) if not REASON.search(lines[found[0] - 1])})
+
+
+def test_tests_look_at_private_names_for_a_reason_alone() -> None:
+    """Else they break when rooms move; a comment on the line says why: "# private: " and the reason."""
+    found = {path.name: unexplained(path.read_text()) for path in ROOT.glob("tests/**/*.py")}
+    assert not {name: there for name, there in found.items() if there}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "memory._library.view()",
+        "from infinimem.store.plans import _current",
+        "import infinimem._hidden",
+        'monkeypatch.setattr(packed, "_opened", {})',
+        'monkeypatch.setattr("infinimem.tokens._encoding", None)',
+        'patch.object(Repository, "_run")',
+        'getattr(handler, "_Loader")',
+        "view.document(doc_id)._lines  # private",
+    ],
+)
+def test_private_names_are_seen(line: str) -> None:
+    assert [number for number, _ in unexplained(f"one = 1\n{line}\n")] == [2]
+    assert unexplained(f"one = 1\n{line}  # private: it has no other seam\n") == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Twin:\n    def put(self):\n        self._held = 1\n    def get(self):\n        return self._held",
+        'os._exit(0)\nmonkeypatch.setenv("GIT_AUTHOR_NAME", "_x")\ntask == f"{off}_unit"',
+        "for _, row in rows:\n    row.__class__",
+    ],
+)
+def test_what_is_a_tests_own_is_not(code: str) -> None:
+    assert unexplained(code) == []

@@ -169,7 +169,7 @@ def test_batches_are_bounded_by_turns_and_by_length(tmp_path: Path, monkeypatch:
 
 
 def test_progress_is_told_while_a_file_is_surveyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.importers.files._STEP", 1)
+    monkeypatch.setattr("infinimem.importers.files.STEP", 1)
     steps: list[tuple[int, int]] = []
     survey(write(tmp_path / "a.json", CHAT), progress=lambda *step: steps.append(step))
     assert steps == [(1, 0), (2, 0)]
@@ -248,11 +248,11 @@ def test_records_over_several_lines_are_read_whatever_the_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A record that is not all there yet is no damaged one."""
-    monkeypatch.setattr(reading, "_HEAD", 40)
+    monkeypatch.setattr(reading, "HEAD", 40)
     chats = [{"role": "user", "content": 'a "quoted\\ ☃ word', "n": [1.5e3, None, {"x": []}]}] * 3
     plain = "\n".join(json.dumps(chat, indent=2) for chat in chats)
     for step in range(1, 60):
-        monkeypatch.setattr(reading, "_STEP", step)
+        monkeypatch.setattr(reading, "STEP", step)
         for text in (plain, json.dumps(chats, indent=1)):
             found = read_turns(write(tmp_path / "a.json", text))
             assert [turn.text for turn in found.turns] == ['a "quoted\\ ☃ word'] * 3

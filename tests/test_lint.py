@@ -160,14 +160,14 @@ def _told(kind: str, secret: str) -> None:
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_key_is_told_without_the_scanner(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "detect_secrets.core.plugins.util", None)
-    secrets._scanner.cache_clear()
-    secrets._detectors.cache_clear()
+    secrets.scanner.cache_clear()
+    secrets.detectors.cache_clear()
     try:
         assert not secrets.has_scanner()
         _told(kind, KEYS[kind])
     finally:
-        secrets._scanner.cache_clear()
-        secrets._detectors.cache_clear()
+        secrets.scanner.cache_clear()
+        secrets.detectors.cache_clear()
 
 
 @pytest.mark.parametrize("kind", SCANNED)
@@ -278,7 +278,7 @@ def test_the_command_fails_on_errors_only_and_writes_nothing(shell: Shell) -> No
 
 
 def test_without_the_scanner_one_line_says_so(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_scanner", lambda: ())
+    monkeypatch.setattr(secrets, "scanner", lambda: ())
     ran = shell("--library", ".", "lint")
     assert (ran.code, ran.err.count("pip install 'infinimem[lint]'")) == (0, 1)
     assert shell("--library", ".", "--json", "lint").json["scanner"] is None

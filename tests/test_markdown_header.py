@@ -158,7 +158,7 @@ HOSTILE = {
 def test_a_hostile_header_is_refused_and_kept(
     name: str, loader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handler, "_Loader", getattr(yaml, loader))
+    monkeypatch.setattr(handler, "LOADER", getattr(yaml, loader))
     lines = header(HOSTILE[name])
     data = "\n".join(lines).encode("utf-8", "surrogateescape")
     found = read_header(lines)

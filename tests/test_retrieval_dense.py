@@ -24,7 +24,7 @@ from infinimem.retrieval.named_people import nameless
 from infinimem.retrieval.scoring import MEANING_WEIGHT
 from infinimem.retrieval.searcher import searcher
 from infinimem.retrieval.tokenizer import query_terms
-from infinimem.retrieval.vectors import Held
+from infinimem.retrieval.vectors import Held, Vectors
 from infinimem.settings import SearchSettings, Settings
 from infinimem.store.view import Scope, View
 
@@ -162,6 +162,19 @@ def test_the_nearest_gets_a_share_of_what_the_best_words_get() -> None:
     assert places[1][1] == pytest.approx(MEANING_WEIGHT * places[0][1], abs=1e-4)
 
 
+def test_a_small_ranking_in_figures() -> None:
+    """As in test_retrieval_searcher.py, with meanings."""
+    found = searcher(lisbon(Meanings())).entries("When did Ana move to Lisbon in May 2023?", 6, "all")
+    assert [(item.seqs[0], item.score) for item in found] == [
+        (13, 21.7937),
+        (4, 20.4365),
+        (11, 13.2776),
+        (14, 12.7739),
+        (5, 12.405),
+        (3, 8.0754),
+    ]
+
+
 def test_both_engines_rank_alike(root: Path) -> None:
     memory = open_memory(root, model="offline", embedder=Meanings())
     assert_same(memory.view)
@@ -255,6 +268,6 @@ def test_names_are_not_embedded() -> None:
 def test_where_all_vectors_are_gone_words_alone_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process may `forget` between a snapshot and the reading of its vectors."""
     nothing = Held(np.zeros((0, 2), dtype=np.uint64), np.zeros((0, Meanings.size), dtype=np.float32))
-    monkeypatch.setattr(Dense, "_embedded", lambda *_: nothing)
+    monkeypatch.setattr(Vectors, "add", lambda *_: nothing)
     asked = "entries", "Lisbon", ["lisbon"], "default", 9, 9
     assert in_memory(lisbon(Meanings())).best(*asked) == in_memory(view_of(LISBON)).best(*asked)

@@ -201,7 +201,7 @@ def test_threads_take_turns_at_one_index(memory: Memory, monkeypatch: pytest.Mon
     index, view, start = DiskIndex(index_folder(memory)), memory.view, threading.Barrier(3)
     inside: list[int] = []
     most: list[int] = []
-    changes, write = committed.Comparison.changes, DiskIndex._write
+    changes, write = committed.Comparison.changes, cache.write_manifest
     written: list[object] = []
 
     def slow(self: committed.Comparison, view: View) -> committed.Changes:
@@ -216,7 +216,7 @@ def test_threads_take_turns_at_one_index(memory: Memory, monkeypatch: pytest.Mon
         return index.of(view)
 
     monkeypatch.setattr(committed.Comparison, "changes", slow)
-    monkeypatch.setattr(DiskIndex, "_write", lambda *given: (written.append(1), write(*given)))
+    monkeypatch.setattr(cache, "write_manifest", lambda *given: (written.append(1), write(*given)))
     with ThreadPoolExecutor(3) as threads:
         found = [answers(one) for one in threads.map(ask, range(3))]
     assert found == [answers(in_memory(view))] * 3

@@ -25,7 +25,7 @@ def everything_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(packed, "FEW", 2)
     monkeypatch.setattr(packed_grep, "WORTH_A_THREAD", 64)
     monkeypatch.setattr(packed_grep, "CHUNK", 32)
-    monkeypatch.setattr(packed, "_opened", {})
+    monkeypatch.setattr(packed, "opened", {})
 
 
 def write(root: Path, name: str, data: bytes) -> None:
@@ -225,10 +225,10 @@ def test_another_process_finds_it_and_other_formats_are_built_anew(
     view = notes(root, a="x\n", b="x\n", c="x\n")
     assert len(hits(view, "x")) == 3
     before = {path.name for path in folder(root).iterdir()}
-    monkeypatch.setattr(packed, "_opened", {})
+    monkeypatch.setattr(packed, "opened", {})
     assert len(hits(view, "x")) == 3
     assert {path.name for path in folder(root).iterdir()} == before
-    monkeypatch.setattr(packed, "_opened", {})
+    monkeypatch.setattr(packed, "opened", {})
     monkeypatch.setattr(packed, "FORMAT", "packed text of the future")
     assert len(hits(view, "x")) == 3
     assert not {path.name for path in folder(root).glob("text.*")} & before
@@ -246,7 +246,7 @@ def test_damage_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part:
     if how != "gone":
         left = {"empty": b"", "garbled": b"\xff" * len(data), "long": data + b"1\n1", "short": data[:-9]}
         path.write_bytes(left[how])
-    monkeypatch.setattr(packed, "_opened", {})
+    monkeypatch.setattr(packed, "opened", {})
     if how == "garbled" and part in ("text.*", "case.*"):
         for pattern in ("x", "\xff", "\\Ax", ".", "xx|yy", "(?-m)."):  # it cannot be told, and breaks nothing
             for ignore_case in (True, False):
@@ -315,7 +315,7 @@ def test_what_was_read_before_a_forget_is_not_packed(tmp_path: Path, monkeypatch
     object.__setattr__(
         view.stored, "stamps", dict(view.stored.stamps)
     )  # a view of that moment, made elsewhere
-    packed._opened.clear()
+    packed.opened.clear()
     hits(view, "x")
     assert not any(b"secret" in path.read_bytes() for path in top.rglob("*") if path.is_file())
 

@@ -26,6 +26,25 @@ def test_an_entry_says_where_it_stands_and_where_it_came_from() -> None:
     assert best.score > 0
 
 
+def test_a_small_ranking_in_figures() -> None:
+    """Whoever changes a constant of the ranking changes these and docs/SEARCH.md too."""
+    found = searcher(view_of(LISBON)).entries("When did Ana move to Lisbon in May 2023?", scope="all")
+    assert [(item.seqs[0], item.score) for item in found] == [
+        (13, 12.1076),
+        (4, 10.7504),
+        (2, 7.6111),
+        (12, 7.5586),
+        (14, 7.1857),
+        (5, 6.8169),
+        (11, 5.8268),
+        (3, 5.2813),
+        (1, 2.789),
+        (15, 1.2223),
+        (6, 1.2223),
+        (7, 0.4478),
+    ]
+
+
 def test_an_entry_is_found_by_the_turns_around_its_evidence() -> None:
     best = searcher(view_of(LISBON, drawn=frozenset({1, 3}))).entries("the old easel")[0]
     assert best.seqs == (12,), "it says only 'I gave it away'"

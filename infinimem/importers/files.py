@@ -22,7 +22,7 @@ _NAMES = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".zip", ".gz
 """Endings of what is looked into in a folder."""
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
 """Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""
-_STEP = 1000
+STEP = 1000
 """Turns after which progress is told."""
 
 
@@ -168,7 +168,7 @@ def _count(
     for turn in found.turns:
         sessions.add(turn.session)
         turns += 1
-        if progress and turns % _STEP == 0:
+        if progress and turns % STEP == 0:
             progress(count.turns + turns, 0)
     count.formats[found.format] = None
     count.sessions |= sessions

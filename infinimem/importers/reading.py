@@ -38,8 +38,10 @@ SMALL = 2**24
 """Bytes up to which a member's ratio does not matter."""
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-_STEP = 2**20
-_HEAD = 4096
+STEP = 2**20
+"""Characters that are read at once."""
+HEAD = 4096
+"""Characters at the beginning of a file that its format is told by, before the rest is read."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _EXPORT = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _LOOSE = re.compile(r"(?!.*(?:^|/)(?:\.|__MACOSX/)).*\.(?:json|jsonl|ndjson|md|markdown|txt)", re.IGNORECASE)
@@ -59,7 +61,7 @@ class Source:
     def __init__(self, stream: IO[str], name: str, member: str = "") -> None:
         self.member = member
         self._stream, self._name, self._left = stream, name, MAX_FILE
-        self.head = self._back = stream.read(_HEAD)
+        self.head = self._back = stream.read(HEAD)
 
     def read(self, size: int) -> str:
         """At most `size` characters; "" at the end.
@@ -100,7 +102,7 @@ def opened(
     try:
         with ExitStack() as stack:
             raw = stack.enter_context(_regular(path, folder))
-            head = raw.read(_HEAD)
+            head = raw.read(HEAD)
             raw.seek(0)
             if head.startswith(_ZSTD):
                 raise ImportFormatError(f"{path.name} is packed with zstd: unpack it (zstd -d) and name that")
@@ -291,7 +293,7 @@ class _Window:
             raise ImportFormatError(
                 f"record {self.number} of {self._name} is damaged or over {MAX_RECORD >> 20} MB: split it"
             )
-        more = self._source.read(max(_STEP, len(self._text)))
+        more = self._source.read(max(STEP, len(self._text)))
         self._ended = not more
         self._text += more
         return bool(more)

@@ -69,18 +69,18 @@ _PLACEHOLDER = re.compile(r"[<>{}$…]|(?i:example|x{6}|your[_-]|change[_-]?me|p
 def secrets(shelf: Shelf) -> Iterator[Finding]:
     """An error for each line of any document, receipts and people's notes too, that holds a secret."""
     for document in shelf.documents.values():
-        if found := _in("\n".join(document.lines), _detectors()):
+        if found := _in("\n".join(document.lines), detectors()):
             yield from _in_lines(document, found)
 
 
 def has_scanner() -> bool:
     """Whether the patterns of the extra are there."""
-    return bool(_scanner())
+    return bool(scanner())
 
 
 def named(ids: Iterable[str]) -> frozenset[str]:
     """The ids that hold a secret themselves."""
-    return frozenset(doc_id for doc_id in ids if _in(doc_id, _detectors()))
+    return frozenset(doc_id for doc_id in ids if _in(doc_id, detectors()))
 
 
 def _in_lines(document: Document, found: Iterable[Detector]) -> Iterator[Finding]:
@@ -118,15 +118,16 @@ def _holds(detector: Detector, text: str) -> bool:
 
 
 @cache
-def _detectors() -> tuple[Detector, ...]:
-    """What is found always, then the scanner's; what both find has one name."""
+def detectors() -> tuple[Detector, ...]:
+    """What is found always, then the scanner's; what both find has one name. Made once."""
     own = (Detector(kind, (needle,), re.compile(like).findall) for kind, (needle, like) in _ISSUED.items())
     told = Detector("Password", ("passw", "passc", "passp", "pass c", "pin"), _TOLD.findall)
-    return (*own, told, *_scanner())
+    return (*own, told, *scanner())
 
 
 @cache
-def _scanner() -> tuple[Detector, ...]:
+def scanner() -> tuple[Detector, ...]:
+    """Those of the extra `lint`, looked for once; none where it is not installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of requests, about packages beside it; no request is made

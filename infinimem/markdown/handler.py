@@ -16,7 +16,8 @@ from frontmatter.default_handlers import BaseHandler
 MAX_DEPTH = 8
 MAX_EVENTS = 20_000
 
-_Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""What parses: libyaml, where PyYAML was built with it; both refuse the same headers."""
 
 
 class RefusedError(ValueError):
@@ -45,7 +46,7 @@ class StringsHandler(BaseHandler):
         """
         root: list[Any] = []
         stack: list[tuple[Any, list[str]]] = [(root, [])]  # a container, and the key that waits for its value
-        for count, event in enumerate(yaml.parse(fm, Loader=_Loader)):
+        for count, event in enumerate(yaml.parse(fm, Loader=LOADER)):
             if count > MAX_EVENTS or len(stack) > MAX_DEPTH + 1:
                 raise RefusedError("it is nested too deeply or holds too many values")
             if isinstance(event, yaml.DocumentStartEvent) and (root or event.version or event.tags):

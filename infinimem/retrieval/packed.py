@@ -321,7 +321,8 @@ def _is_sound(table: _Table) -> bool:
     return bool((offset + length <= sizes[segment]).all())
 
 
-_opened: dict[str, Packed] = {}
+opened: dict[str, Packed] = {}
+"""The packed texts that this process has open, by folder, the one that was asked last at the end."""
 _OPEN = 4
 _opening = threading.Lock()
 
@@ -335,8 +336,8 @@ def packed_text(view: View) -> Snapshot | None:
     if folder is None:
         return None
     with _opening:
-        known = _opened.pop(str(folder), None) or Packed(folder)
-        _opened[str(folder)] = known
-        for old in list(_opened)[:-_OPEN]:
-            del _opened[old]
+        known = opened.pop(str(folder), None) or Packed(folder)
+        opened[str(folder)] = known
+        for old in list(opened)[:-_OPEN]:
+            del opened[old]
     return known.at(view.ids("all"), stored)

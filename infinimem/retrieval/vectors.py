@@ -112,7 +112,7 @@ class Vectors:
         if self._in_memory:
             self._held = self._held or self._nothing()
             return self._held
-        folder = self._folder()
+        folder = self.folder()
         mark = _mark(folder) if folder else None
         if self._held is None or self._held.mark != mark:
             self._held = self._read(folder, mark) if folder else self._nothing()
@@ -159,7 +159,7 @@ class Vectors:
 
     def _opened(self, stack: ExitStack) -> tuple[Path, int] | None:
         """The folder and a descriptor of it; as long as that is open no other folder is taken for it."""
-        folder = None if self._in_memory else self._folder()
+        folder = None if self._in_memory else self.folder()
         if folder is None:
             return None
         try:
@@ -247,8 +247,8 @@ class Vectors:
     def _nothing(self, mark: bytes | None = None) -> Held:
         return Held(np.zeros((0, 2), np.uint64), np.zeros((0, self.embedder.size), np.float32), mark=mark)
 
-    def _folder(self) -> Path | None:
-        """Made anew where a `forget` deleted it."""
+    def folder(self) -> Path | None:
+        """Where they are kept, made anew where a `forget` deleted it; None where they are not kept."""
         name = hashlib.sha256(self.embedder.name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return cache.cache_folder(self._root, "vectors", name) if self._root is not None else None
 

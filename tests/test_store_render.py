@@ -1,0 +1,169 @@
+"""What the program writes of its own accord: whose words and of what time a new line is, which document keeps
+the name of one that is gone, how long an update log grows; and that a person's word goes before a plan's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from infinimem.model import Entry, Move, NewEntry, Plan, Turn
+from infinimem.store.create import init
+from infinimem.store.library import Library
+from infinimem.store.outcome import Applied
+from infinimem.store.view import View, aliases_of
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    made = init(tmp_path / "memory")
+    made.clock = lambda: datetime(2025, 3, 3, 12, tzinfo=UTC)
+    return made
+
+
+def done(library: Library, plan: Plan, base: View | None = None) -> Applied:
+    outcome = library.apply(plan, base=base)
+    assert isinstance(outcome, Applied), outcome
+    return outcome
+
+
+def drawn(library: Library, *turns: Turn) -> Entry:
+    """One new line from all of these turns."""
+    told = library.record(turns)
+    (place,) = done(library, Plan(adds=(NewEntry("Both run", tuple(p.seq for p in told), by="model"),))).added
+    return place.entry
+
+
+def filed(library: Library, *docs: str) -> list[int]:
+    """A line in each of these documents, all by one receipt; returns their seqs."""
+    told = library.record([Turn(f"fact {number} of {doc}") for number, doc in enumerate(docs)])
+    added = done(library, Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told))).added
+    moves = (Move(place.seq, doc, "Facts") for place, doc in zip(added, docs, strict=True))
+    done(library, Plan("consolidate", moves=tuple(moves)))
+    return [place.seq for place in added]
+
+
+def carry(library: Library, seq: int, to: str) -> None:
+    """A person cuts a line out of its document and pastes it into another."""
+    place = library.view().entry(seq)
+    assert place is not None
+    source, target = (library.root / f"{doc_id}.md" for doc_id in (place.doc_id, to))
+    source.write_text(source.read_text().replace(f"{place.entry.line}\n", ""))
+    target.write_text((target.read_text() if target.exists() else "") + f"{place.entry.line}\n")
+
+
+# ── whose words a new line is, and of what time ─────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("speakers", "credited"),
+    [
+        (("Ann", "Ann"), "Ann"),
+        (("Ann", "Bo"), None),
+        (("Ann", None), None),
+        ((None, None), None),
+    ],
+)
+def test_a_line_is_credited_to_who_said_all_of_it(
+    library: Library, speakers: tuple[str | None, ...], credited: str | None
+) -> None:
+    line = drawn(library, *(Turn(f"I run, {at}", speaker=name) for at, name in enumerate(speakers)))
+    assert line.fields.get("speaker") == credited
+    assert ("speaker=" in (library.root / "CURRENT.md").read_text()) == (credited is not None)
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        (("2025-03-01T09:00:00", "2025-03-01T09:00:00"), "2025-03-01T09:00:00"),
+        (("2025-03-01T09:00:00", "2025-03-01T09:01:00"), "2025-03-01"),
+        (("2025-03-01", "2025-03-02"), None),
+        (("2025-03-01", None), None),
+        ((None, None), None),
+    ],
+)
+def test_a_line_has_no_time_that_its_origins_do_not_share(
+    library: Library, times: tuple[str | None, ...], told: str | None
+) -> None:
+    line = drawn(library, *(Turn(f"I run, {at}", time=time) for at, time in enumerate(times)))
+    assert line.time == told
+
+
+# ── who keeps a name ────────────────────────────────────────────────────────────────────────────
+
+
+def test_names_are_handed_down_from_heir_to_heir(library: Library) -> None:
+    first, second, third = filed(library, "topics/one", "topics/two", "topics/three")
+    done(library, Plan("merge", moves=(Move(first, "topics/two", "Facts", "merged"),)))
+    moves = tuple(Move(seq, "topics/three", "Facts", "merged") for seq in (first, second))
+    view = done(library, Plan("merge", moves=moves)).view
+    assert [view.resolve(name) for name in ("one", "two", "topics/one")] == ["topics/three"] * 3
+    assert view.entry(third) is not None
+
+
+def test_an_heir_keeps_the_names_that_it_has(library: Library) -> None:
+    first, *_ = filed(library, "topics/one", "topics/two")
+    path = library.root / "topics/two.md"
+    path.write_text(path.read_text().replace("aux:", "aliases: [Zwei]\naux:"))
+    view = done(library, Plan("merge", moves=(Move(first, "topics/two", "Facts", "merged"),))).view
+    assert aliases_of(view.document("topics/two")) == ["Zwei", "one"]
+    assert view.resolve("Zwei") == view.resolve("one") == "topics/two"
+
+
+def test_the_name_goes_to_who_took_most_of_the_lines(library: Library) -> None:
+    a, b, c, *_ = filed(library, *["topics/old"] * 3, "topics/few", "topics/most")
+    moves = (Move(a, "topics/few", "F"), Move(b, "topics/most", "M"), Move(c, "topics/most", "M"))
+    assert done(library, Plan("split", moves=moves)).view.resolve("topics/old") == "topics/most"
+
+
+# ── the update log ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_update_log_holds_the_last_twenty_receipts(library: Library) -> None:
+    """docs/FORMAT.md: `update_log` keeps the last 20."""
+    filed(library, "topics/x")
+    path = library.root / "topics/x.md"
+    rows = "".join(f"\n  - {{time: 2024-01-01, op: update, receipt: {n}}}" for n in range(101, 121))
+    path.write_text(path.read_text().replace("update_log:", f"update_log:{rows}"))
+    filed(library, "topics/x")
+    log = library.view().document("topics/x").header.values["update_log"]
+    assert isinstance(log, list)
+    assert [row["receipt"] for row in log if isinstance(row, dict)] == [*map(str, range(103, 121)), "1", "2"]
+
+
+# ── a person's word before a plan's ─────────────────────────────────────────────────────────────
+
+
+def test_a_plan_leaves_a_line_where_a_person_carried_it_meanwhile(library: Library) -> None:
+    mine, other = filed(library, "topics/one", "topics/one")
+    base = library.view()
+    carry(library, mine, "topics/mine")
+    moves = tuple(Move(seq, "topics/far", "Far", "split") for seq in (mine, other))
+    outcome = done(library, Plan("split", moves=moves), base)
+    places = {seq: place.doc_id for seq in (mine, other) if (place := outcome.view.entry(seq))}
+    assert places == {mine: "topics/mine", other: "topics/far"}
+    assert outcome.receipt is not None
+    assert outcome.receipt.notes == (f"left out, moved or deleted meanwhile: {mine}",)
+
+
+@pytest.mark.parametrize("carried", [True, False], ids=["carried elsewhere", "deleted"])
+def test_a_plan_does_not_rewrite_what_a_person_took_away_meanwhile(library: Library, carried: bool) -> None:
+    mine, other = filed(library, "topics/one", "topics/one")
+    base = library.view()
+    before = base.entry(mine)
+    assert before is not None
+    carry(library, mine, "topics/mine")
+    if not carried:
+        (library.root / "topics/mine.md").unlink()
+    new = NewEntry(
+        "fact 0 and fact 1", (mine, other), "topics/one", "Facts", by="model", replaces=(mine, other)
+    )
+    outcome = done(library, Plan("consolidate", adds=(new,)), base)
+    assert outcome.added == ()
+    place = outcome.view.entry(mine)
+    assert (place and (place.doc_id, place.entry)) == (("topics/mine", before.entry) if carried else None)
+    kept = outcome.view.entry(other)
+    assert kept is not None
+    assert kept.doc_id == "topics/one"
+    assert not list((library.root / "archive").glob("*.md"))
