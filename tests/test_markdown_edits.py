@@ -124,7 +124,6 @@ def test_insert_adds_its_own_lines_alone(doc_id: str, data: bytes, heading: str)
     DOCUMENTS,
     st.lists(
         st.tuples(HEADINGS, st.sampled_from([[NEW], [NEW, NEW], ["", "## Two", NEW], ["", "# New", NEW]])),
-        min_size=1,
         max_size=6,
     ),
 )

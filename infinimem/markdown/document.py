@@ -195,6 +195,8 @@ class Document:
 
     def insert_all(self, arrivals: Sequence[tuple[str, Sequence[str]]]) -> Document:
         """As `insert` for each of these headings and lines in turn, in one pass over the document."""
+        if not arrivals:
+            return self
         eol = self.newline[:-1]
         if self.final_newline and not any(plain_title(heading) for heading, _ in arrivals):
             new = (part for _, lines in arrivals for line in lines for part in line.split("\n"))
