@@ -7,13 +7,14 @@ those whose very line changed, and putting the entries back along it restores ev
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from infinimem.law import Line
 from infinimem.markdown.document import Document
+from infinimem.store.changes import unified
 
 _BOM, _UNENDED = "\\bom", "\\no newline"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
@@ -90,32 +91,37 @@ def reverse_diff(
     if old is None:
         return [f"--- {doc_id} (after)", "+++ nothing"]
     now, then = f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)"
-    diff = list(difflib.unified_diff(skeleton(new), skeleton(old, changed), now, then, n=0, lineterm=""))
+    diff = list(unified(skeleton(new), skeleton(old, changed), now, then))
     return diff or ([] if new else [f"--- {now}", f"+++ {then}"])  # of an empty file nothing but its name
 
 
 def parse_reverse(lines: Sequence[str]) -> tuple[Reverse, ...]:
     """Read the diffs of several documents back; what is none is passed over."""
-    found: list[Reverse] = []
-    hunks: list[Hunk] = []
-    for number, line in enumerate(lines):
-        if line.startswith("--- ") and number + 1 < len(lines) and lines[number + 1].startswith("+++ "):
-            now, then = line[4:], lines[number + 1][4:]
-            hunks = []
+    found: list[tuple[str, bool, bool]] = []
+    hunks: list[list[tuple[int, list[str]]]] = []  # of each document: where it starts, and its rows
+    inside = False
+    for line, following in pairwise([*lines, ""]):
+        if line.startswith("--- ") and following.startswith("+++ "):
+            now, then = line[4:], following[4:]
             name = (now if then == "nothing" else then).rpartition(" (")[0]
-            found.append(Reverse(name, then == "nothing", now == "nothing", ()))
+            found.append((name, then == "nothing", now == "nothing"))
+            hunks.append([])
+            inside = False
         elif found and (match := _HUNK.match(line)):
-            start, count = int(match[1]), int(match[2] or 1)
-            body = []
-            for row in lines[number + 1 :]:
-                if row[:2] not in ("->", "+>", "-@", "+@", "-\\", "+\\"):
-                    break
-                body.append(row)
-            came = tuple(row[1:] for row in body if row[0] == "-")
-            hunks.append(Hunk(start - (count > 0), came, tuple(row[1:] for row in body if row[0] == "+")))
-            last = found[-1]
-            found[-1] = Reverse(last.doc_id, last.is_new, last.is_gone, tuple(hunks))
-    return tuple(found)
+            hunks[-1].append((int(match[1]) - (int(match[2] or 1) > 0), []))
+            inside = True
+        elif inside and line[:2] in ("->", "+>", "-@", "+@", "-\\", "+\\"):
+            hunks[-1][-1][1].append(line)
+        else:
+            inside = False
+    return tuple(
+        Reverse(*head, tuple(Hunk(start, _side("-", rows), _side("+", rows)) for start, rows in those))
+        for head, those in zip(found, hunks, strict=True)
+    )
+
+
+def _side(mark: str, rows: Iterable[str]) -> tuple[str, ...]:
+    return tuple(row[1:] for row in rows if row[0] == mark)
 
 
 def taken_back(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
