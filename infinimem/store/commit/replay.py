@@ -35,19 +35,19 @@ class Moves:
     come: tuple[Arrival, ...] = ()
 
     @classmethod
-    def between(cls, old: Document, new: Document) -> Moves:
-        """What was moved to make `new` of `old`."""
-        had, has = {p.seq for p in old.entries}, {p.seq for p in new.entries}
-        lines = [heading.line for heading in new.headings]
+    def between(cls, old: Document | None, new: Document | None) -> Moves:
+        """What was moved to make `new` of `old`; None where there is no file."""
+        before, after = old.entries if old else (), new.entries if new else ()
+        headings = new.headings if new else ()
+        had, has = {place.seq for place in before}, {place.seq for place in after}
+        lines = [heading.line for heading in headings]
         come = []
-        for place in (place for place in new.entries if place.seq not in had):
+        for place in (place for place in after if place.seq not in had):
             above = bisect_left(lines, place.start_line)
-            section = (h.level, h.title) if above and (h := new.headings[above - 1]) else (0, "")
+            section = (h.level, h.title) if above and (h := headings[above - 1]) else (0, "")
             come.append(Arrival(place.seq, place.entry.line, *section))
-        return cls(
-            tuple((place.seq, place.entry.line) for place in old.entries if place.seq not in has),
-            tuple(come),
-        )
+        gone = ((place.seq, place.entry.line) for place in before if place.seq not in has)
+        return cls(tuple(gone), tuple(come))
 
     def without(self, seqs: Collection[int]) -> Moves:
         """The moves of the other lines."""
