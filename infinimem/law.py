@@ -306,9 +306,10 @@ def unsupported(text: str, origins: Iterable[str]) -> list[str]:
         Lines such as 'number 14'; empty when all is borne out.
     """
     origins = list(origins)
-    held, said, whole = _held("\n".join(origins))
+    claimed = claims(text)
+    held, said, whole = _held("\n".join(_telling(origins, claimed)))
     missing = []
-    for kind, found in claims(text).items():
+    for kind, found in claimed.items():
         for item in sorted(found - held[kind]):
             if kind == "name" and item in said:
                 continue
@@ -318,6 +319,25 @@ def unsupported(text: str, origins: Iterable[str]) -> list[str]:
     if negation.lost(text, origins):
         missing.append("negation lost")
     return missing
+
+
+def _telling(origins: Sequence[str], claimed: Mapping[str, frozenset[str]]) -> Sequence[str]:
+    """The origins that may hold any of what is claimed: a topic has thousands, and its summary a few words.
+
+    A quotation may run over several, so all are looked at for one.
+    """
+    items = claimed["number"] | claimed["name"]
+    if len(origins) < 2 or claimed["quotation"]:
+        return origins
+    return [
+        origin
+        for origin in origins
+        if any(map(_folded(origin).__contains__, items)) or (claimed["negation"] and negation.negates(origin))
+    ]
+
+
+def _folded(text: str) -> str:
+    return normalize("NFKC", text).replace("’", "'").casefold()
 
 
 @lru_cache(maxsize=4)  # one long text is the origin of many sentences, and may be a megabyte

@@ -148,12 +148,15 @@ def lost(text: str, origins: Iterable[str]) -> bool:
         text: a sentence that a model phrased.
         origins: what was said, each perhaps after "Name: ".
     """
-    said = [_said(origin) for origin in origins]
-    if not any(clause.governed for _, clauses in said for clause in clauses):
+    origins = list(origins)
+    denials = frozenset(word for origin in origins for word in _denials(origin))
+    ours = list(_clauses(_plain(text)))
+    if all(denials.isdisjoint(clause.words) for clause in ours):  # most often: the rest takes far longer
         return False
+    said = [_said(origin) for origin in origins]
     names = {name for who, _ in said for name in who}
     theirs = [clause for _, clauses in said for clause in clauses]
-    ours = [clause for clause in _clauses(_plain(text)) if clause.words - names]
+    ours = [clause for clause in ours if clause.words - names]
     places: dict[str, list[int]] = {word: [] for clause in ours for word in clause.words - names}
     for number, clause in enumerate(theirs):
         for word in clause.words & places.keys():
@@ -171,6 +174,14 @@ def lost(text: str, origins: Iterable[str]) -> bool:
 
 
 @lru_cache(maxsize=16)  # one long text is the origin of many sentences
+def _denials(origin: str) -> frozenset[str]:
+    """The words that negations of an origin govern."""
+    if not _NEGATION.search(_plain(origin)):
+        return frozenset()
+    return frozenset(word for clause in _said(origin)[1] for word in clause.governed)
+
+
+@lru_cache(maxsize=16)
 def _said(origin: str) -> tuple[frozenset[str], tuple[_Clause, ...]]:
     """Who said an origin, in stems, and its clauses."""
     plain = _plain(origin)
@@ -204,6 +215,8 @@ def _bears(text: str, origin: _Clause) -> bool:
 
 def _plain(text: str) -> str:
     """Text for comparing; line breaks stay, other white space is one blank."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.lower()
     text = normalize("NFKC", text).casefold().replace("’", "'")
     return _SPACE.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
 

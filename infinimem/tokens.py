@@ -11,6 +11,7 @@ import re
 import tempfile
 import threading
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _CACHE_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 """Name under which tiktoken looks for the vocabulary in its cache: the sha1 of the address it came from."""
 
-_CACHED_LENGTH = 2000
+_CACHED_LENGTH = 1000
 _RUN = re.compile(r"\S{1000,}|\s{1000,}")
 _LINE = re.compile(r"(?<=\n)(?=\S)")
 _PIECE = 1000
@@ -37,7 +38,18 @@ def count(text: str) -> int:
         return _cached(text)
     if not exact():
         return _count(text)
-    return sum(_cached(line) if len(line) <= _CACHED_LENGTH else _count(line) for line in _LINE.split(text))
+    return sum(map(_line_count, _LINE.split(text)))
+
+
+def _line_count(line: str) -> int:
+    return _cached(line) if len(line) <= _CACHED_LENGTH else _count(line)
+
+
+def exceeds(text: str, limit: int) -> bool:
+    """Whether a text takes more than `limit` tokens; no more of it is counted than that takes."""
+    if len(text) <= _CACHED_LENGTH or not exact():
+        return count(text) > limit
+    return any(total > limit for total in accumulate(map(_line_count, _LINE.split(text))))
 
 
 def estimate(text: str) -> int:
@@ -53,7 +65,7 @@ def exact() -> bool:
     return _encoding() is not None
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 17)
 def _cached(text: str) -> int:
     return _count(text)
 

@@ -119,6 +119,34 @@ def test_insert_adds_its_own_lines_alone(doc_id: str, data: bytes, heading: str)
     assert len(again.headings) == len(after.headings)
 
 
+@given(
+    IDS,
+    DOCUMENTS,
+    st.lists(
+        st.tuples(HEADINGS, st.sampled_from([[NEW], [NEW, NEW], ["", "## Two", NEW], ["", "# New", NEW]])),
+        max_size=6,
+    ),
+)
+def test_inserting_all_at_once_is_inserting_one_by_one(
+    doc_id: str, data: bytes, arrivals: list[tuple[str, list[str]]]
+) -> None:
+    before = one_by_one = Document.parse(doc_id, data)
+    # Lines of their own headings go to the end, as in an archive.
+    arrivals = [("" if lines[0] == "" else heading, lines) for heading, lines in arrivals]
+    for heading, lines in arrivals:
+        one_by_one = one_by_one.insert(lines, heading)
+    assert before.insert_all(arrivals) == one_by_one
+
+
+@given(IDS, DOCUMENTS)
+def test_signing_all_at_once_is_signing_one_by_one(doc_id: str, data: bytes) -> None:
+    before = one_by_one = Document.parse(doc_id, data)
+    signatures = {item.line: f"- <seq={90 + item.line},source=human> x" for item in before.unsigned}
+    for number, line in signatures.items():
+        one_by_one = one_by_one.sign(number, line)
+    assert before.sign_all(signatures) == one_by_one
+
+
 @given(IDS, DOCUMENTS, HEADINGS)
 def test_a_section_that_was_created_goes_again(doc_id: str, data: bytes, heading: str) -> None:
     before = Document.parse(doc_id, data)

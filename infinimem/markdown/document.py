@@ -13,9 +13,10 @@ from functools import cached_property
 
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.markdown.header import Header, edit_header, header_end, read_header
-from infinimem.markdown.scan import Heading, Item, Scan, heading_title, item_start, scan
+from infinimem.markdown.insertion import Sections, plain_title
+from infinimem.markdown.scan import Heading, Item, Scan, item_start, scan
 from infinimem.markdown.signature import parse_entry, text_start
-from infinimem.model import Located
+from infinimem.model import Entry, Located
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -155,7 +156,20 @@ class Document:
 
     @cached_property
     def _scan(self) -> Scan:
-        return scan(self.id, self._bare, self._start)
+        return scan(self.id, self._bare, self._start, self.__dict__.pop("_known", None))
+
+    def like(self, older: Document) -> Document:
+        """This document; lines that stand in `older` too, which was read already, are not read again."""
+        self.__dict__["_known"] = older.read_lines
+        return self
+
+    @property
+    def read_lines(self) -> Mapping[str, Entry]:
+        """Entries by their lines, as far as it was read."""
+        if "_scan" in self.__dict__:
+            return {place.entry.line: place.entry for place in self.entries}
+        known: Mapping[str, Entry] = self.__dict__.get("_known", {})
+        return known
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -190,29 +204,20 @@ class Document:
                 section `# heading` is created at the end. "" appends at the end of the file, whose bytes
                 stay a prefix of the new ones.
         """
+        return self.insert_all([(heading, lines)])
+
+    def insert_all(self, arrivals: Sequence[tuple[str, Sequence[str]]]) -> Document:
+        """As `insert` for each of these headings and lines in turn, in one pass over the document."""
+        if not arrivals:
+            return self
         eol = self.newline[:-1]
-        new = [part + eol for line in lines for part in line.split("\n")]
-        heading = one_line(clean_text(heading))
-        title = (heading_title("# " + heading) or (1, ""))[1]
-        if not title and self.final_newline:
-            return self.grown("".join(f"{line}\n" for line in new).encode("utf-8", "surrogateescape"))
-        at = len(self.lines)
-        if title:
-            sections = [h for h in self.headings if h.title.casefold() == title.casefold()]
-            if sections:
-                at = next((h.line - 1 for h in self.headings if h.line > sections[0].line), at)
-                while not self._bare[at - 1].strip():
-                    at -= 1
-                if at in self._scan.prose:
-                    new.insert(0, eol)
-            else:
-                new.insert(0, f"# {heading}{eol}")
-                if at > self._start and self._bare[-1].strip():
-                    new.insert(0, eol)
-        head = list(self.lines[:at])
-        if at == len(self.lines) and head and not self.final_newline:
-            head[-1] += eol
-        return self._with([*head, *new, *self.lines[at:]], self.final_newline or at == len(self.lines))
+        if self.final_newline and not any(plain_title(heading) for heading, _ in arrivals):
+            new = (part for _, lines in arrivals for line in lines for part in line.split("\n"))
+            return self.grown("".join(f"{line}{eol}\n" for line in new).encode("utf-8", "surrogateescape"))
+        sections = Sections(self.id, self.lines, self._scan, self._start, self.final_newline, eol)
+        for heading, lines in arrivals:
+            sections.insert(lines, heading)
+        return self._with(sections.lines, sections.final_newline)
 
     def grown(self, data: bytes) -> Document:
         """As the file is after `data` was appended, on lines of its own.
@@ -261,12 +266,17 @@ class Document:
         Raises:
             ValueError: there is no list item there, or `entry_line` is no entry.
         """
-        line = self.lines[number - 1]
-        start = text_start(line.removesuffix("\r")) or item_start(line)
-        if not start or parse_entry(entry_line) is None:
-            raise ValueError(f"{self.id}:{number} cannot be signed")
+        return self.sign_all({number: entry_line})
+
+    def sign_all(self, signatures: Mapping[int, str]) -> Document:
+        """As `sign` for each number of a line and its entry line, in one pass over the document."""
         lines = list(self.lines)
-        lines[number - 1] = entry_line[: text_start(entry_line)].rstrip(" ") + " " + line[start:]
+        for number, entry_line in signatures.items():
+            line = lines[number - 1]
+            start = text_start(line.removesuffix("\r")) or item_start(line)
+            if not start or parse_entry(entry_line) is None:
+                raise ValueError(f"{self.id}:{number} cannot be signed")
+            lines[number - 1] = entry_line[: text_start(entry_line)].rstrip(" ") + " " + line[start:]
         return self._with(lines, self.final_newline)
 
     def _emptied(self, gone: Set[int]) -> set[int]:
@@ -302,4 +312,4 @@ class Document:
         return self._with(lines, self.final_newline)
 
     def _with(self, lines: Sequence[str], final_newline: bool) -> Document:
-        return replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines))
+        return replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines)).like(self)

@@ -11,6 +11,7 @@ from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Located, Plan, Reason, Receipt
+from infinimem.store.commit.replay import Moves
 from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
 from infinimem.store.keeper import INFINI, MEMORIES
@@ -104,7 +105,7 @@ def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> t
             f"{doc_id}.md",
             before.to_bytes() if (before := old[doc_id]) else None,
             new.to_bytes() if new else None,
-            signs=head.op == "stamp",
+            Moves() if head.op == "stamp" else Moves.between(before, new),  # signed where they stand
         )
         for doc_id, new in done.documents.items()
     ]

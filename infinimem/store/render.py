@@ -69,13 +69,13 @@ class _Desk:
         self._archived: Counter[str] = Counter()
 
     def work(self, plan: Plan, first_seq: int) -> Rendered:
-        arrivals: dict[tuple[str, str], list[str]] = {}
+        arrivals: dict[str, dict[str, list[str]]] = {}
         leaving: dict[str, set[int]] = {}
         heirs: dict[str, Counter[str]] = {}
 
         for seq, add in enumerate(plan.adds, first_seq):
             line = self._line(seq, add)
-            arrivals.setdefault((add.to, add.heading), []).append(line)
+            arrivals.setdefault(add.to, {}).setdefault(add.heading, []).append(line)
             self._gained[add.to] += 1
             self._result.added.append((seq, line))
             self._result.rows.append(Touched(seq, "-", add.to, "added"))
@@ -91,13 +91,13 @@ class _Desk:
                 self._gained[way.to] += 1
             leaving.setdefault(place.doc_id, set()).add(way.seq)
             heirs.setdefault(place.doc_id, Counter())[way.to] += 1
-            arrivals.setdefault((target, heading), []).append(place.entry.line)
+            arrivals.setdefault(target, {}).setdefault(heading, []).append(place.entry.line)
             self._result.rows.append(Touched(way.seq, place.doc_id, target, way.why))
 
         for doc_id, seqs in leaving.items():
             self._set(doc_id, self._get(doc_id).without(seqs))
-        for (doc_id, heading), lines in arrivals.items():
-            self._put(doc_id, heading, lines)
+        for doc_id, sections in arrivals.items():
+            self._put(doc_id, sections)
         self._drop_emptied(heirs)
         self._write_headers(plan)
         for put in plan.records:
@@ -147,14 +147,15 @@ class _Desk:
         else:
             self._result.documents[put.doc_id] = new
 
-    def _put(self, doc_id: str, heading: str, lines: Sequence[str]) -> None:
+    def _put(self, doc_id: str, sections: Mapping[str, Sequence[str]]) -> None:
         document = self._get(doc_id)
         if doc_id.startswith(ARCHIVE):
             if not document.header.end:
                 document = _headed(document, {"id": quote(doc_id), "kind": "archive"})
-            self._set(doc_id, document.insert(["", f"## {heading}", *lines]))
+            arrivals = [("", ["", f"## {heading}", *lines]) for heading, lines in sections.items()]
         else:
-            self._set(doc_id, document.insert(lines, heading))
+            arrivals = list(sections.items())
+        self._set(doc_id, document.insert_all(arrivals))
 
     def _drop_emptied(self, heirs: Mapping[str, Counter[str]]) -> None:
         """Delete topics that hold nothing any more, under a header of the program's own keys.

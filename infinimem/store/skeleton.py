@@ -7,14 +7,14 @@ those whose very line changed, and putting the entries back along it restores ev
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from infinimem.law import Line
 from infinimem.markdown.document import Document
+from infinimem.store.changes import unified
 
 _BOM, _UNENDED = "\\bom", "\\no newline"
 _LOST = "forgotten"
@@ -92,7 +92,7 @@ def reverse_diff(
     if old is None:
         return [f"--- {doc_id} (after)", "+++ nothing"]
     now, then = f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)"
-    diff = list(difflib.unified_diff(skeleton(new), skeleton(old, changed), now, then, n=0, lineterm=""))
+    diff = list(unified(skeleton(new), skeleton(old, changed), now, then))
     return diff or ([] if new else [f"--- {now}", f"+++ {then}"])  # of an empty file nothing but its name
 
 
@@ -118,19 +118,23 @@ def parse_reverse(lines: Sequence[str]) -> tuple[Reverse, ...]:
 
 def _parsed(part: Sequence[str]) -> Reverse:
     now, then = part[0][4:], part[1][4:]
-    hunks: list[Hunk] = []
-    for number, line in enumerate(part):
+    hunks: list[tuple[int, list[str]]] = []  # where each starts, and its rows
+    inside = False
+    for line in part:
         if match := _HUNK.match(line):
-            start, count = int(match[1]), int(match[2] or 1)
-            body = list(takewhile(_is_row, part[number + 1 :]))
-            came = tuple(row[1:] for row in body if row[0] == "-")
-            hunks.append(Hunk(start - (count > 0), came, tuple(row[1:] for row in body if row[0] == "+")))
+            hunks.append((int(match[1]) - (int(match[2] or 1) > 0), []))
+            inside = True
+        elif inside and line[:2] in ("->", "+>", "-@", "+@", "-\\", "+\\"):
+            hunks[-1][1].append(line)
+        else:
+            inside = False
     name = (then if now == "nothing" else now).rpartition(" (")[0]
-    return Reverse(name, then == "nothing", then == _LOST, tuple(hunks))
+    found = tuple(Hunk(start, _side("-", rows), _side("+", rows)) for start, rows in hunks)
+    return Reverse(name, then == "nothing", then == _LOST, found)
 
 
-def _is_row(line: str) -> bool:
-    return line[:2] in ("->", "+>", "-@", "+@", "-\\", "+\\")
+def _side(mark: str, rows: Iterable[str]) -> tuple[str, ...]:
+    return tuple(row[1:] for row in rows if row[0] == mark)
 
 
 def taken_back(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:

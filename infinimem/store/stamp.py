@@ -96,8 +96,11 @@ def _line(entry: Entry) -> str:
 
 def _sign(done: Rendered, view: View, lines: Mapping[Place, str]) -> None:
     """Put the signatures of lines on those of the documents."""
+    by_document: dict[str, dict[int, str]] = {}
     for (doc_id, number), line in sorted(lines.items()):
-        document = done.documents.get(doc_id) or view.document(doc_id)
-        done.documents[doc_id] = document.sign(number, line)
+        by_document.setdefault(doc_id, {})[number] = line
+    done.documents |= {
+        doc_id: view.document(doc_id).sign_all(signatures) for doc_id, signatures in by_document.items()
+    }
     for places in (document.entries for document in done.documents.values() if document):
         done.added += [(place.seq, place.entry.line) for place in places if at(place) in lines]

@@ -49,7 +49,9 @@ def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
     profiles = _weighted([*held, *map(_topic, topics)])
     homes, incoming = profiles[: len(docs)], profiles[len(docs) :]
     assign: dict[tuple[str | None, str | None], list[str]] = {}
-    titles = list(variables["planned_titles"])
+    planned: dict[tuple[str, ...], str] = {}  # titles by their words: the first that was planned
+    for name in variables["planned_titles"]:
+        planned.setdefault(_words(name), name)
     spread = Counter(term for profile in held for term in profile)
     rare = {term for term, count in spread.items() if count <= max(1, RARE * len(docs))}
     known = [{term: w for term, w in profile.items() if term in rare} for profile in held]
@@ -62,8 +64,7 @@ def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
             near = None
         places = _places(topic, known, near, bundle=bundle)
         if any(place is None for place in places):
-            name = _planned(topic["title"], titles)
-            titles.append(name)
+            name = planned.setdefault(_words(topic["title"]), topic["title"])
         for fact, place in zip(topic["facts"], places, strict=True):
             key = (None, name) if place is None else (docs[place]["id"], None)
             assign.setdefault(key, []).append(fact["id"])
@@ -172,10 +173,9 @@ def _parts(topic: Mapping[str, Any], limit: int) -> Iterable[Mapping[str, Any]]:
     ]
 
 
-def _planned(name: str, titles: Iterable[str]) -> str:
-    """The title as it was planned before, if it was."""
-    wanted = sorted(terms_of(name))
-    return next((other for other in titles if sorted(terms_of(other)) == wanted), name)
+def _words(title: str) -> tuple[str, ...]:
+    """Equal for titles of the same words."""
+    return tuple(sorted(terms_of(title)))
 
 
 def _topic(topic: Mapping[str, Any]) -> Profile:

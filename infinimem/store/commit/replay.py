@@ -6,7 +6,8 @@ document, and what the transaction does to it are these moves. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 from infinimem.law import Line, conserved
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
-from infinimem.model import Located
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,19 @@ class Moves:
     come: tuple[Arrival, ...] = ()
 
     @classmethod
-    def between(cls, old: Document, new: Document) -> Moves:
-        """What was moved to make `new` of `old`."""
-        had, has = {p.seq for p in old.entries}, {p.seq for p in new.entries}
-        return cls(
-            tuple((place.seq, place.entry.line) for place in old.entries if place.seq not in has),
-            tuple(_arrival(new, place) for place in new.entries if place.seq not in had),
-        )
+    def between(cls, old: Document | None, new: Document | None) -> Moves:
+        """What was moved to make `new` of `old`; None where there is no file."""
+        before, after = old.entries if old else (), new.entries if new else ()
+        headings = new.headings if new else ()
+        had, has = {place.seq for place in before}, {place.seq for place in after}
+        lines = [heading.line for heading in headings]
+        come = []
+        for place in (place for place in after if place.seq not in had):
+            above = bisect_left(lines, place.start_line)
+            section = (h.level, h.title) if above and (h := headings[above - 1]) else (0, "")
+            come.append(Arrival(place.seq, place.entry.line, *section))
+        gone = ((place.seq, place.entry.line) for place in before if place.seq not in has)
+        return cls(tuple(gone), tuple(come))
 
     def without(self, seqs: Collection[int]) -> Moves:
         """The moves of the other lines."""
@@ -63,13 +69,6 @@ class Moves:
         )
 
 
-def _arrival(document: Document, place: Located) -> Arrival:
-    above = [heading for heading in document.headings if heading.line < place.start_line]
-    if not above:
-        return Arrival(place.seq, place.entry.line)
-    return Arrival(place.seq, place.entry.line, above[-1].level, above[-1].title)
-
-
 def replay(moves: Moves, theirs: Document) -> Document:
     """Make the moves on another version of the document.
 
@@ -89,8 +88,7 @@ def replay(moves: Moves, theirs: Document) -> Document:
     coming = [arrival for arrival in moves.come if arrival.seq not in there]
     if coming and not theirs.lines:
         document = document.with_header({"id": quote(theirs.id)})
-    for (level, title), group in groupby(coming, key=lambda arrival: (arrival.level, arrival.title)):
-        document = _under(document, level, title, [arrival.line for arrival in group])
+    document = document.insert_all(_by_section(document, coming))
     lines = [(place.seq, place.entry.line) for place in document.entries]
     before = [(place.seq, place.entry.line) for place in theirs.entries]
     arrived = [(arrival.seq, arrival.line) for arrival in coming]
@@ -99,8 +97,15 @@ def replay(moves: Moves, theirs: Document) -> Document:
     return document
 
 
-def _under(document: Document, level: int, title: str, lines: Sequence[str]) -> Document:
+def _by_section(document: Document, coming: Iterable[Arrival]) -> list[tuple[str, list[str]]]:
+    """Lines for `insert_all`, under headings of their own level where the document has none of that title."""
     known = {heading.title.casefold() for heading in document.headings}
-    if level and title.casefold() not in known:
-        return document.insert(["", f"{'#' * level} {title}", *lines])
-    return document.insert(lines, title)
+    sections = []
+    for (level, title), group in groupby(coming, key=lambda arrival: (arrival.level, arrival.title)):
+        lines = [arrival.line for arrival in group]
+        if level and title.casefold() not in known:
+            known.add(title.casefold())
+            sections.append(("", ["", f"{'#' * level} {title}", *lines]))
+        else:
+            sections.append((title, lines))
+    return sections

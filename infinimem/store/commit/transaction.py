@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from infinimem.errors import LibraryError
 from infinimem.store.commit import displaced
@@ -39,13 +39,13 @@ class Conflict(LibraryError):
 class Change:
     """One file: its bytes before and after; None where there is no file.
 
-    `signs` tells that lines were only signed where they stand: for a person's version it is not needed.
+    `moves` is what is to happen to a person's version: nothing where lines were only signed.
     """
 
     path: str
     old: bytes | None
     new: bytes | None
-    signs: bool = False
+    moves: Moves = field(default_factory=Moves)
 
     @property
     def shrinks(self) -> bool:
@@ -131,10 +131,7 @@ class Transaction:
         slot = f"{self._folder}/{number}.bin"
         if change.new is not None:
             self._files.stage(slot, change.new, mode_of=change.path)
-        moves = Moves()
-        if not change.signs:
-            moves = Moves.between(document(change.path, change.old), document(change.path, change.new))
-        return Step(change.path, digest(change.old), digest(change.new), slot, moves)
+        return Step(change.path, digest(change.old), digest(change.new), slot, change.moves)
 
 
 def _order(change: Change) -> tuple[bool, bool, bool, str]:
@@ -190,16 +187,17 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
 
 def _noticed(files: Files, manifest: Manifest) -> Changes:
     """What is seen, as far as it came so: lines that stayed where they were are not seen elsewhere."""
-    paths = {step.path.removesuffix(".md"): step.path for step in manifest.steps}
-    now = {
-        (doc_id, place.seq)
-        for doc_id, path in paths.items()
-        for place in document(path, files.read(path, MAX_OWNED)).entries
+    now = {step.path: files.read(step.path, MAX_OWNED) for step in manifest.steps}
+    # Of a file that is as it was planned, what is seen is what was planned.
+    there = {
+        step.path.removesuffix(".md"): {place.seq for place in document(step.path, now[step.path]).entries}
+        for step in manifest.steps
+        if digest(now[step.path]) != step.new
     }
     return {
         seq: line
         for seq, line in manifest.notice.items()
-        if line is None or line.doc_id not in paths or (line.doc_id, seq) in now
+        if line is None or line.doc_id not in there or seq in there[line.doc_id]
     }
 
 

@@ -232,11 +232,10 @@ class Redaction:
 
     def _without(self, old: Document) -> Document | None:
         """A document without the lines and what tells of them; None where nothing is left."""
-        new = old
-        marked = [(n, seq) for n in old.malformed if (seq := numbered(old.lines[n - 1])) in self.choice.seqs]
-        marked += [(line, seq) for (doc_id, line), seq in self._typed.items() if doc_id == old.id]
-        for number, seq in marked:  # as an entry a line goes with all that belongs to it
-            new = new.sign(number, format_entry(seq or 1, ""))
+        marked = {n: seq for n in old.malformed if (seq := numbered(old.lines[n - 1])) in self.choice.seqs}
+        marked |= {line: seq for (doc_id, line), seq in self._typed.items() if doc_id == old.id}
+        # As an entry a line goes with all that belongs to it.
+        new = old.sign_all({number: format_entry(seq or 1, "") for number, seq in marked.items()})
         new = new.without(self.choice.seqs | set(self._typed.values()))
         touched = new.lines != old.lines
         if touched and old.id != CURRENT and _is_empty(new):

@@ -17,8 +17,8 @@ from infinimem.model import Entry, NewEntry, Reason
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of
 from infinimem.strategies.infini.claims import Claim
-from infinimem.strategies.infini.layout import Laid, Target, clipped, plain, question, shown_whole, spelling
-from infinimem.strategies.infini.topics import clean_title, entries_of, heading_of, packed, spoken
+from infinimem.strategies.infini.layout import Laid, Target, clipped, plain, question, shown_whole
+from infinimem.strategies.infini.topics import clean_title, entries_of, packed, spoken
 from infinimem.strategies.infini.wording import unsupported
 
 
@@ -76,9 +76,10 @@ def write_anew(target: Target, view: View, asker: Asker) -> Laid:
             )
         summary = clipped(data["summary"], view.settings.infini.summary_length) or summary
     gone = {seq for add in adds for seq in add.replaces}
-    stands = {place.entry.seq: heading_of(place) for place in target.places}
     moving = {
-        seq: heading for seq, heading in headings.items() if seq not in gone and stands.get(seq) != heading
+        seq: heading
+        for seq, heading in headings.items()
+        if seq not in gone and target.standing.get(seq) != heading
     }
     return Laid(moving, summary or base.summary, tuple(claims), tuple(adds), tuple(notes))
 
@@ -123,9 +124,8 @@ def _faithful(lines: Sequence[_Line], known: Mapping[int, Entry]) -> tuple[list[
 
 def _heading(target: Target, line: _Line, base: Mapping[int, str]) -> str:
     """Where a line goes: as the model says, but under its topic's title in a document that is a person's."""
-    standing = {place.entry.seq: heading_of(place) for place in target.places}
     first = line.sources[0]
-    given = standing.get(first) or base.get(first, "")
+    given = target.standing.get(first) or base.get(first, "")
     if target.fixed or not line.heading:
         return given
-    return spelling(target).get(line.heading.casefold(), line.heading)
+    return target.spelling.get(line.heading.casefold(), line.heading)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from infinimem import tokens
 from infinimem.llm.tasks import LAYOUT
@@ -55,6 +56,16 @@ class Target:
     def incoming(self) -> tuple[Entry, ...]:
         return entries_of(self.topics)
 
+    @cached_property
+    def standing(self) -> Mapping[int, str]:
+        """The heading of each line that stands in it."""
+        return {place.entry.seq: heading_of(place) for place in self.places}
+
+    @cached_property
+    def spelling(self) -> Mapping[str, str]:
+        """Its headings as they are written, by their folded form."""
+        return {title.casefold(): title for title in self.standing.values() if title}
+
 
 @dataclass(frozen=True)
 class Laid:
@@ -85,9 +96,8 @@ def target(view: View, route: Route) -> Target:
 
 def plain(target: Target) -> Laid:
     """The layout that asks no one: what comes in under its topics' titles, the rest as it stands."""
-    titles = spelling(target)
     headings = {
-        entry.seq: titles.get(topic.title.casefold(), topic.title)
+        entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
         for topic in target.topics
         for entry in topic.entries
     }
@@ -122,7 +132,10 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
         placed, _ = once(_groups(data), known)
         count = len(data["layout"])
         for item, seqs in zip(data["layout"], placed[:count], strict=True):
-            headings |= _under(target, item["heading"], seqs)
+            title = clean_title(item["heading"])
+            heading = target.spelling.get(title.casefold(), title)
+            if heading and not target.fixed:
+                headings |= {seq: heading for seq in sorted(seqs) if target.standing.get(seq) != heading}
         claims += archiving.read(data, placed[count:], known)[0]
         summary = clipped(data["summary"], view.settings.infini.summary_length) or summary
     rest = {seq: heading for seq, heading in base.headings.items() if seq not in headings}
@@ -132,16 +145,6 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
 def _groups(data: Data) -> list[Sequence[str]]:
     """All ids of a reply: headings first, so that a line that is also to be discarded stays."""
     return [*(item["fact_ids"] for item in data["layout"]), *([name] for name in archiving.named(data))]
-
-
-def _under(target: Target, named: str, seqs: Sequence[int]) -> dict[int, str]:
-    """The heading of those lines that move to it."""
-    title = clean_title(named)
-    heading = spelling(target).get(title.casefold(), title)
-    if target.fixed or not heading:
-        return {}
-    stands = {place.entry.seq: heading_of(place) for place in target.places}
-    return {seq: heading for seq in sorted(seqs) if stands.get(seq) != heading}
 
 
 # ── shared with free.py ─────────────────────────────────────────────────────────────────────────
@@ -175,11 +178,6 @@ def question(
         "incoming": [shown(topic) for topic in topics],
         "summary_length": str(view.settings.infini.summary_length),
     }
-
-
-def spelling(target: Target) -> dict[str, str]:
-    """The document's headings as they are written, by their folded form."""
-    return {title.casefold(): title for place in target.places if (title := heading_of(place))}
 
 
 def clipped(summary: str, limit: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from infinimem.llm.tasks import PLAN
 from infinimem.model import Reason
@@ -29,6 +29,7 @@ from infinimem.strategies.infini.topics import (
     halves,
     joined,
     packed,
+    parted,
     same,
     shown,
     size,
@@ -71,7 +72,7 @@ class Planner:
     asker: Asker
     offer: bool = True
     notes: list[str] = field(default_factory=list)
-    _titles: list[str] = field(default_factory=list)
+    _titles: dict[str, None] = field(default_factory=dict)
     _failures: int = 0
 
     @cached_property
@@ -90,7 +91,7 @@ class Planner:
         settled = [replace(item, seqs=seqs) for item, seqs in zip(assigned, placed, strict=True)]
         if wrong:
             settled = self._repaired(topics, settled, wrong)
-        left = _only(topics, set(entries) - {seq for item in settled for seq in item.seqs})
+        (left,) = parted(topics, [entries.keys() - {seq for item in settled for seq in item.seqs}])
         near: tuple[Route, ...] = ()
         if left:
             self.notes.append(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
@@ -161,8 +162,7 @@ class Planner:
             title = clean_title(item["new_title"] or title_of(named or ""))
             if title and seqs:
                 assigned.append(_Assigned(None, title, seqs))
-                if title not in self._titles:
-                    self._titles.append(title)
+                self._titles[title] = None
         return assigned
 
     def _repaired(
@@ -170,7 +170,7 @@ class Planner:
     ) -> list[_Assigned]:
         """Ask once more for the lines that are missing or were named twice; what it says of them holds."""
         unsettled = {seq for reason in wrong for seq in reason.seqs}
-        part = _only(topics, unsettled)
+        (part,) = parted(topics, [unsettled])
         too_large = size(entries_of(part)) > self.view.settings.infini.plan_split_threshold
         if not part or too_large or self._failures >= GIVE_UP:
             return settled
@@ -184,6 +184,8 @@ class Planner:
 
     def _offered(self, topics: Sequence[Topic]) -> list[CatalogRow]:
         """The nearest of the open documents, best first."""
+        if not self._open:
+            return []
         limit = self.view.settings.infini.planner_docs
         text = "\n".join(entry.text for entry in entries_of(topics))
         near = searcher(self.view).documents(text, limit=limit, ids=list(self._open))
@@ -194,31 +196,32 @@ class Planner:
         slugs = Slugs(self.view)
         ids: dict[str, str] = {}
         routes = []
-        for item in assigned:
-            if not item.seqs:
-                continue
+        assigned = [item for item in assigned if item.seqs]
+        for item, part in zip(assigned, parted(topics, (item.seqs for item in assigned)), strict=True):
             doc_id = item.doc_id or ids.get(same(item.title))
             if doc_id is None:
                 by_name = f"{TOPICS}{slugify(item.title)}"
                 doc_id = ids[same(item.title)] = by_name if by_name in self._open else slugs.new(item.title)
-            routes.append(Route(doc_id, item.title, tuple(_only(topics, set(item.seqs)))))
+            routes.append(Route(doc_id, item.title, tuple(part)))
         return routes
 
 
 def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
     """Each line to the document that shares the most words with it, or to the inbox. Asks no model."""
     open_ids = [row.id for row in open_documents(view)]
+
+    @cache
+    def words(doc_id: str) -> frozenset[str]:
+        return frozenset(terms(view.document(doc_id).body))
+
     routes = []
     for topic in topics:
         for entry in topic.entries:
             found = searcher(view).documents(entry.text, limit=1, ids=open_ids)
-            doc_id = found[0] if found and _share_a_word(entry.text, view, found[0]) else INBOX
+            shares = found and not words(found[0]).isdisjoint(query_terms(entry.text))
+            doc_id = found[0] if shares else INBOX
             routes.append(Route(doc_id, title_of(doc_id), (Topic(topic.title, (entry,)),)))
     return _united(routes)
-
-
-def _share_a_word(text: str, view: View, doc_id: str) -> bool:
-    return not set(query_terms(text)).isdisjoint(terms(view.document(doc_id).body))
 
 
 def open_documents(view: View) -> tuple[CatalogRow, ...]:
@@ -233,14 +236,10 @@ def open_documents(view: View) -> tuple[CatalogRow, ...]:
 
 def _united(routes: Sequence[Route]) -> tuple[Route, ...]:
     """One route a document, in order of first appearance."""
-    by_id: dict[str, Route] = {}
+    by_id: dict[str, list[Route]] = {}
     for route in routes:
-        first = by_id.get(route.doc_id, Route(route.doc_id, route.title, ()))
-        by_id[route.doc_id] = Route(first.doc_id, first.title, joined((*first.topics, *route.topics)))
-    return tuple(by_id.values())
-
-
-def _only(topics: Sequence[Topic], seqs: set[int]) -> list[Topic]:
-    """The part of the topics that has these lines."""
-    parted = (Topic(t.title, tuple(entry for entry in t.entries if entry.seq in seqs)) for t in topics)
-    return [topic for topic in parted if topic.entries]
+        by_id.setdefault(route.doc_id, []).append(route)
+    return tuple(
+        replace(those[0], topics=joined(topic for route in those for topic in route.topics))
+        for those in by_id.values()
+    )

@@ -39,13 +39,16 @@ class Draft:
     withheld: tuple[Withheld, ...] = ()
 
 
-def rewrite(view: View, asker: Asker) -> Draft:
-    """Group the buffer's lines; a buffer too large for one call goes in parts.
+def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
+    """Group the buffer's lines; what is too large for one call goes in parts.
+
+    Args:
+        count: how many lines, from the first on; None for all.
 
     Raises:
         ModelUnavailable: the buffer stays as it is.
     """
-    places = {place.entry.seq: place for place in movable(view.buffer, view)}
+    places = {place.entry.seq: place for place in movable(view.buffer, view)[:count]}
     lines = [Topic("", (place.entry,)) for place in places.values()]
     topics: list[Topic] = []
     claims: list[Claim] = []

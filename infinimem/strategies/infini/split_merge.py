@@ -24,9 +24,12 @@ from infinimem.strategies.infini.layout import target
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.topics import (
     INBOX,
+    PORTION,
     Slugs,
     Topic,
+    cut_at,
     entries_of,
+    fitting,
     halves,
     joined,
     movable,
@@ -36,6 +39,9 @@ from infinimem.strategies.infini.topics import (
     slugify,
     title_of,
 )
+
+SECTIONS = 50
+"""Sections of a document that one split takes on: each may become a document of its own."""
 
 Maintenance = Generator[Plan, Outcome, View]
 """Plans as a strategy yields them; returns the library as it is afterwards."""
@@ -60,28 +66,41 @@ def split(view: View, asker: Asker) -> Maintenance:
 def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
     """The document in parts; its name stays with the part of that title, else with the largest.
 
+    Of one that is far too long the first lines leave, and the others stay where they are until the next time.
+
     Returns:
         None where there is but one line, which cannot be parted.
     """
     document = view.document(doc_id)
-    title = title_of(doc_id)
-    topics = sections(document.entries, title)
     if len(document.entries) < 2:
         return None
+    title = title_of(doc_id)
+    limit = view.settings.infini.markdown_length
+    topics, rest = _portion(sections(document.entries, title), limit)
     planner = Planner(view, asker, offer=False)
-    parts = _parts(planner.route(topics), view.settings.infini.markdown_length)
-    if len(parts) < 2:
-        parts = [Route("", half[0].title, tuple(half)) for half in halves(topics)]
-    namesakes = [part for part in parts if slugify(part.title) == slugify(title)]
-    stays = max(namesakes or parts, key=lambda part: size(entries_of(part.topics)))  # the first of equals
-    kept = {entry.seq for entry in entries_of(stays.topics)}
-    places = tuple(place for place in document.entries if place.entry.seq in kept)
-    targets = [replace(target(view, Route(doc_id, title, ())), places=places)]
+    parts = _parts(planner.route(topics), limit)
+    notes = list(planner.notes)
+    targets = []
+    if rest:
+        notes.append(f"{len(entries_of(rest))} lines stay in {doc_id}: too many for one go")
+    else:
+        if len(parts) < 2:
+            parts = [Route("", half[0].title, tuple(half)) for half in halves(topics)]
+        namesakes = [part for part in parts if slugify(part.title) == slugify(title)]
+        stays = max(namesakes or parts, key=lambda part: size(entries_of(part.topics)))  # the first of equals
+        parts.remove(stays)
+        kept = {entry.seq for entry in entries_of(stays.topics)}
+        places = tuple(place for place in document.entries if place.entry.seq in kept)
+        targets.append(replace(target(view, Route(doc_id, title, ())), places=places))
     slugs = Slugs(view)
-    targets += [
-        target(view, replace(part, doc_id=slugs.new(part.title))) for part in parts if part is not stays
-    ]
-    return apply("split", targets, (), view, asker, planner.notes)
+    targets += [target(view, replace(part, doc_id=slugs.new(part.title))) for part in parts]
+    return apply("split", targets, (), view, asker, notes)
+
+
+def _portion(topics: Sequence[Topic], limit: int) -> tuple[list[Topic], list[Topic]]:
+    """The topics that one split takes on, and those that it leaves."""
+    most = sum(len(topic.entries) for topic in topics[:SECTIONS])
+    return cut_at(topics, min(most, fitting(entries_of(topics), PORTION * limit)))
 
 
 def _parts(routes: Sequence[Route], limit: int) -> list[Route]:

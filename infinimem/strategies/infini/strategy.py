@@ -8,7 +8,7 @@ It proposes; the store disposes. Source: arXiv 2606.10677.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
 from infinimem.strategies.infini.rewrite import rewrite, unsorted
-from infinimem.strategies.infini.topics import Slugs, movable, sections, title_of
+from infinimem.strategies.infini.topics import PORTION, Slugs, fitting, movable, sections, title_of
 from infinimem.strategies.readers.collect import READERS, collect
 
 
@@ -74,11 +74,19 @@ class Infini:
                 raise
 
     def _tick(self, view: View, event: Event) -> Plans:
-        if not self.is_due(view, event) or not movable(view.buffer, view):
+        if not self.is_due(view, event):
             return
-        outcome = yield self.consolidation(view)
+        places = movable(view.buffer, view)
+        if not places:
+            return
+        count = len(places) if event == "consolidate" else self.portion(places)
+        plan = self.consolidation(view, count)
+        if waiting := len(places) - count:
+            plan = replace(plan, notes=(*plan.notes, f"{waiting} lines wait in CURRENT: too many for one go"))
+        outcome = yield plan
         if isinstance(outcome, Rejected):
-            outcome = yield self.fallback(outcome.view, outcome.reasons)
+            seqs = {place.seq for place in places[:count]}
+            outcome = yield self.fallback(outcome.view, seqs, outcome.reasons)
             if isinstance(outcome, Rejected):
                 return
         if self.settings.infini.maintenance:
@@ -93,15 +101,21 @@ class Infini:
         if event == "consolidate":
             return True
         stale = event == "append" and view.buffer_age >= self.settings.infini.stale_seconds
-        return stale or tokens.count(view.buffer.body) > self.settings.infini.current_threshold
+        return stale or tokens.exceeds(view.buffer.body, self.settings.infini.current_threshold)
 
-    def consolidation(self, view: View) -> Plan:
-        """Where every line of the buffer goes (algorithm 1, lines 14-22).
+    def portion(self, places: Sequence[Located]) -> int:
+        """How many of the buffer's lines are sorted when no one asked: what a turn costs is bounded, however
+        much was said in it."""
+        room = PORTION * max(self.settings.infini.current_threshold, self.settings.infini.chunk_tokens)
+        return fitting((place.entry for place in places), room)
+
+    def consolidation(self, view: View, count: int) -> Plan:
+        """Where the first lines of the buffer go, so many (algorithm 1, lines 14-22).
 
         Raises:
             ModelUnavailable: the buffer stays as it is.
         """
-        draft = rewrite(view, self._asker)
+        draft = rewrite(view, self._asker, count)
         if not self.settings.infini.maintenance:
             title = f"Notes {view.epoch + 1}"
             alone = target(view, Route(Slugs(view).new(title), title, draft.topics))
@@ -114,9 +128,10 @@ class Infini:
         plan = apply("consolidate", targets, draft.claims, view, self._asker, notes)
         return replace(plan, withheld=(*draft.withheld, *plan.withheld))
 
-    def fallback(self, view: View, reasons: Sequence[Reason]) -> Plan:
-        """Every line of the buffer to the document nearest to it, or to the inbox; nothing is archived."""
-        routes = nearest(view, sections(movable(view.buffer, view), unsorted(view)))
+    def fallback(self, view: View, seqs: Collection[int], reasons: Sequence[Reason]) -> Plan:
+        """These lines of the buffer to the nearest documents, or to the inbox; nothing is archived."""
+        places = [place for place in movable(view.buffer, view) if place.seq in seqs]
+        routes = nearest(view, sections(places, unsorted(view)))
         targets = [target(view, route) for route in routes]
         notes = [f"refused: {reason}; lines went to the nearest documents" for reason in reasons]
         return compose("consolidate", [(item, plain(item)) for item in targets], (), view, notes)

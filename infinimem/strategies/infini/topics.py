@@ -6,8 +6,10 @@ Pure values and functions; it knows nothing of models and plans.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby, takewhile
+from operator import itemgetter
 
 from infinimem import law, tokens
 from infinimem.markdown.characters import clean_text, one_line
@@ -23,6 +25,10 @@ INBOX = f"{TOPICS}inbox"
 
 TITLE_LENGTH = 80
 SLUG_LENGTH = 60
+
+
+PORTION = 8
+"""So many times the usual amount is what one step takes on; what is beyond that waits for the next."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,12 @@ def shown(topic: Topic) -> dict[str, object]:
 def size(entries: Iterable[Entry]) -> int:
     """Tokens of the entries' lines."""
     return sum(tokens.count(entry.line) + 1 for entry in entries)
+
+
+def fitting(entries: Iterable[Entry], limit: int) -> int:
+    """How many of the first lines take at most `limit` tokens; one at least."""
+    sizes = accumulate(size([entry]) for entry in entries)
+    return max(1, sum(1 for _ in takewhile(lambda total: total <= limit, sizes)))
 
 
 def entries_of(topics: Iterable[Topic]) -> tuple[Entry, ...]:
@@ -124,20 +136,42 @@ def halves(topics: Sequence[Topic]) -> tuple[list[Topic], list[Topic]]:
 
     Source: Infini Memory, algorithm 2 (RecursiveFallbackSplit).
     """
-    lines = [(number, entry) for number, topic in enumerate(topics) for entry in topic.entries]
-    middle = len(lines) // 2
-    borders = [at for at in range(1, len(lines)) if lines[at][0] != lines[at - 1][0]]
-    near = [at for at in borders if abs(at - middle) <= len(lines) // 4]
+    lines = sum(len(topic.entries) for topic in topics)
+    middle = lines // 2
+    borders = [at for at in accumulate(len(topic.entries) for topic in topics) if 0 < at < lines]
+    near = [at for at in borders if abs(at - middle) <= lines // 4]
     cut = min(near, key=lambda at: (abs(at - middle), at), default=middle)
+    return cut_at(topics, cut)
 
-    def part(chosen: Sequence[tuple[int, Entry]]) -> list[Topic]:
-        return [
-            Topic(topic.title, tuple(entry for owner, entry in chosen if owner == number))
-            for number, topic in enumerate(topics)
-            if any(owner == number for owner, _ in chosen)
-        ]
 
-    return part(lines[:cut]), part(lines[cut:])
+def cut_at(topics: Iterable[Topic], lines: int) -> tuple[list[Topic], list[Topic]]:
+    """The first lines of the topics, so many, and the others."""
+    first: list[Topic] = []
+    others: list[Topic] = []
+    for topic in topics:
+        head, tail = topic.entries[:lines], topic.entries[lines:]
+        first += [Topic(topic.title, head)] if head else []
+        others += [Topic(topic.title, tail)] if tail else []
+        lines -= len(head)
+    return first, others
+
+
+def parted(topics: Iterable[Topic], groups: Iterable[Collection[int]]) -> list[list[Topic]]:
+    """For each group of seqs the part of the topics that has these lines."""
+    order: dict[int, tuple[int, int]] = {}
+    known = list(topics)
+    for number, topic in enumerate(known):
+        order |= {entry.seq: (number, at) for at, entry in enumerate(topic.entries)}
+    parts = []
+    for seqs in groups:
+        places = sorted(order[seq] for seq in set(seqs) if seq in order)
+        parts.append(
+            [
+                Topic(known[number].title, tuple(known[number].entries[at] for _, at in those))
+                for number, those in groupby(places, key=itemgetter(0))
+            ]
+        )
+    return parts
 
 
 # ── titles and slugs ────────────────────────────────────────────────────────────────────────────
