@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from random import SystemRandom
 from unittest.mock import patch
 
 import pytest
@@ -25,6 +27,14 @@ def parsed_once() -> Iterator[None]:
         patch.object(library, "parse_settings", lru_cache(library.parse_settings)),
     ):
         yield
+
+
+@pytest.fixture
+def seed() -> int:
+    """Another number in each run, or $INFINIMEM_SEED; pytest shows it where the test fails."""
+    number = int(os.environ.get("INFINIMEM_SEED") or SystemRandom().randrange(10**6))
+    print(f"INFINIMEM_SEED={number} repeats this run")
+    return number
 
 
 def tree(root: Path) -> dict[str, bytes]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
+import pytest
 from fault_library import lines, problems
 from fault_power import Cache, Fate, Names, Write, fates, nuls, plant, whole
 from fault_power_runs import DAY, NOON, Run, recorded, reopened
@@ -20,6 +22,19 @@ from infinimem.store.create import init
 from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.view import EVIDENCE
+
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, parsed_once: None) -> Iterator[Path]:
+    """A folder in memory where there is one."""
+    home = Path(tempfile.mkdtemp(dir=MEMORY)) if MEMORY.is_dir() else tmp_path
+    try:
+        yield home
+    finally:
+        if home != tmp_path:
+            shutil.rmtree(home)
 
 
 def broken(root: Path, tape: Tape, point: int) -> list[str]:
@@ -109,13 +124,18 @@ def explained(tape: Tape, cache: Cache, point: int, kept: dict[int, Fate], root:
 
 
 class Search:
-    """Goes through states of runs, none twice."""
+    """Goes through states of runs, none twice.
 
-    def __init__(self, scratch: Path) -> None:
+    Args:
+        scratch: an empty folder.
+        seed: what decides which states; the same finds the same.
+    """
+
+    def __init__(self, scratch: Path, seed: int) -> None:
         self.root = scratch / "state"
         self.scratch = scratch
         self.states = 0
-        self.chance = random.Random(0)
+        self.chance = random.Random(seed)
         self._known: dict[tuple[object, ...], list[str]] = {}
 
     def record(
@@ -185,9 +205,10 @@ class Search:
         returned = {since for since, _ in tape.promises}
         for turn in range(max(2, size // max(1, len(points)))):
             for more, among in points.items():
-                # Where a call has just returned, and at the last moment of all, the most is promised.
+                # At the last moment of all and where a call has just returned the most is promised; in the
+                # middle of a transaction the most is under way.
                 told = [point for point in among if point in returned]
-                point = self.chance.choice(told or among) if turn % 3 == 2 else among[-1]
+                point = self.chance.choice(([among[-1]], among, told or among)[turn % 3])
                 cache, kind = weak[point], "none" if turn < 2 else ""
                 kept = fates(cache, self.chance, more, kind)
                 if turn % 2:

