@@ -137,7 +137,7 @@ def test_what_cannot_work_is_told_in_one_line(
 def test_a_model_that_is_gone_is_one_line_and_leaves_a_run(
     shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infinimem.llm.transport._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("infinimem.remote.endpoint._FIRST_WAIT", 0.0)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     ran = shell(*f"-q bench locomo --data {data} --methods none --answerer small --out o --yes".split())
     ran.failed(1, "0 questions are done and kept in o, the same command goes on from there")

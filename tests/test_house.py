@@ -17,6 +17,7 @@ ROOMS = (
     ("markdown",),
     ("negation",),
     ("law",),
+    ("remote",),
     ("embedders",),
     ("store",),
     ("retrieval",),
