@@ -103,7 +103,7 @@ def hostile(attack: Attack, scheme: str = "http") -> Iterator[Hostile]:
 
 def head(status: int = 200, **fields: object) -> bytes:
     """The beginning of an answer; `content_length=5` is written Content-Length: 5."""
-    lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json"]
+    lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", "Connection: close"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     return "\r\n".join([*lines, "", ""]).encode()
 

@@ -11,6 +11,7 @@ import socket
 import ssl
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,7 @@ class Line:
             keepalive_expiry=_IDLE,
             network_backend=_Backend(self._clock),
         )
+        weakref.finalize(self, self._pool.close)
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, seconds: float) -> Answer:
         """Send a request and read the answer, all within so many seconds.
