@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,9 +25,20 @@ class Caller:
 
     def __init__(self, connection: socket.socket, over: threading.Event, server: Hostile) -> None:
         self._connection, self._over, self._server = connection, over, server
+        self._seen = b""
+
+    def peek(self) -> bytes:
+        """The request that is read next, head and body."""
+        self._seen = self._request()
+        return self._seen
 
     def read(self) -> bytes:
-        """The body of its request; the whole request is noted."""
+        """A whole request, which is noted."""
+        request, self._seen = self._seen or self._request(), b""
+        self._server.requests.append(request)
+        return request
+
+    def _request(self) -> bytes:
         data = b""
         while b"\r\n\r\n" not in data:
             data += self._received()
@@ -34,8 +46,7 @@ class Caller:
         fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
         while len(body) < int(fields.get(b"content-length", 0)):
             body += self._received()
-        self._server.requests.append(head + b"\r\n\r\n" + body)
-        return body
+        return head + b"\r\n\r\n" + body
 
     def send(self, data: bytes) -> None:
         self._connection.sendall(data)
@@ -65,8 +76,10 @@ class Hostile:
 
 
 @contextmanager
-def hostile(attack: Attack, scheme: str = "http") -> Iterator[Hostile]:
-    """Play an attack on every connection, for the time of the block."""
+def hostile(
+    attack: Attack, scheme: str = "http", certificate: ssl.SSLContext | None = None
+) -> Iterator[Hostile]:
+    """Play an attack on every connection, for the time of the block; with a certificate, over TLS."""
     over = threading.Event()
     listener = socket.create_server(("127.0.0.1", 0), backlog=100)
     server = Hostile(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/v1")
@@ -75,7 +88,11 @@ def hostile(attack: Attack, scheme: str = "http") -> Iterator[Hostile]:
 
     def play(connection: socket.socket) -> None:
         with suppress(OSError), connection:  # the client hangs up, as it should
-            attack(Caller(connection, over, server))
+            if certificate is None:
+                attack(Caller(connection, over, server))
+            else:
+                with certificate.wrap_socket(connection, server_side=True) as secured:
+                    attack(Caller(secured, over, server))
 
     def accept() -> None:
         with suppress(OSError):

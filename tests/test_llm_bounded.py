@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -19,6 +22,7 @@ from fake_server import Say, chat, serve
 from hostile_server import (
     HEAD,
     Attack,
+    Caller,
     Hostile,
     bomb,
     crumbs,
@@ -93,7 +97,7 @@ SLOW = {
 @pytest.mark.parametrize("attack", SLOW.values(), ids=SLOW)
 def test_a_server_that_drips_has_one_timeout_and_no_second_try(call: Call, attack: Attack) -> None:
     began = time.monotonic()
-    server = refused(call, attack, r"was not complete within 0\.5 s", timeout=0.5, retries=4)
+    server = refused(call, attack, r"was not complete within 0\.3 s", timeout=0.3, retries=4)
     assert time.monotonic() - began < 5
     assert server.connections == 1
 
@@ -101,9 +105,12 @@ def test_a_server_that_drips_has_one_timeout_and_no_second_try(call: Call, attac
 @pytest.mark.parametrize(
     ("attack", "scheme"), [(silent, "http"), (deaf, "http"), (deaf, "https"), (drip_tls(), "https")]
 )
-def test_a_server_that_never_begins_to_answer_is_asked_again(call: Call, attack: Attack, scheme: str) -> None:
+def test_a_server_that_never_begins_to_answer_is_asked_again(
+    call: Call, attack: Attack, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infinimem.remote.endpoint._FIRST_WAIT", 0.0)
     began = time.monotonic()
-    server = refused(call, attack, r"no answer within 0\.3 s", scheme, timeout=0.3, retries=1)
+    server = refused(call, attack, r"no answer within 0\.2 s", scheme, timeout=0.2, retries=1)
     assert time.monotonic() - began < 10
     assert server.connections == 2
 
@@ -112,7 +119,9 @@ def test_a_long_prompt_that_nobody_reads() -> None:
     def large(url: str) -> None:
         OpenAIClient("m", url, KEY, 0.3, 0).complete(ANSWER, ASK | {"question": "x" * (20 * MB)})
 
+    began = time.monotonic()
     refused(large, deaf, "no answer within")
+    assert time.monotonic() - began < 4
 
 
 def test_a_resolver_that_hangs(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +161,7 @@ def test_the_second_address_of_a_host_is_tried_when_the_first_is_silent(
             waiting = held.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(place)
-        assert ask_model(server.url.replace("127.0.0.1", "two.example"), timeout=2.0)
+        assert ask_model(server.url.replace("127.0.0.1", "two.example"), timeout=1.0)
 
 
 @pytest.mark.parametrize("timeout", [float("inf"), float("nan"), 1e300])
@@ -162,28 +171,52 @@ def test_a_timeout_that_no_clock_takes_counts_as_a_long_one(timeout: float) -> N
 
 
 def test_threads_have_deadlines_of_their_own() -> None:
-    """Calls side by side through one client: the slow ones do not take time from the others."""
+    """One client, a call that drips and many that do not: neither lends the other its time."""
+    quick, slow = say(GOOD.body), drip(pause=0.01)
 
-    def mixed(request: dict[str, Any]) -> Say:
-        return Say(wait=30) if "slow" in request["messages"][1]["content"] else GOOD
+    def mixed(caller: Caller) -> None:
+        (slow if b"slow" in caller.peek() else quick)(caller)
 
-    with serve(mixed) as server:
-        client = OpenAIClient("m", server.url, KEY, timeout=1.0, retries=0)
-        slow: list[BaseException] = []
+    with hostile(mixed) as server:
+        client = OpenAIClient("m", server.url, KEY, timeout=0.5, retries=0)
+        ended: list[str] = []
 
         def wait() -> None:
             try:
                 client.complete(ANSWER, ASK | {"question": "slow"})
             except ModelUnavailable as error:
-                slow.append(error)
+                ended.append(str(error))
 
-        threads = [threading.Thread(target=wait) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        assert all(client.complete(ANSWER, ASK).data for _ in range(5))
-        for thread in threads:
-            thread.join()
-    assert len(slow) == 3
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        until = time.monotonic() + 8
+        while waiting.is_alive() and time.monotonic() < until:
+            assert client.complete(ANSWER, ASK).data
+        assert ended and "was not complete" in ended[0]
+        waiting.join()
+
+
+def test_a_connection_serves_many_calls_and_ends_with_its_client() -> None:
+    hung_up = threading.Event()
+
+    def patient(caller: Caller) -> None:
+        try:
+            for _ in range(10):
+                caller.read()
+                caller.send(
+                    b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(GOOD.body) + GOOD.body.encode()
+                )
+        finally:
+            hung_up.set()
+
+    with hostile(patient) as server:
+        client = OpenAIClient("m", server.url, retries=0)
+        assert all(client.complete(ANSWER, ASK).data for _ in range(3))
+        assert (server.connections, len(server.requests)) == (1, 3)
+        assert not hung_up.is_set()
+        del client
+        gc.collect()
+        assert hung_up.wait(10)
 
 
 # ── how long is waited between tries ────────────────────────────────────────────────────────────
@@ -287,6 +320,36 @@ def test_credentials_in_the_address_are_sent_and_never_told(call: Call) -> None:
     assert b"Authorization: Basic YW5uOnAgdy8xMjM0NTY=" in server.requests[0]
     assert "***" in str(caught.value)
     assert not any(secret in str(caught.value) for secret in (*told.split(" and "), "ann"))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of this machine's own for 127.0.0.1, with its key in the same file."""
+    path = tmp_path_factory.mktemp("tls") / "own.pem"
+    made = "req -x509 -nodes -days 2 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -subj /CN=test"
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    options = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"]
+    subprocess.run(["openssl", *made.split(), *options], check=True, capture_output=True)
+    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
+    return path
+
+
+def test_over_tls_the_same_holds(call: Call, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with hostile(say("{}"), "https", context) as server, pytest.raises(ModelError, match="CERTIFICATE"):
+        call(server.url)
+    assert not server.requests, "nobody's certificate"
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    for attack, told, timeout in (
+        (say("{}"), "base_url", 30.0),
+        (drip(), "was not complete", 0.5),
+        (endless(GB), "more than", 30.0),
+    ):
+        with hostile(attack, "https", context) as server, pytest.raises(ModelError, match=told):
+            call(server.url, timeout=timeout)
+        assert f"Bearer {KEY}".encode() in server.requests[0]
 
 
 def test_a_proxy_of_the_environment_is_used(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
