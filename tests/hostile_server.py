@@ -6,7 +6,6 @@ with hostile(endless(1 << 30)) as server:
 
 from __future__ import annotations
 
-import json
 import socket
 import ssl
 import threading
@@ -143,13 +142,13 @@ def say(body: bytes | str, status: int = 200, **fields: object) -> Attack:
     return attack
 
 
-def endless(size: int, status: int = 200, of: bytes = b" ") -> Attack:
+def endless(size: int, status: int = 200) -> Attack:
     """A body of so many bytes."""
 
     def attack(caller: Caller) -> None:
         caller.read()
         caller.send(head(status, content_length=size))
-        block = of * ((1 << 20) // len(of))
+        block = b" " * (1 << 20)
         for _ in range(size // len(block)):
             caller.send(block)
 
@@ -256,6 +255,6 @@ def nested(depth: int) -> Attack:
     return say("[" * depth + "]" * depth)
 
 
-def wide(size: int) -> Attack:
-    """Sound JSON of so many bytes that takes twenty times as much memory."""
-    return say(json.dumps({"x": [[]] * (size // 4)}))
+def wide(size: int, status: int = 200) -> Attack:
+    """Sound JSON of so many bytes that would take twenty times as much memory."""
+    return say(b"[" + b"[]," * (size // 3 - 1) + b"7]", status)

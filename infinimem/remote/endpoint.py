@@ -26,6 +26,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.5, 60.0
 """Seconds; doubled from one try to the next."""
 _LONGEST_TRY = 86_400.0
 """Seconds; sockets take no larger number."""
+_LISTS = 100_000
+"""Lists and objects in a reply: an empty one takes thirty times as much memory as bytes."""
 _AGAIN = frozenset({408, 409, 425, 429})
 """And every status from 500 up, but 501."""
 _NOT_THIS_WAY = frozenset({400, 413, 415, 422, 501})
@@ -57,6 +59,10 @@ class _Again(Exception):
     def __init__(self, problem: str, wait: float = 0.0) -> None:
         super().__init__(problem)
         self.wait = wait
+
+
+class _Monstrous(ValueError):
+    """JSON that is nested too deep, or takes far more memory than bytes."""
 
 
 class Endpoint:
@@ -155,13 +161,13 @@ class Endpoint:
         if not 200 <= answer.status < 300:
             raise self._failure(answer)
         try:
-            return json.loads(answer.body)
+            return _read(answer.body)
+        except _Monstrous:
+            raise ModelUnavailable(
+                f"{self.host} answers with JSON beyond all use, which is not taken; check base_url"
+            ) from None
         except ValueError:
             raise _Again("an answer that is cut off or not JSON") from None
-        except RecursionError:
-            raise ModelUnavailable(
-                f"{self.host} answers with JSON that is nested too deep; check base_url"
-            ) from None
 
     def _exchange(self, path: str, content: bytes) -> Answer:
         # Importing the HTTP library takes a while: not before the first call.
@@ -291,10 +297,24 @@ def _credentials(url: SplitResult, key: str) -> tuple[str, tuple[str, ...]]:
     return f"Basic {basic}", tuple(sorted(secrets, key=len, reverse=True))
 
 
+def _read(body: bytes) -> Any:
+    """The JSON of a body.
+
+    Raises:
+        ValueError: it is none; _Monstrous where it costs too much to read.
+    """
+    if body.count(b"[") + body.count(b"{") > _LISTS:
+        raise _Monstrous
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise _Monstrous from None
+
+
 def _complaint(body: bytes) -> tuple[str, str]:
     """What a server says of an error, in OpenAI's form or another, and the name that it gives the error."""
     try:
-        said = json.loads(body)
+        said = _read(body)
         error = said.get("error", said) if isinstance(said, dict) else said
         if isinstance(error, dict):
             return str(error.get("message") or error), str(error.get("code") or "")
