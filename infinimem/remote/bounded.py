@@ -51,8 +51,8 @@ class Answer:
     body: bytes
 
 
-class Line:
-    """Connections to one server, through the proxy that the environment names; several threads may use it.
+class Connections:
+    """To one server, through the proxy that the environment names; several threads may use it.
 
     Args:
         url: of the server.
@@ -196,7 +196,7 @@ def _proxy(url: str) -> httpcore2.Proxy | None:
     if not address or proxy_bypass(wanted.hostname or ""):
         return None
     parts = urlsplit(address if "://" in address else f"http://{address}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not parts.hostname.isascii():
         raise ValueError(parts.scheme)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     place = httpcore2.URL(scheme=parts.scheme, host=parts.hostname, port=port, target="/")

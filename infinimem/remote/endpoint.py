@@ -19,7 +19,7 @@ from infinimem.errors import ModelError, ModelNotConfigured, ModelUnavailable
 from infinimem.model import Usage
 
 if TYPE_CHECKING:
-    from infinimem.remote.bounded import Answer, Line
+    from infinimem.remote.bounded import Answer, Connections
 
 _OPENAI = "https://api.openai.com/v1"
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 60.0
@@ -45,6 +45,8 @@ class Refused(Exception):
     Args:
         message: what the server says, without secrets.
         code: the name that it gives the error, or "".
+
+    `too_long` says whether it is the length of what was sent.
     """
 
     def __init__(self, message: str, code: str) -> None:
@@ -61,7 +63,7 @@ class _Again(Exception):
         self.wait = wait
 
 
-class _Monstrous(ValueError):
+class _TooComplex(ValueError):
     """JSON that is nested too deep, or takes far more memory than bytes."""
 
 
@@ -109,7 +111,7 @@ class Endpoint:
         self._model, self._largest, self._retries = model, largest, retries
         self._timeout = min(_LONGEST_TRY, timeout)  # in this order also where it is NaN
         self._sleep, self._jitter = sleep, jitter
-        self._line: Line | None = None
+        self._connections: Connections | None = None
         self._connecting = Lock()
 
     @property
@@ -154,7 +156,7 @@ class Endpoint:
                 f"{self.host} redirects to {self._target(answer)}; that is not followed: set base_url to "
                 "where the server is"
             )
-        if answer.headers.get("content-encoding", "identity") != "identity":
+        if answer.headers.get("content-encoding", "identity").lower() != "identity":
             raise ModelUnavailable(
                 f"{self.host} answers in a compressed form, which is not taken; check base_url"
             )
@@ -162,9 +164,9 @@ class Endpoint:
             raise self._failure(answer)
         try:
             return _read(answer.body)
-        except _Monstrous:
+        except _TooComplex:
             raise ModelUnavailable(
-                f"{self.host} answers with JSON beyond all use, which is not taken; check base_url"
+                f"{self.host} answers with JSON that is too deep or holds too many lists; check base_url"
             ) from None
         except ValueError:
             raise _Again("an answer that is cut off or not JSON") from None
@@ -191,19 +193,19 @@ class Endpoint:
         except Broken as error:
             raise _Again(self._scrubbed(error) or "no connection") from None
 
-    def _connected(self) -> Line:
-        from infinimem.remote.bounded import Line
+    def _connected(self) -> Connections:
+        from infinimem.remote.bounded import Connections
 
         with self._connecting:
-            if self._line is None:
+            if self._connections is None:
                 try:
-                    self._line = Line(urlunsplit(self._url), self._largest)
+                    self._connections = Connections(urlunsplit(self._url), self._largest)
                 except ValueError:
                     raise ModelNotConfigured(
                         "the proxy that the environment names is no HTTP proxy; correct it, or name the "
                         "host in NO_PROXY"
                     ) from None
-            return self._line
+            return self._connections
 
     def _headers(self) -> dict[str, str]:
         headers = {
@@ -301,14 +303,14 @@ def _read(body: bytes) -> Any:
     """The JSON of a body.
 
     Raises:
-        ValueError: it is none; _Monstrous where it costs too much to read.
+        ValueError: it is none; _TooComplex where it costs too much to read.
     """
     if body.count(b"[") + body.count(b"{") > _LISTS:
-        raise _Monstrous
+        raise _TooComplex
     try:
         return json.loads(body)
     except RecursionError:
-        raise _Monstrous from None
+        raise _TooComplex from None
 
 
 def _complaint(body: bytes) -> tuple[str, str]:
