@@ -40,9 +40,9 @@ class ModelSettings:
     model: str | None = None
     base_url: str | None = None
     timeout: float = 60.0
-    """Seconds for one call."""
+    """Seconds for one try: from looking up the server's name to the last byte of its reply."""
     retries: int = 4
-    """Repeats of a call that failed in transport (429, 5xx, time-out)."""
+    """Repeats of a try that failed in transport (429, 5xx, no answer within `timeout`)."""
 
 
 @dataclass(frozen=True)

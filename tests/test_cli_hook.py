@@ -442,5 +442,5 @@ def test_a_hook_imports_little(shell: Shell) -> None:
         )
     modules = set(ran.stderr.decode().split())
     assert "infinimem.hooks.answer" in modules
-    heavy = {"numpy", "yaml", "rich", "openai", "subprocess", "infinimem.memory", "infinimem.model"}
+    heavy = {"numpy", "yaml", "rich", "httpcore2", "subprocess", "infinimem.memory", "infinimem.model"}
     assert not modules & heavy

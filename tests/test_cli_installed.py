@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("openai", "numpy", "rich", "tiktoken", "yaml", "frontmatter", "rank_bm25", "re2", "infinimem.memory")
+HEAVY = (
+    "httpcore2",
+    "numpy",
+    "rich",
+    "tiktoken",
+    "yaml",
+    "frontmatter",
+    "rank_bm25",
+    "re2",
+    "infinimem.memory",
+)
 
 
 @pytest.fixture

@@ -28,15 +28,15 @@ def vectors(request: dict[str, Any], size: int = 3) -> Say:
 def test_texts_go_in_batches_and_are_counted() -> None:
     with serve(vectors) as server:
         embedder = OpenAIEmbedder("m", server.url, "sk-secret")
-        rows = embedder.embed(["a" * (at % 7 + 1) for at in range(600)] + [""])
-    assert [len(request["input"]) for request in server.requests] == [1, 256, 256, 88], (
+        rows = embedder.embed(["a" * (at % 7 + 1) for at in range(200)] + [""])
+    assert [len(request["input"]) for request in server.requests] == [1, 64, 64, 64, 8], (
         "the first asks the size"
     )
     assert {request["model"] for request in server.requests} == {"m"}
     assert set(server.keys) == {"Bearer sk-secret"}
-    assert rows.shape == (601, 3) and not rows[600].any()
+    assert rows.shape == (201, 3) and not rows[200].any()
     assert np.allclose(rows[3], np.array([4, 1, 2]) / 21**0.5)
-    assert embedder.usage == {"embed": Usage(4, 20, 0)}
+    assert embedder.usage == {"embed": Usage(5, 25, 0)}
 
 
 def test_a_request_holds_so_much_text_and_no_more() -> None:

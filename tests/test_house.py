@@ -20,6 +20,7 @@ ROOMS = (
     ("markdown",),
     ("negation",),
     ("law",),
+    ("remote",),
     ("embedders",),
     ("store",),
     ("retrieval",),

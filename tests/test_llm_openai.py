@@ -270,11 +270,11 @@ def test_variables_are_checked_before_anything_is_sent() -> None:
     assert server.requests == []
 
 
-def test_the_package_is_imported_at_the_first_call_only() -> None:
+def test_what_is_heavy_is_imported_at_the_first_call_only() -> None:
     code = (
         "import sys; from infinimem.llm.openai_client import OpenAIClient; "
         "OpenAIClient('m', 'http://127.0.0.1:9'); "
-        "sys.exit('openai' in sys.modules or 'fastjsonschema' in sys.modules)"
+        "sys.exit('httpcore2' in sys.modules or 'fastjsonschema' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 from infinimem.embedders.base import readable, unit
-from infinimem.errors import ModelNotConfigured, ModelUnavailable
+from infinimem.errors import ModelUnavailable
 from infinimem.model import Usage
+from infinimem.remote.endpoint import Endpoint, Refused, used
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from infinimem.embedders.base import Matrix
 
-_OPENAI = "https://api.openai.com/v1"
+    Row = NDArray[np.float64]
+
 _MODEL = "text-embedding-3-small"
 _SIZES = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 """Source: OpenAI's page on embeddings; the size of another model is asked of the server."""
-_TEXTS, _CHARACTERS = 256, 100_000
+_TEXTS, _CHARACTERS = 64, 100_000
 """Of one request. A server that takes less is asked in halves."""
+_LARGEST = 8 * 1024 * 1024
+"""Bytes of a reply: 64 vectors of 5,000 numbers, each written out in full."""
+_WIDEST = 16_384
+"""Numbers of a vector; no model gives as many."""
 _LONGEST = 20_000
 """Characters of a text; what follows is left out."""
 _SHORTEST = 200
 """Characters to which a text that is refused is cut before the server is given up."""
-_NOT_SO_MUCH = frozenset({400, 413, 422, 500})
-"""What servers answer where a request is too large; llama.cpp says 500."""
 
 
 class OpenAIEmbedder:
@@ -35,7 +42,7 @@ class OpenAIEmbedder:
         model: name that the server knows; None takes text-embedding-3-small.
         base_url: of the API; None for OpenAI itself.
         api_key: servers at a `base_url` may do without.
-        timeout: seconds for one try.
+        timeout: seconds for one try, from looking up the name to the last byte of the reply.
         retries: further tries after a failure in transport.
 
     Raises:
@@ -54,24 +61,18 @@ class OpenAIEmbedder:
     ) -> None:
         self.model = model or _MODEL
         self.usage: dict[str, Usage] = {}
-        self._url, self._key = (base_url or "").strip(), (api_key or "").strip()
-        if not (self._url or self._key):
-            raise ModelNotConfigured(
-                "the embedder 'openai' needs a key; set OPENAI_API_KEY, or base_url for a local server"
-            )
-        if not (self._key.isascii() and self._key.isprintable()):
-            raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
-        try:
-            parts = urlsplit(self._url or _OPENAI)
-            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # half a bracket, a port beyond the last
-            is_address = False
-        if not is_address:
-            raise ModelNotConfigured("base_url is no address; write it like http://localhost:11434/v1")
-        self.host = parts.netloc.rpartition("@")[2]
-        self._secrets = tuple(secret for secret in (self._key, parts.password) if secret)
+        self._timeout = timeout
+        self._endpoint = Endpoint(
+            base_url,
+            api_key,
+            model=self.model,
+            largest=_LARGEST,
+            timeout=timeout,
+            retries=retries,
+            instead="the embedder 'lexical'",
+        )
+        self.host = self._endpoint.host
         self.name = f"openai {self.model} at {self.host}"
-        self._timeout, self._retries = timeout, retries
 
     def __repr__(self) -> str:
         return f"OpenAIEmbedder({self.name!r})"
@@ -93,72 +94,48 @@ class OpenAIEmbedder:
                 raise ModelUnavailable(
                     f"{self.host} gives vectors of another size than before; check the model"
                 )
-            rows[batch] = found
+            with np.errstate(over="ignore"):  # a number beyond float32 is infinite, and its row made zeros
+                rows[batch] = found
         return unit(rows)
 
-    def _rows(self, texts: list[str]) -> list[list[float]]:
-        """Ask for these texts; where that is too much, for halves of them, then for the beginning of one."""
-        import openai
+    def _rows(self, texts: list[str]) -> list[Row]:
+        """Ask for these texts; where that is too much, for halves of them, then for the beginning of one.
 
-        try:
-            return self._ask(texts)
-        except openai.APIStatusError as error:
-            longest = max(map(len, texts))
-            if error.status_code not in _NOT_SO_MUCH or (len(texts) == 1 and longest <= _SHORTEST):
-                raise self._told(error) from None
-        except openai.APIError as error:
-            raise self._told(error) from None
-        except ValueError:  # not JSON
-            raise self._no_vectors() from None
-        if len(texts) == 1:
-            return self._rows([texts[0][: longest // 2]])
-        half = len(texts) // 2
-        return self._rows(texts[:half]) + self._rows(texts[half:])
-
-    def _ask(self, texts: list[str]) -> list[list[float]]:
-        answer = self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
-        used = getattr(getattr(answer, "usage", None), "prompt_tokens", 0) or 0
-        self.usage["embed"] = self.usage.get("embed", Usage()) + Usage(1, used, 0)
-        data = getattr(answer, "data", None) or []
-        rows = [item.embedding for item in sorted(data, key=lambda item: item.index)]
-        if len(rows) != len(texts) or not all(isinstance(row, list) and row for row in rows):
-            raise self._no_vectors()
+        A text costs at most nine requests, and all refusals together no more time than one call may take.
+        """
+        rows: list[Row] = []
+        waiting, wasted = [texts], 0.0
+        while waiting:
+            part = waiting.pop()
+            began = time.monotonic()
+            try:
+                rows += self._ask(part)
+            except Refused as refusal:
+                wasted += time.monotonic() - began
+                half, longest = len(part) // 2, max(map(len, part))
+                if (not half and longest <= _SHORTEST) or wasted > self._timeout:
+                    raise ModelUnavailable(
+                        f"{self.host} refuses to embed: {refusal}; check model and server"
+                    ) from None
+                waiting += [part[half:], part[:half]] if half else [[part[0][: longest // 2]]]
         return rows
 
-    @cached_property
-    def _client(self) -> Any:
-        import openai
+    def _ask(self, texts: list[str]) -> list[Row]:
+        import numpy as np
 
-        return openai.OpenAI(
-            api_key=self._key or "none",
-            base_url=self._url or _OPENAI,
-            timeout=self._timeout,
-            max_retries=self._retries,
-        )
-
-    def _no_vectors(self) -> ModelUnavailable:
-        return ModelUnavailable(
-            f"{self.host} answers, but not with a vector a text; check base_url (it often ends in /v1)"
-        )
-
-    def _told(self, error: Exception) -> ModelNotConfigured | ModelUnavailable:
-        """The error in one line without key and password."""
-        import openai
-
-        if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
-            return ModelNotConfigured(
-                f"{self.host} does not accept the key; set OPENAI_API_KEY to a valid one"
+        request = {"model": self.model, "input": texts, "encoding_format": "float"}
+        answer = self._endpoint.ask("/embeddings", request)
+        self.usage["embed"] = self.usage.get("embed", Usage()) + used(answer)
+        try:
+            data = sorted(answer["data"], key=lambda item: int(item["index"]))
+            rows = [np.array(item["embedding"], dtype=np.float64) for item in data]
+        except (KeyError, TypeError, ValueError, OverflowError):
+            rows = []
+        if len(rows) != len(texts) or not all(row.ndim == 1 and 0 < len(row) <= _WIDEST for row in rows):
+            raise ModelUnavailable(
+                f"{self.host} answers, but not with a vector a text; check base_url (it often ends in /v1)"
             )
-        if isinstance(error, openai.NotFoundError):
-            return ModelNotConfigured(
-                f"{self.host} gives no vectors of {self.model!r} at this address; check model and base_url"
-            )
-        reason = " ".join(str(error).split())
-        for secret in self._secrets:  # before it is cut: half a key is one too many
-            reason = reason.replace(secret, "***")
-        return ModelUnavailable(
-            f"the embedder at {self.host} does not answer ({reason[:200]}); check that it runs"
-        )
+        return rows
 
 
 def _batches(places: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:

@@ -1,39 +1,28 @@
 """Models behind any OpenAI-compatible server: OpenAI, Ollama, vLLM, llama.cpp and others.
 
 Asks for JSON in the strictest way that the server takes and remembers which one that is. It knows
-nothing of retries (transport.py) or of how JSON is found in text (reading.py).
+nothing of HTTP and retries (remote/) or of how JSON is found in text (reading.py).
 """
 
 from __future__ import annotations
 
 import os
 import random
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from threading import Lock
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.llm import reading, template
 from infinimem.llm.base import Bill, Reply, Task
 from infinimem.llm.template import Prompt
-from infinimem.llm.transport import Endpoint, Refused
-from infinimem.model import Usage
+from infinimem.remote.endpoint import Endpoint, Refused, used
 
-_OPENAI = "https://api.openai.com/v1"
-_NO_KEY = "none"
-"""Sent where a local server wants no key, but the openai package wants one."""
+_LARGEST = 4 * 1024 * 1024
+"""Bytes of a reply: four times the longest text that reading.py takes."""
 _REASONING_ROOM = 8192
 """Tokens on top of a task's limit for models that count their thinking as reply."""
-_TOO_LONG = re.compile(
-    r"context.?(?:length|size|window)|maximum context|prompt is too long|too many (?:input )?tokens|"
-    r"reduce the length",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -78,9 +67,9 @@ class OpenAIClient:
         model: name that the server knows.
         base_url: of the API; default is $OPENAI_BASE_URL, then OpenAI itself.
         api_key: default is $OPENAI_API_KEY; servers at a `base_url` may do without.
-        timeout: seconds for one try.
+        timeout: seconds for one try, from looking up the name to the last byte of the reply.
         retries: further tries after a failure in transport.
-        sleep, jitter: see transport.Endpoint.
+        sleep, jitter: see remote.endpoint.Endpoint.
 
     Raises:
         ModelNotConfigured: no key where one is needed, or a `base_url` that is none.
@@ -97,17 +86,24 @@ class OpenAIClient:
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        if not model.strip():
+            raise ModelNotConfigured(
+                "the model's name is empty; set INFINIMEM_MODEL or use the model 'offline'"
+            )
         self.name = model
         self.usage = Bill()
-        url = (base_url or os.environ.get("OPENAI_BASE_URL") or "").strip()
-        key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-        _check(model, url, key)
-        secrets = tuple(secret for secret in (key, urlsplit(url).password) if secret)
-        self._key = key or _NO_KEY
-        self._endpoint = Endpoint(url or _OPENAI, secrets, model, timeout, retries, sleep, jitter)
+        self._endpoint = Endpoint(
+            base_url or os.environ.get("OPENAI_BASE_URL"),
+            api_key or os.environ.get("OPENAI_API_KEY"),
+            model=model,
+            largest=_LARGEST,
+            timeout=timeout,
+            retries=retries,
+            instead="the model 'offline'",
+            sleep=sleep,
+            jitter=jitter,
+        )
         self._dialect = Dialect()
-        self._client: Any = None
-        self._connecting = Lock()
 
     def __repr__(self) -> str:
         return f"OpenAIClient({self.name!r} at {self._endpoint.host})"
@@ -119,7 +115,7 @@ class OpenAIClient:
         try:
             response = self._ask(task, prompt)
         except Refused as refusal:
-            if _TOO_LONG.search(f"{refusal} {refusal.code}"):
+            if refusal.too_long:
                 return Reply(None, "TRUNCATED", "the prompt is too long for the model's context")
             if "content" in refusal.code:  # content_filter, content_policy_violation
                 return Reply(None, "EMPTY", f"the server's content filter refused: {refusal}")
@@ -134,9 +130,9 @@ class OpenAIClient:
             {"role": "user", "content": prompt.user},
         ]
         while True:
-            send = partial(self._send, model=self.name, messages=messages, **dialect.options(task))
+            request = {"model": self.name, "messages": messages, **dialect.options(task)}
             try:
-                response = self._endpoint.call(send)
+                response = self._endpoint.ask("/chat/completions", request)
             except Refused as refusal:
                 weaker = _for_this_prompt(dialect, refusal) or dialect.after(str(refusal))
                 if weaker is None or _hopeless(refusal, dialect):
@@ -148,72 +144,44 @@ class OpenAIClient:
             return response
 
     def _reply(self, task: Task, response: Any) -> Reply:
-        choices = getattr(response, "choices", None)
-        if not choices:
+        choice, message = _first(response)
+        if choice is None:
             raise ModelUnavailable(
                 f"{self._endpoint.host} answers, but not as an OpenAI-compatible server; check base_url "
                 "(it often ends in /v1)"
             )
-        used = _usage(response)
-        self.usage.book(task.name, used)
-        message = getattr(choices[0], "message", None)
-        content = getattr(message, "content", None)
+        spent = used(response)
+        self.usage.book(task.name, spent)
+        content = message.get("content")
         text = content if isinstance(content, str) else ""
-        if getattr(choices[0], "finish_reason", None) == "length":
-            return Reply(None, "TRUNCATED", "the reply hit its token limit", text, used)
+        if choice.get("finish_reason") == "length":
+            return Reply(None, "TRUNCATED", "the reply hit its token limit", text, spent)
         reply = reading.read(text, task.schema)
-        if reply.failure == "EMPTY" and getattr(message, "refusal", None):
+        if reply.failure == "EMPTY" and message.get("refusal"):
             reply = replace(reply, detail="the model refused to answer")
-        return replace(reply, usage=used)
-
-    def _send(self, **arguments: Any) -> Any:
-        # Importing the package takes a second or two: not before the first call.
-        with self._connecting:
-            if self._client is None:
-                import openai
-
-                self._client = openai.OpenAI(
-                    api_key=self._key,
-                    base_url=self._endpoint.base_url,
-                    timeout=self._endpoint.timeout,
-                    max_retries=0,
-                )
-        return self._client.chat.completions.create(**arguments)
+        return replace(reply, usage=spent)
 
 
-def _check(model: str, url: str, key: str) -> None:
-    if not model.strip():
-        raise ModelNotConfigured("the model's name is empty; set INFINIMEM_MODEL or use the model 'offline'")
-    if url and not _is_address(url):
-        raise ModelNotConfigured("base_url is no address; write it like http://localhost:11434/v1")
-    if not url and not key:
-        raise ModelNotConfigured(
-            f"the model {model!r} needs a key; set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, "
-            "or use the model 'offline'"
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and url.isprintable()
+def _first(response: Any) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """The first choice of a completion and its message; None where it is no completion."""
+    choices = response.get("choices") if isinstance(response, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        return None, {}
+    message = choice.get("message")
+    return choice, message if isinstance(message, dict) else {}
 
 
 def _for_this_prompt(dialect: Dialect, refusal: Refused) -> Dialect | None:
     """Some servers count the limit of the reply against the context: without one, what is left is used."""
-    if dialect.limit != "none" and _TOO_LONG.search(str(refusal)):
+    if dialect.limit != "none" and refusal.too_long:
         return replace(dialect, limit="none")
     return None
 
 
 def _hopeless(refusal: Refused, dialect: Dialect) -> bool:
     """Whether the prompt itself is refused, so that asking in another way changes nothing."""
-    return "content" in refusal.code or (dialect.limit == "none" and bool(_TOO_LONG.search(str(refusal))))
+    return "content" in refusal.code or (dialect.limit == "none" and refusal.too_long)
 
 
 def _strict(schema: Mapping[str, Any]) -> bool:
@@ -222,8 +190,3 @@ def _strict(schema: Mapping[str, Any]) -> bool:
         return False
     children = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
     return all(_strict(child) for child in children)
-
-
-def _usage(response: Any) -> Usage:
-    usage = getattr(response, "usage", None)
-    return Usage(1, getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0)

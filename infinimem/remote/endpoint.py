@@ -1,0 +1,334 @@
+"""A model server: its address, the key for it, and requests to it. The only place that retries.
+
+Says what goes wrong in one line without secrets; knows nothing of what is asked.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
+
+from infinimem.errors import ModelError, ModelNotConfigured, ModelUnavailable
+from infinimem.model import Usage
+
+if TYPE_CHECKING:
+    from infinimem.remote.bounded import Answer, Connections
+
+_OPENAI = "https://api.openai.com/v1"
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 60.0
+"""Seconds; doubled from one try to the next."""
+_LONGEST_TRY = 86_400.0
+"""Seconds; sockets take no larger number."""
+_LISTS = 100_000
+"""Lists and objects in a reply: an empty one takes thirty times as much memory as bytes."""
+_AGAIN = frozenset({408, 409, 425, 429})
+"""And every status from 500 up, but 501."""
+_NOT_THIS_WAY = frozenset({400, 413, 415, 422, 501})
+"""The server understood whom it speaks to, but not, or not so, what was asked."""
+_TOO_LONG = re.compile(
+    r"context.?(?:length|size|window)|maximum context|prompt is too long|too many (?:input )?tokens|"
+    r"reduce the length|physical batch size",
+    re.IGNORECASE,
+)
+
+
+class Refused(Exception):
+    """The server does not take this request; another wording of it may do.
+
+    Args:
+        message: what the server says, without secrets.
+        code: the name that it gives the error, or "".
+
+    `too_long` says whether it is the length of what was sent.
+    """
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.too_long = bool(_TOO_LONG.search(f"{message} {code}"))
+
+
+class _Again(Exception):
+    """A further try may help, after so many seconds at least."""
+
+    def __init__(self, problem: str, wait: float = 0.0) -> None:
+        super().__init__(problem)
+        self.wait = wait
+
+
+class _TooComplex(ValueError):
+    """JSON that is nested too deep, or takes far more memory than bytes."""
+
+
+class Endpoint:
+    """Where requests go and how patiently.
+
+    Args:
+        base_url: of the API; empty for OpenAI itself.
+        key: servers at a `base_url` may do without.
+        model: name, for advice.
+        largest: bytes of a reply.
+        timeout: seconds for one try, from looking up the name to the last byte.
+        retries: further tries after the first.
+        instead: what to use where there is no key, for advice.
+        sleep: waits; tests pass their own.
+        jitter: a number from 0 to 1, so that many clients do not come back at once.
+
+    Raises:
+        ModelNotConfigured: no key where one is needed, one that cannot be, or a `base_url` that is none.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None,
+        key: str | None,
+        *,
+        model: str,
+        largest: int,
+        timeout: float,
+        retries: int,
+        instead: str,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        base_url, key = (base_url or "").strip(), (key or "").strip()
+        if not (base_url or key):
+            raise ModelNotConfigured(
+                f"the model {model!r} needs a key; set OPENAI_API_KEY, or OPENAI_BASE_URL for a local "
+                f"server, or use {instead}"
+            )
+        if not (key.isascii() and key.isprintable()):
+            raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
+        self._url = _parsed(base_url or _OPENAI)
+        self._authorization, self._secrets = _credentials(self._url, key)
+        self._model, self._largest, self._retries = model, largest, retries
+        self._timeout = min(_LONGEST_TRY, timeout)  # in this order also where it is NaN
+        self._sleep, self._jitter = sleep, jitter
+        self._connections: Connections | None = None
+        self._connecting = Lock()
+
+    @property
+    def host(self) -> str:
+        """Host and port, without the credentials that a URL can carry."""
+        return self._url.netloc.rpartition("@")[2]
+
+    def ask(self, path: str, request: Mapping[str, Any]) -> Any:
+        """Post a request until there is an answer.
+
+        Args:
+            path: of the call, below the base URL.
+            request: what is sent as JSON.
+
+        Returns:
+            The JSON that came back, whatever it is.
+
+        Raises:
+            Refused: the request itself is not accepted.
+            ModelUnavailable: no answer after all tries, or no hope of one.
+            ModelNotConfigured: key, model name or address are wrong.
+        """
+        content = json.dumps(request).encode()
+        problem = ""
+        for attempt in range(self._retries + 1):
+            wait = min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT) * (0.5 + self._jitter() / 2)
+            try:
+                return self._once(path, content)
+            except _Again as again:
+                problem = str(again)
+                if attempt < self._retries:
+                    self._sleep(max(wait, again.wait))
+        raise ModelUnavailable(
+            f"the model at {self.host} does not answer ({problem}); check that it runs, and base_url (it "
+            "often ends in /v1), then try again"
+        )
+
+    def _once(self, path: str, content: bytes) -> Any:
+        answer = self._exchange(path, content)
+        if 300 <= answer.status < 400:
+            raise ModelUnavailable(
+                f"{self.host} redirects to {self._target(answer)}; that is not followed: set base_url to "
+                "where the server is"
+            )
+        if answer.headers.get("content-encoding", "identity").lower() != "identity":
+            raise ModelUnavailable(
+                f"{self.host} answers in a compressed form, which is not taken; check base_url"
+            )
+        if not 200 <= answer.status < 300:
+            raise self._failure(answer)
+        try:
+            return _read(answer.body)
+        except _TooComplex:
+            raise ModelUnavailable(
+                f"{self.host} answers with JSON that is too deep or holds too many lists; check base_url"
+            ) from None
+        except ValueError:
+            raise _Again("an answer that is cut off or not JSON") from None
+
+    def _exchange(self, path: str, content: bytes) -> Answer:
+        # Importing the HTTP library takes a while: not before the first call.
+        from infinimem.remote.bounded import Broken, TimedOut, TooLarge
+
+        url = urlunsplit(self._url._replace(netloc=self.host, path=self._url.path.rstrip("/") + path))
+        try:
+            return self._connected().post(url, self._headers(), content, self._timeout)
+        except TimedOut as late:
+            if late.begun:  # the model has had its time; another try would take as long, and cost as much
+                raise ModelUnavailable(
+                    f"the answer of {self.host} was not complete within {self._timeout:g} s; try again, or "
+                    "set a longer timeout"
+                ) from None
+            raise _Again(f"no answer within {self._timeout:g} s") from None
+        except TooLarge:
+            raise ModelUnavailable(
+                f"{self.host} answers with more than {self._largest >> 20} MiB, which is not taken; check "
+                "base_url"
+            ) from None
+        except Broken as error:
+            raise _Again(self._scrubbed(error) or "no connection") from None
+
+    def _connected(self) -> Connections:
+        from infinimem.remote.bounded import Connections
+
+        with self._connecting:
+            if self._connections is None:
+                try:
+                    self._connections = Connections(urlunsplit(self._url), self._largest)
+                except ValueError:
+                    raise ModelNotConfigured(
+                        "the proxy that the environment names is no HTTP proxy; correct it, or name the "
+                        "host in NO_PROXY"
+                    ) from None
+            return self._connections
+
+    def _headers(self) -> dict[str, str]:
+        headers = {
+            "Host": self.host,
+            "User-Agent": "infinimem",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+        }
+        return headers | ({"Authorization": self._authorization} if self._authorization else {})
+
+    def _failure(self, answer: Answer) -> Exception:
+        """The error to raise for a status that is none of success."""
+        status, (message, code) = answer.status, _complaint(answer.body)
+        refused = Refused(self._scrubbed(message) or f"HTTP {status}", code)
+        if status in _NOT_THIS_WAY or (status >= 500 and refused.too_long):
+            return refused
+        if advice := self._advice(status, code):
+            return advice
+        if status in _AGAIN or status >= 500:
+            return _Again(f"HTTP {status}", _retry_after(answer.headers.get("retry-after", "")))
+        return ModelUnavailable(f"{self.host} answers with HTTP {status}; check base_url")
+
+    def _advice(self, status: int, code: str) -> ModelError | None:
+        if status == 401:
+            return ModelNotConfigured(
+                f"{self.host} does not accept the key; set OPENAI_API_KEY to a valid one"
+            )
+        if status == 403:
+            return ModelNotConfigured(
+                f"{self.host} denies this key the model {self._model!r}; choose another one"
+            )
+        if status == 404:
+            return ModelNotConfigured(
+                f"{self.host} has no model {self._model!r} at this address; check the name of the model and "
+                "base_url (it often ends in /v1)"
+            )
+        if status == 402 or code == "insufficient_quota":
+            return ModelUnavailable(
+                f"the account at {self.host} has no credit left; top it up or change the model"
+            )
+        return None
+
+    def _target(self, answer: Answer) -> str:
+        """Where a redirect points to: scheme and host, no more."""
+        try:
+            parts = urlsplit(urljoin(urlunsplit(self._url), answer.headers.get("location", "")))
+        except ValueError:
+            return "another address"
+        return self._scrubbed(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+
+    def _scrubbed(self, text: object) -> str:
+        """A foreign message as a short line without secrets."""
+        line = str(text)
+        for secret in self._secrets:  # before it is cut: half a key is one too many
+            line = line.replace(secret, "***")
+        return " ".join("".join(c if c.isprintable() else " " for c in line[:1000]).split())[:200]
+
+
+def used(answer: Any) -> Usage:
+    """What a call took, as the answer says; what is no number of tokens counts as none."""
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    told = usage if isinstance(usage, dict) else {}
+    tokens = (told.get("prompt_tokens"), told.get("completion_tokens"))
+    return Usage(1, *(number if isinstance(number, int) and 0 < number < 1 << 53 else 0 for number in tokens))
+
+
+def _parsed(url: str) -> SplitResult:
+    """The parts of an address.
+
+    Raises:
+        ModelNotConfigured: it is none.
+    """
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half a bracket, a port beyond the last
+        sound = False
+    if not sound or not url.isascii() or not url.isprintable() or " " in url:
+        raise ModelNotConfigured("base_url is no address; write it like http://localhost:11434/v1")
+    return parts._replace(fragment="")
+
+
+def _credentials(url: SplitResult, key: str) -> tuple[str, tuple[str, ...]]:
+    """The Authorization header, from the address before the key, and what no message may hold."""
+    if url.username is None:
+        return (f"Bearer {key}" if key else ""), ((key,) if key else ())
+    name, password = unquote(url.username), unquote(url.password or "")
+    basic = base64.b64encode(f"{name}:{password}".encode()).decode()
+    secrets = {key, url.password or "", password, basic} - {""}
+    return f"Basic {basic}", tuple(sorted(secrets, key=len, reverse=True))
+
+
+def _read(body: bytes) -> Any:
+    """The JSON of a body.
+
+    Raises:
+        ValueError: it is none; _TooComplex where it costs too much to read.
+    """
+    if body.count(b"[") + body.count(b"{") > _LISTS:
+        raise _TooComplex
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise _TooComplex from None
+
+
+def _complaint(body: bytes) -> tuple[str, str]:
+    """What a server says of an error, in OpenAI's form or another, and the name that it gives the error."""
+    try:
+        said = _read(body)
+        error = said.get("error", said) if isinstance(said, dict) else said
+        if isinstance(error, dict):
+            return str(error.get("message") or error), str(error.get("code") or "")
+        return str(error), ""
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace"), ""
+
+
+def _retry_after(value: str) -> float:
+    """Seconds that the server asks for, within reason; a date, or what is no number, asks for none."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        return 0.0
+    return min(seconds, _LONGEST_WAIT) if seconds > 0 else 0.0

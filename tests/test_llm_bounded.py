@@ -1,0 +1,515 @@
+"""Servers that mean harm: a call ends in time, in little memory and in one line, and goes nowhere else."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_server import Say, chat, serve
+from hostile_server import (
+    HEAD,
+    Attack,
+    Caller,
+    Hostile,
+    bomb,
+    crumbs,
+    deaf,
+    drip,
+    drip_tls,
+    endless,
+    head_flood,
+    hostile,
+    interim_flood,
+    nested,
+    redirect,
+    say,
+    silent,
+    wide,
+)
+
+from infinimem.embedders.openai import OpenAIEmbedder
+from infinimem.errors import ModelError, ModelNotConfigured, ModelUnavailable
+from infinimem.llm.openai_client import OpenAIClient
+from infinimem.llm.tasks import ANSWER
+
+KEY = "sk-very-secret-0123456789"
+ASK: dict[str, Any] = {"question": "Where does she live?", "evidence": [], "now": "2025-03-03"}
+GOOD = chat(json.dumps({"answer": "Lisbon", "cites": ["41"]}))
+GB, MB = 1 << 30, 1 << 20
+
+Call = Callable[..., object]
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def ask_model(url: str, timeout: float = 5.0, retries: int = 0, **more: Any) -> object:
+    return OpenAIClient("m", url, KEY, timeout, retries, **more).complete(ANSWER, ASK).data
+
+
+def embed(url: str, timeout: float = 5.0, retries: int = 0) -> object:
+    return OpenAIEmbedder("m", url, KEY, timeout, retries).embed(["a text"])
+
+
+@pytest.fixture(params=[ask_model, embed])
+def call(request: pytest.FixtureRequest) -> Call:
+    """A model that is asked, and a text that is embedded."""
+    found: Call = request.param
+    return found
+
+
+def refused(call: Call, attack: Attack, told: str, scheme: str = "http", **more: Any) -> Hostile:
+    """The call ends in one line that holds these words and no secret."""
+    with hostile(attack, scheme) as server, pytest.raises(ModelError, match=told) as caught:
+        call(server.url, **more)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400 and KEY not in str(caught.value)
+    return server
+
+
+# ── time ────────────────────────────────────────────────────────────────────────────────────────
+
+SLOW = {
+    "body": drip(),
+    "header": drip(b"HTTP/1.1 200 OK\r\nX-Slow: a"),
+    "status line": drip(b"HTTP/1.1 200 "),
+    "chunks": drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\nab"),
+    "error body": drip(HEAD.replace(b"200", b"500")),
+    "interim answers": interim_flood(),
+    "crumbs": crumbs(64 * MB),
+}
+
+
+@pytest.mark.parametrize("attack", SLOW.values(), ids=SLOW)
+def test_a_server_that_drips_has_one_timeout_and_no_second_try(call: Call, attack: Attack) -> None:
+    began = time.monotonic()
+    server = refused(call, attack, r"was not complete within 0\.3 s", timeout=0.3, retries=4)
+    assert time.monotonic() - began < 5
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("attack", "scheme"), [(silent, "http"), (deaf, "http"), (deaf, "https"), (drip_tls(), "https")]
+)
+def test_a_server_that_never_begins_to_answer_is_asked_again(
+    call: Call, attack: Attack, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infinimem.remote.endpoint._FIRST_WAIT", 0.0)
+    began = time.monotonic()
+    server = refused(call, attack, r"no answer within 0\.2 s", scheme, timeout=0.2, retries=1)
+    assert time.monotonic() - began < 10
+    assert server.connections == 2
+
+
+def test_a_long_prompt_that_nobody_reads() -> None:
+    def large(url: str) -> None:
+        OpenAIClient("m", url, KEY, 0.3, 0).complete(ANSWER, ASK | {"question": "x" * (20 * MB)})
+
+    began = time.monotonic()
+    refused(large, deaf, "no answer within")
+    assert time.monotonic() - began < 4
+
+
+def test_a_resolver_that_hangs(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
+    def hang(*_: object, **__: object) -> list[object]:
+        answered.wait(30)
+        raise socket.gaierror("no such host")
+
+    before = threading.active_count()
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    with pytest.raises(ModelUnavailable, match=r"no answer within 0\.2 s"):
+        call("http://slow.example/v1", timeout=0.2)
+    answered.set()
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and thread.daemon:
+            thread.join(5)
+    assert threading.active_count() <= before
+
+
+def test_the_second_address_of_a_host_is_tried_when_the_first_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = socket.getaddrinfo
+
+    def both(host: str, *args: Any, **more: Any) -> list[Any]:
+        if host != "two.example":
+            return real(host, *args, **more)
+        return [(2, 1, 6, "", (address, 0)) for address in ("127.0.0.2", "127.0.0.1")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+
+    with serve(GOOD) as server, ExitStack() as held:
+        place = ("127.0.0.2", int(server.url.rpartition(":")[2].removesuffix("/v1")))
+        held.enter_context(socket.create_server(place, backlog=0))
+        for _ in range(3):  # its queue is full: whoever comes now hears nothing
+            waiting = held.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(place)
+        assert ask_model(server.url.replace("127.0.0.1", "two.example"), timeout=1.0)
+
+
+@pytest.mark.parametrize("timeout", [float("inf"), float("nan"), 1e300])
+def test_a_timeout_that_no_clock_takes_counts_as_a_long_one(timeout: float) -> None:
+    with serve(GOOD) as server:
+        assert ask_model(server.url, timeout=timeout)
+
+
+def test_threads_have_deadlines_of_their_own() -> None:
+    """One client, a call that drips and many that do not: neither lends the other its time."""
+    quick, slow = say(GOOD.body), drip(pause=0.01)
+
+    def mixed(caller: Caller) -> None:
+        (slow if b"slow" in caller.peek() else quick)(caller)
+
+    with hostile(mixed) as server:
+        client = OpenAIClient("m", server.url, KEY, timeout=0.5, retries=0)
+        ended: list[str] = []
+
+        def wait() -> None:
+            try:
+                client.complete(ANSWER, ASK | {"question": "slow"})
+            except ModelUnavailable as error:
+                ended.append(str(error))
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        until = time.monotonic() + 8
+        while waiting.is_alive() and time.monotonic() < until:
+            assert client.complete(ANSWER, ASK).data
+        assert ended and "was not complete" in ended[0]
+        waiting.join()
+
+
+def test_a_connection_serves_many_calls_and_ends_with_its_client() -> None:
+    hung_up = threading.Event()
+
+    def patient(caller: Caller) -> None:
+        try:
+            for _ in range(10):
+                caller.read()
+                caller.send(
+                    b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(GOOD.body) + GOOD.body.encode()
+                )
+        finally:
+            hung_up.set()
+
+    with hostile(patient) as server:
+        client = OpenAIClient("m", server.url, retries=0)
+        assert all(client.complete(ANSWER, ASK).data for _ in range(3))
+        assert (server.connections, len(server.requests)) == (1, 3)
+        assert not hung_up.is_set()
+        del client
+        gc.collect()
+        assert hung_up.wait(10)
+
+
+# ── how long is waited between tries ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("value", "waited"),
+    [
+        ("7", 7.0),
+        ("1e9", 60.0),
+        ("inf", 60.0),
+        ("nan", 0.5),
+        ("-5", 0.5),
+        ("Wed, 21 Oct 2099 07:28:00 GMT", 0.5),
+        ("9" * 5000, 60.0),
+        ("", 0.5),
+    ],
+)
+def test_what_a_server_asks_to_wait_is_capped(value: str, waited: float) -> None:
+    waits: list[float] = []
+    with serve(Say(429, "{}", {"Retry-After": value}), GOOD) as server:
+        assert ask_model(server.url, retries=1, sleep=waits.append, jitter=lambda: 1.0)
+    assert waits == [waited]
+
+
+# ── size ────────────────────────────────────────────────────────────────────────────────────────
+
+LARGE = {
+    "endless": (endless(GB), "more than"),
+    "endless error": (endless(GB, status=500), "more than"),
+    "gzip": (bomb(GB), "compressed"),
+    "deflate": (bomb(GB, "deflate"), "compressed"),
+    "br": (say(b"\0" * 100, content_encoding="br"), "compressed"),
+    "twice packed": (say(b"\0" * 100, content_encoding="gzip, gzip"), "compressed"),
+    "header": (head_flood(GB), "does not answer"),
+}
+
+
+@pytest.mark.parametrize(("attack", "told"), LARGE.values(), ids=LARGE)
+def test_a_reply_that_is_too_large_is_refused(call: Call, attack: Attack, told: str) -> None:
+    server = refused(call, attack, told, timeout=30)
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("depth", [900, 100_000])
+def test_json_that_is_nested_beyond_all_use(call: Call, depth: int) -> None:
+    refused(call, nested(depth), "too deep|base_url")
+    refused(call, say("[" * depth + "]" * depth, status=400), "refuses")
+
+
+def test_tokens_that_are_no_numbers_count_as_none() -> None:
+    for told in ({"prompt_tokens": -9, "completion_tokens": "many"}, {"prompt_tokens": 1e9}, [], None, 7):
+        body = json.loads(GOOD.body) | {"usage": told}
+        with serve(Say(body=json.dumps(body))) as server:
+            client = OpenAIClient("m", server.url, KEY, 5, 0)
+            client.complete(ANSWER, ASK)
+        spent = client.usage["answer"]
+        assert (spent.calls, spent.tokens_in, spent.tokens_out) == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "body", ['{"choices": {"0": 1}}', '{"choices": ["x"]}', '{"choices": [null]}', "[]", "7", "null", '"x"']
+)
+def test_json_of_another_shape_is_one_line(call: Call, body: str) -> None:
+    refused(call, say(body), "base_url")
+
+
+# ── where it goes ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(call: Call, status: int) -> None:
+    with hostile(say("{}")) as other:
+        target = other.url.replace("//", "//joe:word@") + f"/{KEY}"
+        told = f"redirects to {other.url.removesuffix('/v1')}; that is not followed"
+        refused(call, redirect(target, status), told, retries=4)
+        assert other.connections == 0
+
+
+@pytest.mark.parametrize(
+    "target", ["", "/v2", "//[", "javascript:alert(1)", "http://\x1b]0;x\x07/", "a" * 9000]
+)
+def test_a_redirect_to_nowhere_is_one_line_as_well(call: Call, target: str) -> None:
+    refused(call, redirect(target), "redirects to|does not answer")
+
+
+def test_the_key_goes_to_the_address_that_was_named_and_without_a_key_none_does(call: Call) -> None:
+    with hostile(say("{}")) as server, pytest.raises(ModelError):
+        call(server.url)
+    assert f"Authorization: Bearer {KEY}".encode() in server.requests[0]
+    with hostile(say("{}")) as server, pytest.raises(ModelError):
+        OpenAIClient("m", server.url, retries=0).complete(ANSWER, ASK)
+    assert b"authorization" not in server.requests[0].lower()
+
+
+def test_credentials_in_the_address_are_sent_and_never_told(call: Call) -> None:
+    told = "YW5uOnAgdy8xMjM0NTY= and p%20w%2F123456 and p w/123456"
+    attack = say(json.dumps({"error": {"message": told}}), 400)
+    with hostile(attack) as server, pytest.raises(ModelError) as caught:
+        call(server.url.replace("//", "//ann:p%20w%2F123456@"))
+    assert b"Authorization: Basic YW5uOnAgdy8xMjM0NTY=" in server.requests[0]
+    assert "***" in str(caught.value)
+    assert not any(secret in str(caught.value) for secret in (*told.split(" and "), "ann"))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of this machine's own for 127.0.0.1, with its key in the same file."""
+    path = tmp_path_factory.mktemp("tls") / "own.pem"
+    made = "req -x509 -nodes -days 2 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -subj /CN=test"
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    options = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"]
+    subprocess.run(["openssl", *made.split(), *options], check=True, capture_output=True)
+    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
+    return path
+
+
+def test_over_tls_the_same_holds(call: Call, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with hostile(say("{}"), "https", context) as server, pytest.raises(ModelError, match="CERTIFICATE"):
+        call(server.url)
+    assert not server.requests, "nobody's certificate"
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    for attack, told, timeout in (
+        (say("{}"), "base_url", 30.0),
+        (drip(), "was not complete", 0.5),
+        (endless(GB), "more than", 30.0),
+    ):
+        with hostile(attack, "https", context) as server, pytest.raises(ModelError, match=told):
+            call(server.url, timeout=timeout)
+        assert f"Bearer {KEY}".encode() in server.requests[0]
+
+
+def test_a_proxy_of_the_environment_is_used(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hostile(say("{}", status=404)) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//joe:word@"))
+        with pytest.raises(ModelNotConfigured):
+            call("http://far.example/v1")
+        monkeypatch.setenv("no_proxy", "far.example")
+        with pytest.raises(ModelUnavailable, match="does not answer"):
+            call("http://far.example/v1")
+    [request] = proxy.requests
+    assert (
+        request.startswith(b"POST http://far.example")
+        and b"Proxy-Authorization: Basic am9lOndvcmQ=" in request
+    )
+    monkeypatch.delenv("no_proxy")
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
+    with pytest.raises(ModelNotConfigured, match="no HTTP proxy"):
+        call("http://far.example/v1")
+
+
+# ── embedders ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_refusals_without_end_cost_a_bounded_number_of_requests() -> None:
+    """Only single texts of 200 characters pass: the worst that halving can lead to."""
+
+    def picky(request: dict[str, Any]) -> Say:
+        if len(request["input"]) > 1 or len(request["input"][0]) > 200:
+            return Say(400, "{}")
+        return Say(body=json.dumps({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}))
+
+    with serve(picky) as server:
+        rows = OpenAIEmbedder("m", server.url).embed(["x" * 1600] * 20)
+    assert rows.any(axis=1).all()
+    assert len(server.requests) == 1 + 19 + 20 * 4, "a request for the size, 19 halvings, 4 lengths of a text"
+
+
+def test_refusals_that_take_long_end_together() -> None:
+    def slowly(request: dict[str, Any]) -> Say:
+        if request["input"] == ["size"]:
+            return Say(body=json.dumps({"data": [{"index": 0, "embedding": [1.0]}]}))
+        return Say(400, "{}", wait=0.4)
+
+    with serve(slowly) as server, pytest.raises(ModelUnavailable, match="refuses to embed"):
+        OpenAIEmbedder("m", server.url, timeout=0.7).embed(["x" * 1000] * 64)
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_says_500_for_what_is_too_much_is_asked_for_less_at_once() -> None:
+    def small(request: dict[str, Any]) -> Say:
+        if len(request["input"][0]) > 500:
+            return Say(500, '{"error": {"message": "too large; increase the physical batch size"}}')
+        return Say(body=json.dumps({"data": [{"index": 0, "embedding": [1.0]}]}))
+
+    with serve(small) as server:
+        assert OpenAIEmbedder("m", server.url).embed(["x" * 1000]).any()
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '[{"index": 0, "embedding": %s}]' % ([0] * 20_000),
+        '[{"index": 0, "embedding": []}]',
+        '[{"index": 0, "embedding": [[1.0]]}]',
+        '[{"index": 0, "embedding": ["x"]}]',
+        '[{"index": 0, "embedding": [1%s]}]' % ("0" * 400),
+        '[{"index": null, "embedding": [1.0]}]',
+        '[{"embedding": [1.0]}]',
+        "[7]",
+        "7",
+        '{"0": 1}',
+    ],
+    ids=range(10),
+)
+def test_vectors_that_are_none_are_one_line(data: str) -> None:
+    refused(embed, say(f'{{"data": {data}}}'), "not with a vector a text")
+
+
+def test_numbers_beyond_all_measure_become_zeros() -> None:
+    with hostile(say('{"data": [{"index": 0, "embedding": [1e300, 1.0]}]}')) as server:
+        assert not OpenAIEmbedder("m", server.url).embed(["x"]).any()
+
+
+# ── the installed program ───────────────────────────────────────────────────────────────────────
+
+MEASURE = """\
+import resource, subprocess, sys, time
+began = time.monotonic()
+done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+took = time.monotonic() - began
+memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+print(done.returncode, memory, took, done.stderr, end="")
+"""
+"""Runs a command from a small process, whose memory does not count; prints its code, MiB and seconds."""
+
+
+class Program:
+    """The installed command line in a world of its own, with a model or an embedder at an address."""
+
+    def __init__(self, home: Path) -> None:
+        self.script = Path(sys.executable).with_name("infinimem")
+        if not self.script.exists():
+            pytest.skip("infinimem is not installed beside this Python")
+        self.home = home
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "OPENAI_API_KEY": KEY,
+            "INFINIMEM_LIBRARY": str(home / "m"),
+        }
+        self.run("offline", None, "init", str(home / "m"))
+        self.run("offline", None, "add", "I moved to Lisbon in March.")
+
+    def run(self, model: str, url: str | None, *args: str) -> tuple[int, int, float, str]:
+        """Its exit code, its largest memory in MiB, its seconds, and what it said on stderr."""
+        environment = self.environment | ({"OPENAI_BASE_URL": url} if url else {})
+        command = [sys.executable, "-c", MEASURE, str(self.script), "--model", model, *args]
+        done = subprocess.run(command, env=environment, cwd=self.home, capture_output=True, text=True)
+        code, memory, took, said = done.stdout.split(" ", 3)
+        print(f"{args[0]}: code {code}, {memory} MiB, {float(took):.1f} s, {said.strip()}")
+        return int(code), int(memory), float(took), said
+
+    def setting(self, text: str) -> None:
+        (self.home / "m/infinimem.toml").write_text(f"format = 1\n{text}\n")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return Program(tmp_path_factory.mktemp("program"))
+
+
+def test_a_gigabyte_of_reply_costs_the_program_little_memory(program: Program) -> None:
+    program.setting('[llm]\nretries = 0\ntimeout = 60\n[reader]\nname = "bm25"')
+    with hostile(say(GOOD.body)) as server:
+        code, ordinary, _, said = program.run("m", server.url, "ask", "Where do I live?")
+    assert code == 0, said
+    for attack in (endless(GB), bomb(GB), endless(GB, status=400), wide(4 * MB), wide(4 * MB, 400)):
+        with hostile(attack) as server:
+            code, memory, _, said = program.run("m", server.url, "ask", "Where do I live?")
+        assert code == 1 and said.count("\n") == 1 and KEY not in said, said
+        assert memory < ordinary + 60
+
+
+def test_a_gigabyte_of_vectors_costs_the_program_little_memory(program: Program) -> None:
+    program.setting('[embedder]\nname = "openai"\nmodel = "m"')
+    with hostile(say('{"data": [{"index": 0, "embedding": [1.0]}]}')) as server:
+        code, ordinary, _, said = program.run("offline", server.url, "search", "Lisbon")
+    for attack in (endless(GB), bomb(GB), wide(8 * MB)):
+        with hostile(attack) as server:
+            code, memory, _, said = program.run("offline", server.url, "search", "Lisbon")
+        assert code == 0 and server.requests and "words alone" in said and KEY not in said, said
+        assert memory < ordinary + 60
+
+
+def test_a_dripping_server_holds_the_program_for_one_timeout(program: Program) -> None:
+    program.setting('[llm]\ntimeout = 2\n[reader]\nname = "bm25"')
+    with hostile(drip(pause=0.5)) as server:
+        code, _, took, said = program.run("m", server.url, "ask", "Where do I live?")
+    assert code == 1 and "was not complete within 2 s" in said, said
+    assert took < 10 and server.connections == 1
