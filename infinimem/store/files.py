@@ -318,13 +318,14 @@ class Files:
 
     def is_plain(self, path: str) -> bool:
         """Whether a regular file has that name, reached without following a link."""
-        descriptor = self._open(path)
-        if descriptor is None:
-            return False
-        try:
-            return stat.S_ISREG(os.fstat(descriptor).st_mode)
-        finally:
-            os.close(descriptor)
+        with explained("read", path):
+            descriptor = self._open(path)
+            if descriptor is None:
+                return False
+            try:
+                return stat.S_ISREG(os.fstat(descriptor).st_mode)
+            finally:
+                os.close(descriptor)
 
     def sync_folder_of(self, path: str) -> None:
         """Make the names beside `path` durable."""

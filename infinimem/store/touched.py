@@ -66,10 +66,9 @@ class Touched:
             disk.unlink(self._path)
 
     def _add(self, *rows: bytes) -> None:
-        if not self._path.parent.is_dir():
-            return  # a folder that is being made a library: nobody reads it yet
         try:
-            self._write(rows)
+            if self._path.parent.is_dir():  # else the folder is being made a library: nobody reads it yet
+                self._write(rows)
         except OSError:
             # A list that misses a row would hide a change; without one everything is looked at.
             self.failures += 1
