@@ -240,10 +240,13 @@ def main() -> int:
         parser.error("no mutant has that name")
     results = []
     with tempfile.TemporaryDirectory(prefix="mutants") as home:
-        for mutant, ran in Crew(Path(home), options.jobs).tried(mutants):
-            results.append((mutant, ran))
-            became = f"noticed by {ran.failed}" if ran.failed else f"SURVIVED ({mutant.why})"
-            print(f"{mutant}: {became}, {ran.seconds:.1f} s", flush=True)
+        try:
+            for mutant, ran in Crew(Path(home), options.jobs).tried(mutants):
+                results.append((mutant, ran))
+                became = f"noticed by {ran.failed}" if ran.failed else f"SURVIVED ({mutant.why})"
+                print(f"{mutant}: {became}, {ran.seconds:.1f} s", flush=True)
+        except RuntimeError as error:
+            parser.error(str(error))
     print(f"\n{table(results)}")
     return int(options.sample is None and not all(ran.failed for _, ran in results))
 
