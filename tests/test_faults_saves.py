@@ -13,49 +13,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from commit_library import consolidation, prepared
 from fault_library import problems
 
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import CURRENT, Move, NewEntry, Plan, Turn
+from infinimem.model import CURRENT
 from infinimem.store import disk
 from infinimem.store.commit.install import ATTEMPTS
-from infinimem.store.create import init
 from infinimem.store.disk import At
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 
 CALLS = ("write", "sync", "sync_folder", "rename", "put", "exchange", "unlink")
 FILES = ("CURRENT", "topics/tea", "topics/home", "archive/tea", "topics/new")
-
-
-def fill(library: Library, *texts: str) -> list[int]:
-    told = library.record([Turn(text, time="2025-03-01", session="s") for text in texts])
-    outcome = library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told)))
-    assert isinstance(outcome, Applied)
-    return [place.seq for place in outcome.added]
-
-
-def consolidation(seqs: list[int]) -> Plan:
-    """Five files: the buffer, two topics, an archive, and a document that is new."""
-    old, tea, home, new, again = seqs
-    return Plan(
-        "consolidate",
-        moves=(
-            Move(tea, "topics/tea", "Tea"),
-            Move(home, "topics/home", "Rooms"),
-            Move(new, "topics/new", "New"),
-            Move(again, "topics/tea", why="duplicate", by=old),
-        ),
-    )
-
-
-def prepared(root: Path) -> tuple[Library, list[int]]:
-    library = init(root)
-    old, place = fill(library, "Drinks green tea", "Lives in Lisbon")
-    library.apply(
-        Plan("consolidate", moves=(Move(old, "topics/tea", "Tea"), Move(place, "topics/home", "Rooms")))
-    )
-    return library, [old, *fill(library, "Likes oolong", "Has a balcony", "Plays chess", "Drinks green tea")]
 
 
 class Person:
@@ -265,6 +235,7 @@ def test_a_folder_in_the_way_leaves_the_lines_where_they_were(
     receipt = library.receipts()[-1]
     assert seqs[3] not in [row.seq for row in receipt.rows]
     assert any("topics/new.md could not be written" in note for note in receipt.notes)
+    assert Library(library.root).stamp() is None
     (aside,) = (library.root / ".infinimem/conflicts").iterdir()
     assert "Plays chess" in aside.read_text()
     assert problems(library.root, {}) == []

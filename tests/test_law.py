@@ -58,7 +58,9 @@ def test_an_altered_line_is_lost_and_invented() -> None:
         (Plan(adds=(NewEntry("x", (9,)),)), "UNKNOWN_SEQ"),
         (Plan(adds=(NewEntry("x", (1,), to="evidence/a"),)), "BAD_TARGET"),
         (Plan(adds=(NewEntry("x", (1,), replaces=(1,)),), moves=(Move(1, "topics/a"),)), "MOVED_TWICE"),
+        (Plan(adds=(NewEntry("x", (1,), replaces=(9,)),)), "UNKNOWN_SEQ"),
         (Plan(records=(Put("CURRENT", ""),)), "FOREIGN_RECORD"),
+        (Plan(records=(Put("topics/a", "", (1, 9)),)), "UNKNOWN_SEQ"),
     ],
 )
 def test_a_bad_plan_is_refused_with_one_code(plan: Plan, code: str) -> None:
@@ -66,9 +68,38 @@ def test_a_bad_plan_is_refused_with_one_code(plan: Plan, code: str) -> None:
     assert {reason.code for reason in verdict.refused} == {code}
 
 
-def test_evidence_and_notes_cannot_be_moved() -> None:
-    verdict = law.verify(Plan(moves=(Move(1, "topics/a"),)), lookup(entry(1), doc="evidence/e"), ("topics/",))
+@pytest.mark.parametrize(
+    "plan", [Plan(moves=(Move(1, "topics/a"),)), Plan(adds=(NewEntry("x", (1,), replaces=(1,)),))]
+)
+@pytest.mark.parametrize("doc", ["evidence/e", "mine"])
+def test_evidence_and_notes_cannot_be_moved_or_replaced(plan: Plan, doc: str) -> None:
+    verdict = law.verify(plan, lookup(entry(1), doc=doc), ("topics/",))
     assert [reason.code for reason in verdict.refused] == ["BAD_TARGET"]
+
+
+@pytest.mark.parametrize("theirs", [entry(1, source="human"), entry(1, pin="yes")])
+def test_a_line_of_a_person_s_is_not_replaced(theirs: Entry) -> None:
+    plan = Plan(adds=(NewEntry("x", (1,), replaces=(1,)),))
+    assert [reason.code for reason in law.verify(plan, lookup(theirs), ("topics/",)).refused] == ["PROTECTED"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fine"),
+    [
+        ("a", True),
+        ("é" * 100, True),
+        ("é" * 101, False),
+        ("a" * 201, False),
+        ("a\x07b", False),
+        ("a\u202eb", False),
+        (".a", False),
+        ("a/.b/c", False),
+        ("a//b", False),
+    ],
+)
+def test_a_document_has_a_name_that_disks_take_and_readers_see(name: str, fine: bool) -> None:
+    verdict = law.verify(Plan(moves=(Move(1, f"topics/{name}"),)), lookup(entry(1)), ("topics/",))
+    assert [reason.code for reason in verdict.refused] == ([] if fine else ["BAD_TARGET"])
 
 
 @pytest.mark.parametrize(
@@ -95,7 +126,28 @@ def test_an_archiving_without_grounds_leaves_the_line_live(
         moves = moves[1:]
     verdict = law.verify(Plan(moves=moves), lookup(old, new), ("topics/",))
     assert [item.reason.code for item in verdict.withheld] == [code]
-    assert [move.why for move in verdict.plan.moves if move.seq == old.seq] == ["moved"]
+    kept = [(move.why, move.heading) for move in verdict.plan.moves if move.seq == old.seq]
+    assert kept == [("moved", "" if code == "UNKNOWN_SURVIVOR" else "Home")]
+
+
+def test_a_line_that_may_not_be_archived_stays_where_it_is() -> None:
+    lines = lookup(entry(1, "Drinks coffee"), entry(2, "Owns a cat"), doc="topics/a")
+    verdict = law.verify(Plan(moves=(Move(1, "topics/a", why="duplicate", by=2),)), lines, ("topics/",))
+    assert [item.reason.code for item in verdict.withheld] == ["NOT_A_DUPLICATE"]
+    assert verdict.plan.moves == ()
+
+
+def test_two_lines_cannot_archive_each_other() -> None:
+    moves = (Move(1, "topics/a", why="duplicate", by=2), Move(2, "topics/a", why="duplicate", by=1))
+    verdict = law.verify(Plan(moves=moves), lookup(entry(1, "x"), entry(2, "x")), ("topics/",))
+    assert [item.reason.code for item in verdict.withheld] == ["UNKNOWN_SURVIVOR"] * 2
+    assert not any(move.archives for move in verdict.plan.moves)
+
+
+def test_who_is_not_named_may_repeat_anybody() -> None:
+    lines = lookup(entry(1, "x", speaker="Ann"), entry(2, "x"))
+    verdict = law.verify(Plan(moves=(Move(1, "topics/a", why="duplicate", by=2),)), lines, ("topics/",))
+    assert (verdict.withheld, [move.archives for move in verdict.plan.moves]) == ((), [True])
 
 
 def test_archiving_stops_at_a_fifth_of_a_run() -> None:
@@ -108,6 +160,18 @@ def test_archiving_stops_at_a_fifth_of_a_run() -> None:
     assert len(verdict.plan.moves) == 30
 
 
+def test_copies_take_none_of_that_share_and_a_few_lines_may_always_go() -> None:
+    same = [entry(seq, "Drinks tea") for seq in range(1, 10)]
+    other = [entry(seq, f"fact {seq}") for seq in range(10, 14)]
+    lines = lookup(*same, *other, entry(20, "drinks tea."), entry(30, "newer"))
+    copies = [Move(one.seq, "topics/a", why="duplicate", by=20) for one in same]
+    replaced = [Move(one.seq, "topics/a", why="superseded", by=30) for one in other]
+    verdict = law.verify(Plan(moves=(*copies, *replaced)), lines, ("topics/",))
+    assert [(item.move.seq, item.reason.code) for item in verdict.withheld] == [(13, "TOO_MANY")]
+    alone = law.verify(Plan(moves=(replaced[0],)), lines, ("topics/",))
+    assert alone.withheld == ()
+
+
 @pytest.mark.parametrize(
     ("new", "old", "newer"),
     [
@@ -118,6 +182,8 @@ def test_archiving_stops_at_a_fifth_of_a_run() -> None:
         ("2025-01-01T10:00:00Z", "2025-01-01T11:00:00", False),
         (None, "2025-01-01", True),
         ("soon", "2025-01-01", False),
+        ("2025-01-01T10:00:00", "2025-01-01T10:00:00", True),
+        ("2025-01-01", "2025-01-01", True),
     ],
 )
 def test_recency_is_time_then_seq(new: str | None, old: str, newer: bool) -> None:
@@ -130,8 +196,16 @@ def test_recency_is_time_then_seq(new: str | None, old: str, newer: bool) -> Non
         ("I moved to Lisbon.", "i moved to lisbon", True),
         ("He writes C++", "He writes C#", False),
         ("🙂", "🎉", False),
+        ("Lives in Ｌｉｓｂｏｎ", "lives in Lisbon", True),
+        ("Drinks tea", "Drinks tea and owns a cat", False),
+        ("Drinks tea and owns a cat", "Drinks tea", False),
         ("!!!", "???", False),
         ("Meeting on 12 May in the big room upstairs", "Meeting on 14 May in the big room upstairs", False),
+        (
+            "The whole team met in the big room upstairs and talked about plans until 12",
+            "The whole team met in the big room upstairs and talked about plans until 14",
+            False,
+        ),
         (
             "She does eat fish every week with her family",
             "She doesn't eat fish every week with her family",
@@ -152,6 +226,10 @@ def test_duplicates_are_one_fact_said_twice(one: str, other: str, same: bool) ->
         ("Does not eat meat", "I eat meat", ["negation not"]),
         ('Said "never again"', "I was angry", ["negation not", "quotation never again"]),
         ("Caroline's cat is called Mo", "caroline: my cat is called mo", []),
+        ("Rita has a cat", "rita's cat is black", []),
+        ("Paid by Ann", "I paid the annual fee", ["name ann"]),
+        ("Paid 3.5 euros", "I paid 5.3 euros", ["number 3.5"]),
+        ('Says "tea time"', "It is tea and not yet time", ["quotation tea time"]),
     ],
 )
 def test_what_a_model_says_must_be_borne_out(text: str, origin: str, claims: list[str]) -> None:

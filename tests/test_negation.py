@@ -51,6 +51,10 @@ LOST = (
     ("I ain't going to the party", "The user is going to the party."),
     ("We didn't get the flat, although we got the keys.", "The user got the flat."),
     ("You don't eat meat, do you?", "The user eats meat."),
+    ("I don't like to eat meat.", "The user eats meat. The user does not like Oslo."),
+    ("I never found a way.", "The user found a good way."),
+    ("I do not swim.", "The user is swimming."),
+    ("I don't eat meat at home. I don't eat meat at work. I never eat meat.", "Eats meat."),
 )
 """What was said, and a retelling that inverts it."""
 
@@ -112,6 +116,7 @@ HONEST = (
     ("Ich esse kein Fleisch.", "Isst kein Fleisch."),
     ("我不吃肉。", "用户不吃肉。"),
     ("I like oats.", "The user likes oats."),
+    ("My bike isn't red.", "The user's bike has a ring."),
 )
 """What was said, and a retelling that is true to it, so far as its "not" goes."""
 
@@ -148,6 +153,7 @@ def test_all_that_was_said_bears_a_retelling_out() -> None:
             "He does eat meat and does not drink wine on any day of the week",
         ),
         ("Likes fish", "Does not like fish"),
+        ("She does not eat fish, and he does not", "She does not eat fish, and he does"),
     ],
 )
 def test_lines_that_deny_different_things_are_no_duplicates(one: str, other: str) -> None:

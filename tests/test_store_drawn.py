@@ -30,7 +30,7 @@ def listed(library: Library) -> Path:
     return library.root / ".infinimem" / "drawn"
 
 
-@pytest.mark.parametrize("damage", [b"1+3;\n5-", b"\x00\xff 7-\n1+3;\n9-2;\n", b"1+3;\n2"])
+@pytest.mark.parametrize("damage", [b"1+3;\n5-", b"2\n1+3;\n", b"\x00\xff 7-\n1+3;\n9-2;\n", b"1+3;\n2"])
 def test_what_can_be_read_of_a_damaged_list_counts(library: Library, damage: bytes) -> None:
     one, two, three = say(library, "one", "two", "three")
     library.apply(Plan(empty=(one, three)))
@@ -39,6 +39,29 @@ def test_what_can_be_read_of_a_damaged_list_counts(library: Library, damage: byt
     (four,) = say(library, "four")
     library.apply(Plan(empty=(four,)))
     assert pending(Library(library.root).view()) == [two]
+
+
+def test_a_list_is_read_as_it_is_now_whatever_was_read_before(library: Library) -> None:
+    say(library, *"abcdef")
+    path = listed(library)
+    for data, known in (
+        (b"1;\n2", {1}),
+        (b"1;\n2+3;\n", {1, 2, 3}),
+        (b"4;\n", {4}),
+        (b"5;\n6;\n1;\n", {1, 5, 6}),
+    ):
+        path.write_bytes(data)
+        assert library.view().drawn == known
+
+
+def test_what_two_processes_draw_from_the_same_turn_stands_once(library: Library) -> None:
+    one, two = say(library, "one", "two")
+    here, there = Library(library.root), Library(library.root)
+    base = there.view()
+    assert isinstance(here.apply(Plan(adds=(NewEntry("One", (one,)),))), Applied)
+    outcome = there.apply(Plan(adds=(NewEntry("One", (one,)), NewEntry("Two", (two,)))), base=base)
+    assert isinstance(outcome, Applied)
+    assert [place.text for place in outcome.view.entries()] == ["One", "Two"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x00" * 9, b"1-2"])

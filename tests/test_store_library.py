@@ -71,6 +71,30 @@ def test_turns_are_recognised_when_they_come_again(library: Library) -> None:
     assert len(list(library.view().entries("evidence"))) == 6
 
 
+@pytest.mark.parametrize("key", ["k", "two\nlines ", "\u202e turned"])
+def test_a_key_counts_once_within_a_call_and_after_it_however_it_is_written(
+    library: Library, key: str
+) -> None:
+    assert len(library.record([Turn("hi", key=key), Turn("hi", key=key)])) == 1
+    assert library.record([Turn("hi", key=key)]) == ()
+
+
+def test_sessions_whose_names_make_the_same_file_name_have_a_file_each(library: Library) -> None:
+    turns = [Turn(f"in {name}", session=name, turn="1", time="2025-03-01") for name in ("a/b", "a b")]
+    for turn in turns:
+        library.record([turn])
+    assert library.record(turns) == ()
+    view = library.view()
+    files = [[place.text for place in view.document(doc_id).entries] for doc_id in view.ids("evidence")]
+    assert files == [["in a/b"], ["in a b"]]
+
+
+def test_when_a_turn_was_observed_is_told_only_where_it_has_no_time_of_its_own(library: Library) -> None:
+    timed, timeless = library.record([Turn("hi", time="2025-03-01"), Turn("hi")])
+    assert (timed.entry.time, timed.entry.fields.get("observed")) == ("2025-03-01", None)
+    assert (timeless.entry.time, timeless.entry.fields.get("observed")) == (None, "2025-03-03T12:00:00Z")
+
+
 def test_a_session_stays_in_its_file_and_a_long_one_goes_on_in_a_second(library: Library) -> None:
     library.record(
         [Turn("first", session="s", time="2025-03-01"), Turn("later", session="s", time="2025-03-02")]

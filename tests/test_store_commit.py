@@ -1,0 +1,426 @@
+"""Several files changed as one: a save in between, a crash, a full disk, at the very moment that matters."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commit_library import Doing, consolidation, doing, fill, prepared
+from fault_disk import Call, Crash, hooked
+from fault_library import problems
+
+from infinimem import open_memory
+from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document
+from infinimem.model import Move, Plan
+from infinimem.store import freshness
+from infinimem.store.commit.replay import Moves, replay
+from infinimem.store.create import init
+from infinimem.store.library import Library
+from infinimem.store.outcome import Applied
+
+STAGING = ".infinimem/tx/0002"
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return prepared(tmp_path / "m")[0]
+
+
+@pytest.fixture
+def plan(library: Library) -> Plan:
+    texts = [place.text for place in library.view().buffer.entries]
+    assert texts == ["Likes oolong", "Has a balcony", "Plays chess", "Drinks green tea"]
+    (old,) = library.view().document("topics/tea").entries
+    return consolidation([old.seq, *(place.seq for place in library.view().buffer.entries)])
+
+
+def texts(library: Library, doc_id: str) -> list[str]:
+    view = Library(library.root).view()
+    return [place.text for place in view.document(doc_id).entries] if doc_id in view else []
+
+
+def append(path: Path, text: str) -> Callable[[], object]:
+    """A person saves the newest bytes and some words."""
+    return lambda: path.write_bytes(path.read_bytes() + f"{text}\n".encode())
+
+
+def put(path: Path, data: bytes) -> Callable[[], object]:
+    return lambda: path.write_bytes(data)
+
+
+def crash() -> None:
+    raise Crash
+
+
+def apply(library: Library, plan: Plan, *doings: Doing) -> None:
+    with hooked(doing(*doings)):
+        outcome = library.apply(plan, base=library.view())
+    assert isinstance(outcome, Applied)
+    assert problems(library.root, {}) == []
+
+
+def crashed(library: Library, plan: Plan, *doings: Doing) -> None:
+    with hooked(doing(*doings)), pytest.raises(Crash):
+        library.apply(plan, base=library.view())
+
+
+def in_tree(root: Path) -> str:
+    """All that people see."""
+    return "\n".join(
+        path.read_text() for path in root.rglob("*.md") if ".infinimem" not in path.relative_to(root).parts
+    )
+
+
+def aside(library: Library) -> list[str]:
+    folder = library.root / ".infinimem/conflicts"
+    return [path.read_text() for path in sorted(folder.iterdir())] if folder.exists() else []
+
+
+# ── in which order ──────────────────────────────────────────────────────────────────────────────
+
+
+def watched(library: Library, plan: Plan, *doings: Doing) -> set[str]:
+    """Carry a plan out; the lines that stood nowhere after some call to the disk, or after what was done."""
+    view, missing = library.view(), set[str]()
+    signs = [place.entry.line for place in view.entries()]
+    act = doing(*doings)
+
+    def hook(call: Call) -> Any:
+        made = act(call)
+        there = in_tree(library.root)
+        missing.update(line for line in signs if line not in there)
+        return made
+
+    with hooked(hook):
+        assert isinstance(library.apply(plan, base=view), Applied)
+    return missing
+
+
+def test_at_every_moment_every_line_stands_somewhere(tmp_path: Path) -> None:
+    """Two documents give each other a line, and one becomes shorter."""
+    library = init(tmp_path / "m")
+    long, short, other = fill(library, "A long line, " + "so that its file shrinks " * 9, "short", "other")
+    library.apply(Plan("consolidate", moves=(Move(long, "topics/a", "A"), Move(other, "topics/b", "B"))))
+    plan = Plan("consolidate", moves=(Move(long, "topics/b", "B"), Move(short, "topics/a", "A")))
+    assert watched(library, plan) == set()
+    assert texts(library, "topics/a") == ["short"]
+
+
+def test_at_every_moment_every_line_stands_somewhere_though_an_editor_takes_it_out_again(
+    library: Library, plan: Plan
+) -> None:
+    path = library.root / "topics/tea.md"
+    old = Doing("exchange", path, put(path, path.read_bytes()), after=True)
+    assert watched(library, plan, old) == set()
+    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
+
+
+def test_an_editor_that_saves_what_it_read_before_as_lines_leave_takes_none_out(
+    library: Library, plan: Plan
+) -> None:
+    path = library.root / "topics/tea.md"
+    old = put(path, path.read_bytes() + b"typed\n")
+    apply(library, plan, Doing("exchange", library.root / "CURRENT.md", old))
+    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
+    assert "typed" in path.read_text()
+
+
+# ── a save while it is staged ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_plan_is_made_anew_on_a_file_that_was_saved_as_it_was_staged(
+    library: Library, plan: Plan, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if large:  # of such a library a call does not look at every file
+        monkeypatch.setattr(freshness, "LARGE", 0)
+        library = Library(library.root)
+        library.view()
+    path = library.root / "CURRENT.md"
+    edited = put(path, path.read_bytes().replace(b"oolong", b"sencha"))
+    apply(library, plan, Doing("open_new", library.root / STAGING / "1.bin", edited))
+    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes sencha"]
+    assert not any("saved by someone" in note for note in library.receipts()[-1].notes)
+
+
+def test_someone_who_saves_at_every_try_is_told_of_and_nothing_is_changed(
+    library: Library, plan: Plan
+) -> None:
+    path, staged = library.root / "CURRENT.md", library.root / STAGING / "1.bin"
+    saves = [Doing("open_new", staged, append(path, f"word {nth}"), nth) for nth in (1, 2, 3)]
+    before = {doc: texts(library, doc) for doc in ("CURRENT", "topics/tea", "topics/home")}
+    with hooked(doing(*saves)), pytest.raises(LibraryError, match="try again"):
+        library.apply(plan, base=library.view())
+    assert {doc: texts(library, doc) for doc in before} == before
+    assert path.read_text().endswith("word 1\nword 2\nword 3\n")
+
+
+# ── a save while it is installed ────────────────────────────────────────────────────────────────
+
+
+def test_a_save_is_told_of_once(library: Library, plan: Plan) -> None:
+    """An editor that saves what it read before again and again, so that its file is done several times."""
+    path = library.root / "topics/tea.md"
+    old = path.read_bytes()
+    saves = [Doing("exchange", path, put(path, old + b"typed %d\n" % nth), nth) for nth in (1, 4)]
+    saves += [Doing("exchange", path, put(path, old + b"typed 3\n"), 3, after=True)]
+    apply(library, plan, *saves)
+    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
+    notes = [note for note in library.receipts()[-1].notes if "topics/tea.md" in note]
+    assert notes == ["topics/tea.md was saved by someone meanwhile; its lines moved in that version"]
+
+
+def test_what_is_saved_over_ours_in_the_moment_that_theirs_goes_back_stays(
+    library: Library, plan: Plan
+) -> None:
+    path = library.root / "topics/tea.md"
+    one = Doing("exchange", path, append(path, "the first save"))
+    two = Doing("exchange", path, put(path, path.read_bytes() + b"the second save\n"), nth=2)
+    with hooked(doing(one, two)):
+        library.apply(plan, base=library.view())
+    assert "the second save" in path.read_text()
+    assert any("the first save" in text for text in aside(library))
+    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
+
+
+def test_words_saved_into_a_file_that_goes_stay(library: Library) -> None:
+    (line,) = library.view().document("topics/home").entries
+    path = library.root / "topics/home.md"
+    plan = Plan("merge", moves=(Move(line.seq, "topics/tea", "Tea", "merged"),))
+    apply(library, plan, Doing("rename", path, append(path, "my own words")))
+    assert "my own words" in path.read_text()
+    assert texts(library, "topics/home") == []
+    assert texts(library, "topics/tea") == ["Drinks green tea", "Lives in Lisbon"]
+
+
+def test_of_two_saves_of_a_file_that_goes_both_stay(library: Library) -> None:
+    (line,) = library.view().document("topics/home").entries
+    path = library.root / "topics/home.md"
+    plan = Plan("merge", moves=(Move(line.seq, "topics/tea", "Tea", "merged"),))
+    with hooked(
+        doing(
+            Doing("rename", path, append(path, "the first save")),
+            Doing("put", path, put(path, b"the second save\n")),
+        )
+    ):
+        library.apply(plan, base=library.view())
+    assert "the second save" in path.read_text()
+    assert any("the first save" in text for text in aside(library))
+
+
+def test_a_file_that_is_moved_and_linked_meanwhile_is_told_of(library: Library, plan: Plan) -> None:
+    path, elsewhere = library.root / "CURRENT.md", library.root.parent / "mine.md"
+
+    def link() -> None:
+        path.rename(elsewhere)
+        path.symlink_to(elsewhere)
+
+    with hooked(doing(Doing("exchange", library.root / "topics/tea.md", link))):
+        library.apply(plan, base=library.view())
+    assert "Likes oolong" in elsewhere.read_text()
+    assert path.is_symlink()
+    note = "CURRENT.md could not be written; lines that left it may stand there still"
+    assert note in library.receipts()[-1].notes
+
+
+def test_permissions_stay_whoever_saves(library: Library, plan: Plan) -> None:
+    home, tea = library.root / "topics/home.md", library.root / "topics/tea.md"
+    home.chmod(0o600)
+    tea.chmod(0o640)
+    apply(library, plan, Doing("exchange", tea, append(tea, "typed")))
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (home, tea)] == [0o600, 0o640]
+    assert texts(library, "topics/tea")[-1] == "Likes oolong"
+
+
+def test_an_older_receipt_that_is_forgotten_in_tells_of_no_save(library: Library, plan: Plan) -> None:
+    apply(library, plan)
+    path = library.root / "topics/tea.md"
+    path.write_text(path.read_text().replace("Likes oolong", "Likes oolong best"))
+    (quoting,) = filter(None, [library.stamp()])
+    assert len(quoting.quoted) == 1
+    memory = open_memory(library.root, model="offline")
+    with hooked(doing(Doing("exchange", path, append(path, "typed")))):
+        done = memory.forget(match="oolong")
+    assert done.receipt is not None
+    receipts = library.receipts()
+    assert [r.op for r in receipts if any("saved by someone" in note for note in r.notes)] == ["forget"]
+    assert "typed" in path.read_text()
+
+
+# ── after a crash ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_is_left_of_what_was_never_committed(library: Library, plan: Plan) -> None:
+    crashed(library, plan, Doing("rename", library.root / STAGING / "manifest", crash))
+    assert list((library.root / ".infinimem/tx").iterdir()) != []
+    Library(library.root)
+    assert list((library.root / ".infinimem/tx").iterdir()) == []
+
+
+def test_a_line_that_came_before_a_crash_is_not_held_back(library: Library, plan: Plan) -> None:
+    """The person tidies up what stands twice; a line that is still to come they leave alone."""
+    path = library.root / "CURRENT.md"
+    crashed(library, plan, Doing("exchange", library.root / "topics/home.md", crash, after=True))
+    assert texts_raw(library.root / "topics/home.md") == ["Lives in Lisbon", "Has a balcony"]
+    path.write_text("".join(x for x in path.read_text().splitlines(keepends=True) if "balcony" not in x))
+    library = Library(library.root)
+    assert problems(library.root, {}) == []
+    assert "Has a balcony" in texts(library, "topics/home")
+    (receipt,) = library.receipts()[1:]
+    moved = {row.seq: row.now for row in receipt.rows}
+    assert moved[plan.moves[1].seq] == "topics/home"
+    assert not any("stayed" in note for note in receipt.notes)
+
+
+def texts_raw(path: Path) -> list[str]:
+    """What the bytes of a file say, whatever is to be finished."""
+    return [place.text for place in Document.parse("topics/x", path.read_bytes()).entries]
+
+
+def test_a_backup_that_is_put_back_after_a_crash_gets_its_lines(library: Library, plan: Plan) -> None:
+    path = library.root / "topics/tea.md"
+    old = path.read_bytes()
+    crashed(library, plan, Doing("exchange", path, crash, after=True))
+    path.write_bytes(old)
+    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
+    assert texts(library, "CURRENT") == []
+
+
+def test_of_a_save_that_a_crash_caught_and_a_newer_one_both_stay(library: Library, plan: Plan) -> None:
+    path = library.root / "topics/tea.md"
+    old = path.read_bytes()
+    caught = Doing("exchange", path, append(path, "caught by the crash"))
+    crashed(library, plan, caught, Doing("exchange", path, crash, after=True))
+    assert "caught" not in path.read_text()
+    path.write_bytes(old + b"saved after it\n")
+    Library(library.root)
+    assert "saved after it" in path.read_text()
+    assert any("caught by the crash" in text for text in aside(library))
+    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
+
+
+# ── what was displaced ──────────────────────────────────────────────────────────────────────────
+
+
+def displaced(library: Library) -> list[str]:
+    return sorted(path.name for path in (library.root / ".infinimem/displaced").iterdir())
+
+
+def test_what_is_kept_for_a_day_gives_way_on_a_full_disk(library: Library, plan: Plan) -> None:
+    assert displaced(library) == ["0001"]
+
+    def hook(call: Call) -> Any:
+        if call.name == "write" and displaced(library):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return call()
+
+    view = library.view()
+    with hooked(hook):
+        outcome = library.apply(plan, base=view)
+    assert isinstance(outcome, Applied)
+    assert texts(library, "topics/new") == ["Plays chess"]
+
+
+def test_what_was_displaced_goes_after_a_day(library: Library, plan: Plan) -> None:
+    folder = library.root / ".infinimem/displaced/0001"
+    for hours, left in ((23, ["0001"]), (25, [])):
+        then = folder.stat().st_mtime - hours * 3600
+        os.utime(folder, (then, then))
+        Library(library.root)
+        assert displaced(library) == left
+        if left:
+            os.utime(folder)
+
+
+def test_a_late_save_is_brought_back_once(library: Library, plan: Plan) -> None:
+    path = library.root / "topics/tea.md"
+    with path.open("a") as editor:
+        apply(library, plan)
+        editor.write("typed late\n")
+    Library(library.root)
+    assert path.read_text().count("typed late") == 1
+    path.write_text(path.read_text() + "and more\n")
+    Library(library.root)
+    assert path.read_text().count("typed late") == 1
+    assert aside(library) == []
+
+
+def test_what_an_editor_writes_as_a_transaction_ends_is_back_when_it_returns(
+    library: Library, plan: Plan
+) -> None:
+    path = library.root / "topics/tea.md"
+    with path.open("a") as editor:
+
+        def write() -> None:
+            editor.write("typed late\n")
+            editor.flush()
+
+        apply_only = doing(Doing("rename", library.root / ".infinimem/displaced/0002", write, after=True))
+        with hooked(apply_only):
+            library.apply(plan, base=library.view())
+        assert "typed late" in path.read_text()
+
+
+def test_a_number_that_comes_again_keeps_what_it_displaces(library: Library, plan: Plan) -> None:
+    for receipt in (library.root / "journal").iterdir():
+        receipt.unlink()
+    path = library.root / "topics/tea.md"
+    with path.open("a") as editor:
+        library.apply(plan, base=library.view())
+        editor.write("typed late\n")
+    assert displaced(library) == ["0001"]
+    Library(library.root)
+    assert "typed late" in path.read_text()
+
+
+# ── the same moves on another version ───────────────────────────────────────────────────────────
+
+
+def document(text: str) -> Document:
+    return Document.parse("topics/tea", text.encode())
+
+
+A, B, C = (f"- <seq={seq},source=user> {seq}\n" for seq in (1, 2, 3))
+
+
+def test_a_line_that_a_person_edited_does_not_leave() -> None:
+    moves = Moves.between(document(A + B), document(B))
+    edited = A.replace("> 1", "> one")
+    assert replay(moves, document(A + "mine\n" + B)).to_bytes() == f"mine\n{B}".encode()
+    assert replay(moves, document(edited + B)).to_bytes() == (edited + B).encode()
+
+
+def test_a_line_comes_under_its_heading_which_is_made_where_it_is_gone() -> None:
+    moves = Moves.between(
+        document(f"# Tea\n{A}\n## Green\n\n## Black\n"), document(f"# Tea\n{A}\n## Green\n{B}\n## Black\n{C}")
+    )
+    assert replay(moves, document(f"# Tea\n{A}\n## Black\nmine\n\n## Green\n\nmine\n")).to_bytes() == (
+        f"# Tea\n{A}\n## Black\nmine\n\n{C}\n## Green\n\nmine\n\n{B}".encode()
+    )
+    assert (
+        replay(moves, document(f"# Tea\n{A}")).to_bytes()
+        == f"# Tea\n{A}\n## Green\n{B}\n## Black\n{C}".encode()
+    )
+
+
+def test_lines_come_into_a_document_that_a_person_removed() -> None:
+    moves = Moves.between(document(A), document(A + B))
+    assert replay(moves, document("")).to_bytes() == f"---\nid: topics/tea\n---\n{B}".encode()
+    gone = Moves.between(document(A), document(""))
+    assert replay(gone, document("")).to_bytes() == b""
+
+
+def test_a_version_in_which_a_line_could_no_longer_be_read_is_refused() -> None:
+    """Without its first line this would begin with a header, and the second would stand in that."""
+    turned = "- <source=user,seq=2> 2\n"
+    theirs = document(f"---\n{A}{turned}---\n")
+    assert [place.seq for place in theirs.entries] == [1, 2]
+    moves = Moves.between(document(A + turned), document(turned))
+    with pytest.raises(ValueError, match="no room"):
+        replay(moves, theirs)

@@ -1,0 +1,402 @@
+"""Appends that a kill or a loss of power cut short: taken back, asked for again, or left."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_disk import Call, Crash, Hook, fail, hooked, nothing
+
+from infinimem.errors import LibraryError
+from infinimem.model import CURRENT, Move, NewEntry, Plan, Turn
+from infinimem.store import disk
+from infinimem.store.create import init
+from infinimem.store.files import Files
+from infinimem.store.library import Library
+from infinimem.store.outcome import Applied
+from infinimem.store.state import seen
+
+DAY = "2025-03-01"
+SAID = f"evidence/{DAY}.md"
+TORN = (
+    b"- <seq=9,source=us",
+    b"- <seq=9,source=user> tea",
+    b"- <se",
+    b"-",
+    b"\0\0\0",
+    b"- <seq=9,source=user> t\0",
+)
+Restart = Callable[[], None]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A library in which one turn was said and drawn from, and one was only said."""
+    library = init(tmp_path / "m")
+    tell(library, "I drink tea", key="first")
+    (place,) = library.view().entries("evidence")
+    assert isinstance(library.apply(Plan(adds=(NewEntry("Drinks tea", (place.seq,)),))), Applied)
+    tell(library, "Perhaps", key="second")
+    return library.root
+
+
+@pytest.fixture
+def restart(monkeypatch: pytest.MonkeyPatch) -> Restart:
+    """The machine goes down and is started again."""
+    boots = count(1)
+
+    def start() -> None:
+        name = f"boot {next(boots)}"
+        monkeypatch.setattr(disk, "boot", lambda: name)
+
+    start()
+    return start
+
+
+def tell(library: Library, *texts: str, key: str | None = None, session: str | None = None) -> list[int]:
+    turns = [Turn(text, time=DAY, key=key, session=session) for text in texts]
+    return [place.seq for place in library.record(turns)]
+
+
+def said(root: Path) -> list[str]:
+    return [place.text for place in Library(root).view().entries("evidence")]
+
+
+def at_write(path: Path, act: Callable[[Call], Any]) -> Hook:
+    """Do something in the place of the write to one file."""
+    opened: dict[int, Path] = {}
+
+    def hook(call: Call) -> Any:
+        if call.name == "open_append":
+            descriptor = call()
+            opened[descriptor] = call.args[0]
+            return descriptor
+        return act(call) if call.name == "write" and opened.get(call.args[0]) == path else call()
+
+    return hook
+
+
+def killed(root: Path, path: str, how: Callable[[Call], Any], act: Callable[[Library], object]) -> None:
+    """Die at the write to a file, as `how` leaves it."""
+
+    def die(call: Call) -> None:
+        how(call)
+        raise Crash
+
+    library = Library(root)
+    with hooked(at_write(root / path, die)), pytest.raises(Crash):
+        act(library)
+
+
+def draw(library: Library) -> None:
+    (place,) = library.view().uncited()
+    library.apply(Plan(adds=(NewEntry("Drinks coffee", (place.seq,)),)))
+
+
+def append(path: Path, data: bytes) -> bytes:
+    """A person, or a disk, leaves these bytes at the end of a file; gives all that it holds then."""
+    with path.open("ab") as file:
+        file.write(data)
+    return path.read_bytes()
+
+
+# ── after a kill ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("part", [Call.half, Call.most])
+def test_half_an_append_is_taken_back_when_the_library_is_opened(
+    root: Path, part: Callable[[Call], Any]
+) -> None:
+    before = (root / SAID).read_bytes()
+    killed(root, SAID, part, lambda library: tell(library, "What\nI was about to say"))
+    assert (root / SAID).read_bytes() != before
+    Library(root)
+    assert (root / SAID).read_bytes() == before
+
+
+def test_half_an_append_is_taken_back_before_a_library_that_is_open_writes(root: Path) -> None:
+    other = Library(root)
+    killed(root, SAID, Call.half, lambda library: tell(library, "I was about to say"))
+    tell(other, "Something else")
+    assert said(root) == ["I drink tea", "Perhaps", "Something else"]
+
+
+def test_half_an_append_behind_an_open_line_leaves_that_line_as_it_was_typed(root: Path) -> None:
+    typed = append(root / "CURRENT.md", b"- typed, and no newline")
+    killed(root, "CURRENT.md", Call.half, draw)
+    assert (root / "CURRENT.md").read_bytes().startswith(typed + b"\n- <")
+    Library(root)
+    assert (root / "CURRENT.md").read_bytes() == typed
+
+
+def test_a_whole_append_stays_where_the_kill_came_after_it(root: Path) -> None:
+    killed(root, SAID, Call.__call__, lambda library: tell(library, "Coffee too", key="third"))
+    assert said(root)[-1] == "Coffee too"
+    assert tell(Library(root), "Coffee too", key="third") == []
+
+
+def test_what_a_person_wrote_where_an_append_should_have_come_stays(root: Path) -> None:
+    killed(root, "CURRENT.md", lambda call: None, draw)
+    typed = append(root / "CURRENT.md", b"- typed by hand\n")
+    Library(root)
+    assert (root / "CURRENT.md").read_bytes() == typed
+
+
+def test_what_is_written_behind_half_an_append_while_that_is_looked_at_stays(root: Path) -> None:
+    killed(root, SAID, Call.half, lambda library: tell(library, "I was about to say"))
+    half = (root / SAID).read_bytes()
+
+    def hook(call: Call) -> Any:
+        if call.name == "open_append" and call.args[0] == root / SAID:
+            append(root / SAID, b"- typed\n")
+        return call()
+
+    with hooked(hook):
+        Library(root)
+    assert (root / SAID).read_bytes() == half + b"- typed\n"
+
+
+def test_what_a_person_types_after_an_append_was_taken_back_stays(root: Path) -> None:
+    killed(root, "CURRENT.md", Call.half, draw)
+    Library(root)
+    typed = append(root / "CURRENT.md", b"- ")
+    Library(root)
+    assert (root / "CURRENT.md").read_bytes() == typed
+
+
+def test_an_entry_that_a_person_shortens_after_its_append_stays(root: Path) -> None:
+    draw(Library(root))
+    path = root / "CURRENT.md"
+    short = path.read_bytes().removesuffix(b" coffee\n")
+    path.write_bytes(short)
+    Library(root)
+    assert path.read_bytes() == short
+
+
+def test_an_append_that_the_disk_refuses_at_last_leaves_what_someone_wrote_behind_it(root: Path) -> None:
+    def hook(call: Call) -> Any:
+        if call.name == "sync":
+            append(root / SAID, b"- typed\n")
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return call()
+
+    library = Library(root)
+    with hooked(hook), pytest.raises(LibraryError):
+        tell(library, "Hi")
+    assert (root / SAID).read_bytes().endswith(b"- typed\n")
+
+
+def test_an_import_that_a_full_disk_stops_leaves_nothing(root: Path) -> None:
+    library = Library(root)
+    tell(library, "one", session="a")
+    tell(library, "two", session="b")
+    before = {path: path.read_bytes() for path in (root / "evidence").iterdir()}
+
+    def fail(call: Call) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    turns = [Turn("three", time=DAY, session="a"), Turn("four", time=DAY, session="b")]
+    with hooked(at_write(root / f"evidence/{DAY}-b.md", fail)), pytest.raises(LibraryError):
+        library.record(turns)
+    assert {path: path.read_bytes() for path in (root / "evidence").iterdir()} == before
+
+
+# ── after a loss of power ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", [SAID, "CURRENT.md"])
+@pytest.mark.parametrize("tail", TORN)
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
+def test_a_torn_tail_is_cut_after_a_boot_and_kept_aside(
+    root: Path, restart: Restart, path: str, tail: bytes, bom: bytes
+) -> None:
+    before = bom + (root / path).read_bytes()
+    (root / path).write_bytes(before + tail)
+    restart()
+    Library(root)
+    assert (root / path).read_bytes() == before
+    (aside,) = (root / ".infinimem/conflicts").iterdir()
+    assert aside.read_bytes() == tail
+
+
+def test_a_torn_tail_is_left_alone_as_long_as_the_machine_runs(root: Path, restart: Restart) -> None:
+    tell(Library(root), "now")
+    torn = append(root / SAID, TORN[0])
+    Library(root)
+    assert (root / SAID).read_bytes() == torn
+
+
+@pytest.mark.parametrize("typed", [b"- call Bo", b"Some prose", b"  more of it"])
+def test_what_a_person_typed_without_a_newline_outlives_a_boot(
+    root: Path, restart: Restart, typed: bytes
+) -> None:
+    text = append(root / "CURRENT.md", typed)
+    restart()
+    Library(root)
+    assert (root / "CURRENT.md").read_bytes() == text
+
+
+@pytest.mark.parametrize("path", [SAID, "CURRENT.md"])
+def test_a_line_that_is_known_outlives_a_boot_though_an_editor_took_its_newline(
+    root: Path, restart: Restart, path: str
+) -> None:
+    (root / SAID).write_bytes(b"".join((root / SAID).read_bytes().splitlines(keepends=True)[:-1]))
+    open_end = (root / path).read_bytes().removesuffix(b"\n")
+    (root / path).write_bytes(open_end)
+    restart()
+    Library(root)
+    assert (root / path).read_bytes() == open_end
+
+
+def test_a_signed_line_that_a_person_pasted_into_a_topic_outlives_a_boot(
+    root: Path, restart: Restart
+) -> None:
+    text = append(root / "topics/tea.md", b"- <seq=40,source=user> pasted, and no newline")
+    restart()
+    Library(root)
+    assert (root / "topics/tea.md").read_bytes() == text
+
+
+def test_what_looks_torn_and_was_typed_after_the_boot_stays(root: Path, restart: Restart) -> None:
+    restart()
+    Library(root)
+    typed = append(root / "CURRENT.md", b"- <")
+    Library(root)
+    assert (root / "CURRENT.md").read_bytes() == typed
+
+
+def test_a_note_from_before_a_boot_cuts_nothing(root: Path, restart: Restart) -> None:
+    """The note of an append that was acknowledged came to the disk, and the end of that note did not."""
+    notes: list[bytes] = []
+
+    def noted(call: Call) -> Any:
+        notes.append((root / ".infinimem/append").read_bytes())
+        return call()
+
+    library = Library(root)
+    with hooked(at_write(root / SAID, noted)):
+        tell(library, "Coffee", "and cake")
+    (root / ".infinimem/append").write_bytes(notes[0])
+    kept = (root / SAID).read_bytes().splitlines(keepends=True)[:-1]  # a person struck the last line
+    (root / SAID).write_bytes(b"".join(kept))
+    restart()
+    Library(root)
+    assert (root / SAID).read_bytes() == b"".join(kept)
+
+
+LONG = "What I said,\n\nat some length"
+
+
+def test_a_turn_that_was_cut_at_a_line_s_end_is_recorded_whole_when_it_comes_again(
+    root: Path, restart: Restart
+) -> None:
+    library = Library(root)
+    tell(library, LONG, key="long")
+    (root / SAID).write_bytes(b"".join((root / SAID).read_bytes().splitlines(keepends=True)[:-2]))
+    assert said(root)[-1] == "What I said,"
+    restart()
+    assert len(tell(Library(root), LONG, key="long")) == 1
+    assert said(root)[-2:] == ["What I said,", LONG]
+    assert tell(Library(root), "Perhaps", key="second") == []
+
+
+@pytest.mark.parametrize("text", [LONG, LONG[:10], "Something else, that is longer than what was said"])
+def test_a_turn_that_is_whole_after_a_boot_is_not_recorded_again(
+    root: Path, restart: Restart, text: str
+) -> None:
+    tell(Library(root), LONG, key="long")
+    restart()
+    assert tell(Library(root), text, key="long") == []
+    assert said(root)[-1] == LONG
+
+
+# ── numbers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("opening", ["sound", "refused", "unknown boot"])
+def test_no_seq_is_given_again_where_a_boot_took_the_newest_hint(
+    root: Path, restart: Restart, opening: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library(root)
+    tell(library, "one")
+    hint = (root / ".infinimem/seq.given").read_bytes()
+    given = tell(library, "two", "three", session="gone")
+    (root / f"evidence/{DAY}-gone.md").unlink()
+    (root / ".infinimem/seq.given").write_bytes(hint)
+    restart()
+    if opening == "unknown boot":
+        monkeypatch.setattr(disk, "boot", lambda: "")
+    with hooked(fail(1, errno.EROFS, onward=True) if opening == "refused" else nothing):
+        library = Library(root)
+    assert tell(library, "four")[0] > max(given)
+
+
+def test_no_seq_is_given_again_after_more_than_the_mark_runs_ahead(root: Path, restart: Restart) -> None:
+    given = tell(Library(root), *("x" for _ in range(200)), session="gone")
+    (root / f"evidence/{DAY}-gone.md").unlink()
+    restart()
+    assert tell(Library(root), "later")[0] > max(given)
+
+
+def test_a_seq_that_a_person_typed_is_not_given(root: Path) -> None:
+    append(root / "CURRENT.md", b"- <seq=500,source=user> typed\n")
+    assert tell(Library(root), "later") == [501]
+
+
+def test_a_seq_beyond_which_there_is_none_is_explained(root: Path) -> None:
+    append(root / "CURRENT.md", b"- <seq=%d,source=user> typed\n" % (10**18 - 1))
+    with pytest.raises(LibraryError, match="leaves no room"):
+        tell(Library(root), "later")
+    assert said(root) == ["I drink tea", "Perhaps"]
+
+
+def test_a_lost_mark_does_not_give_the_seq_of_a_line_that_a_person_deleted(root: Path) -> None:
+    library = Library(root)
+    (line,) = library.view().buffer.entries
+    draw(library)
+    deleted = library.view().buffer.entries[-1].seq
+    assert deleted > line.seq
+    kept = (root / "CURRENT.md").read_bytes().splitlines(keepends=True)[:-1]
+    (root / "CURRENT.md").write_bytes(b"".join(kept))
+    (root / ".infinimem/seq").unlink()
+    assert tell(Library(root), "later")[0] > deleted
+
+
+# ── what was last seen ──────────────────────────────────────────────────────────────────────────
+
+
+def test_a_torn_row_of_what_was_seen_tells_of_no_edit(root: Path) -> None:
+    path = root / ".infinimem/seen"
+    whole = path.read_bytes()
+    assert b"Drinks tea" in whole
+    path.write_bytes(whole[: whole.rindex(b" tea")] + b"\n")
+    assert Library(root).stamp() is None
+    assert path.read_bytes() != whole
+
+
+def test_the_list_of_what_was_seen_stays_short_and_forgets_what_is_gone(root: Path) -> None:
+    files = Files(root)
+    seen.note(files, {90: seen.SeenLine(CURRENT, "- <seq=90> gone")})
+    for number in range(1500):
+        seen.note(files, {91: seen.SeenLine(CURRENT, f"- <seq=91> {number}"), 90: None})
+    assert (root / ".infinimem/seen").read_bytes().count(b"\n") < 1200
+    for found in (seen.read(files), seen.read(Files(root))):
+        assert found[91].line == "- <seq=91> 1499"
+        assert 90 not in found
+
+
+def test_an_edit_of_a_line_that_then_moves_is_told(root: Path) -> None:
+    library = Library(root)
+    (place,) = library.view().buffer.entries
+    path = root / "CURRENT.md"
+    path.write_bytes(path.read_bytes().replace(b"Drinks tea", b"Drinks no tea"))
+    library.apply(Plan("consolidate", moves=(Move(place.seq, "topics/tea"),)))
+    receipt = library.stamp()
+    assert receipt is not None
+    assert [(row.seq, row.why) for row in receipt.rows] == [(place.seq, "edited")]
+    assert receipt.quoted == (place.entry.line,)
