@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from infinimem import law
-from infinimem.markdown.signature import parse_seqs
 from infinimem.model import Entry, Finding, Located, Receipt
 from infinimem.store.keeper import ARCHIVE, TOPICS
 from infinimem.store.provenance import Records
+from infinimem.store.render import described
 from infinimem.store.state.seen import live, tracked
 from infinimem.store.trail import Trail, successor
 from infinimem.store.view import View
@@ -135,12 +135,7 @@ def _summaries(view: View, superseded: Mapping[int, Located]) -> Iterator[Leanin
     for doc_id in live(view):
         if not doc_id.startswith(TOPICS):
             continue
-        aux = view.document(doc_id).header.values.get("aux")
-        try:
-            described = parse_seqs(str(aux["from"])) if isinstance(aux, dict) and "from" in aux else ()
-        except ValueError:
-            continue
-        for seq in sorted(superseded.keys() & set(described)):
+        for seq in sorted(superseded.keys() & set(described(view.document(doc_id)))):
             yield Leaning(doc_id, None, seq, superseded[seq].seq)
 
 

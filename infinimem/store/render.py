@@ -225,8 +225,9 @@ class _Desk:
         facts = [place.entry for place in document.entries]
         said = [f"{entry.fields.get('speaker', '')} {entry.time or ''} {entry.text}" for entry in facts]
         summary = fresh or document.summary or _title(document.id)
-        described = () if fresh else _described(document)
-        aux = f"from: {format_seqs(described or (entry.seq for entry in facts))}"
+        has_one = document.summary not in ("", _title(document.id))
+        about = described(document) if has_one and not fresh else ()
+        aux = f"from: {format_seqs(about or (entry.seq for entry in facts))}"
         if law.unsupported(summary, said):
             aux += ", unverified: true"
         header: dict[str, str | None] = {
@@ -243,12 +244,11 @@ class _Desk:
         return _headed(document, header)
 
 
-def _described(document: Document) -> tuple[int, ...]:
-    """The seqs that its summary says it describes; none where it has no summary, or does not say."""
+def described(document: Document) -> tuple[int, ...]:
+    """The seqs that its summary says it describes; none where it does not say."""
     aux = document.header.values.get("aux")
     try:
-        has_one = document.summary not in ("", _title(document.id))
-        return parse_seqs(str(aux["from"])) if has_one and isinstance(aux, dict) else ()
+        return parse_seqs(str(aux["from"])) if isinstance(aux, dict) else ()
     except (KeyError, ValueError):
         return ()
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
-from infinimem.store.keeper import BOOKS, KEEPERS, RECORDS
+from infinimem.store.keeper import ARCHIVES, BOOKS, KEEPERS, RECORDS
 from infinimem.store.records import evidence_of, held_by, link_to, links_of, sources_of, stem
 from infinimem.store.view import View
 
@@ -71,12 +71,12 @@ def without(
     names = frozenset(map(stem, doomed))
     changed: dict[str, Document | None] = dict.fromkeys(sorted(doomed))
     left = {doc_id: document for doc_id, document in records.items() if stem(doc_id) not in names}
-    raised = _orphans(records, left) if names else []
+    raised = _orphans(records, left)
     for doc_id, document in left.items():
         new = _unlinked(document, names)
         if doc_id in raised:
-            changed[doc_id] = None
-            changed[_surface(doc_id)] = _renamed(new, _surface(doc_id))
+            new = _raised(new)
+            changed |= {doc_id: None, new.id: new}
         elif new is not document:
             changed[doc_id] = new
     audits = []
@@ -124,48 +124,18 @@ def _describes(document: Document, tells: Callable[[str], bool]) -> bool:
 
 
 def _orphans(before: Mapping[str, Document], after: Mapping[str, Document]) -> list[str]:
-    """Ids of archived records to which a record on the surface led, and none does any more.
-
-    Of those that lead to each other the first one is enough.
-    """
-    reached, now = _reached(before), _reached(after)
-    ids = {stem(doc_id): doc_id for doc_id in after}
-    lost = sorted(name for name in ids.keys() & reached if name not in now)
-    found: list[str] = []
-    while lost:
-        led_to = {to for name in lost for to in links_of(after[ids[name]], VERSION) if to != name}
-        first = next((name for name in lost if name not in led_to), lost[0])
-        found.append(ids[first])
-        now |= _led_to(after, ids, [first])
-        lost = [name for name in lost if name not in now]
-    return found
+    """Ids of archived records to which a record led that goes, and none does any more."""
+    gone = {to for doc_id in before.keys() - after.keys() for to in links_of(before[doc_id], VERSION)}
+    gone.difference_update(*(links_of(document, VERSION) for document in after.values()))
+    return [doc_id for doc_id in after if doc_id.startswith(ARCHIVES) and stem(doc_id) in gone]
 
 
-def _reached(records: Mapping[str, Document]) -> set[str]:
-    """Names of the records on the surface, and of those to which they lead."""
-    ids = {stem(doc_id): doc_id for doc_id in records}
-    live = tuple(keeper.live for keeper in KEEPERS.values())
-    return _led_to(records, ids, [stem(doc_id) for doc_id in records if doc_id.startswith(live)])
-
-
-def _led_to(records: Mapping[str, Document], ids: Mapping[str, str], starts: Collection[str]) -> set[str]:
-    seen, waiting = set(starts), list(starts)
-    while waiting:
-        fresh = {to for to in links_of(records[ids[waiting.pop()]], VERSION) if to in ids} - seen
-        seen |= fresh
-        waiting += sorted(fresh)
-    return seen
-
-
-def _surface(doc_id: str) -> str:
-    keeper = next(one for one in KEEPERS.values() if doc_id.startswith(one.archived))
-    return keeper.live + stem(doc_id)
-
-
-def _renamed(document: Document, doc_id: str) -> Document:
-    moved = replace(document, id=doc_id)
+def _raised(document: Document) -> Document:
+    """An archived record, back on the surface."""
+    keeper = next(one for one in KEEPERS.values() if document.id.startswith(one.archived))
+    moved = replace(document, id=keeper.live + stem(document.id))
     try:
-        return moved.with_header({"id": quote(doc_id)})
+        return moved.with_header({"id": quote(moved.id)})
     except ValueError:  # it cannot be read: `doctor` names it
         return moved
 
@@ -184,24 +154,18 @@ def _unlinked(document: Document, names: Collection[str]) -> Document:
 
 def _without_pointers(document: Document, names: Collection[str], tells: Callable[[str], bool]) -> Document:
     """The buffer without these records; the very document where it names none."""
-    lines = []
-    for line in document.lines:
-        named = any(name in names for name in _NAME.findall(line))
-        if named or tells(line):
-            line = _pointing(line, names) if named else ""
-            if not line:
-                continue
-        lines.append(line)
-    return document if tuple(lines) == document.lines else replace(document, lines=tuple(lines))
+    found = (_pointing(line, names, tells) for line in document.lines)
+    lines = tuple(line for line in found if line is not None)
+    return document if lines == document.lines else replace(document, lines=lines)
 
 
-def _pointing(line: str, names: Collection[str]) -> str:
-    """A row of the buffer that is near to other records than these; "" where it is one of them."""
+def _pointing(line: str, names: Collection[str], tells: Callable[[str], bool]) -> str | None:
+    """A line of the buffer, near to other records than these; None where it is one of them, or tells of it."""
+    if not any(name in names for name in _NAME.findall(line)):
+        return None if tells(line) else line
     try:
         row = json.loads(line)
-        if row["unit"] in names:
-            return ""
         row["near"] = [name for name in row["near"] if name not in names]
+        return None if row["unit"] in names else json.dumps(row, ensure_ascii=False)
     except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
-    return json.dumps(row, ensure_ascii=False)
+        return None

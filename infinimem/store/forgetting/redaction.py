@@ -7,7 +7,7 @@ and names go where they hold a word that no other line has, or that was asked fo
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -15,18 +15,17 @@ from itertools import count
 from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
-from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
+from infinimem.markdown.signature import format_entry, format_seqs
 from infinimem.model import CURRENT, Receipt, Touched
 from infinimem.store.forgetting import search
 from infinimem.store.forgetting.choice import Choice, numbered, said
-from infinimem.store.forgetting.journal import MARK, Journal
+from infinimem.store.forgetting.journal import KEY, MARK, Journal
 from infinimem.store.forgetting.records import Records, without
 from infinimem.store.forgetting.words import Texts, stems
 from infinimem.store.keeper import ARCHIVE, BOOKS, MEMORIES, RECORDS, TOPICS
-from infinimem.store.names import slug
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
-from infinimem.store.render import HEADER_KEYS, Rendered
+from infinimem.store.render import HEADER_KEYS, Rendered, described
 from infinimem.store.skeleton import reverse_diff
 from infinimem.store.view import EVIDENCE, JOURNAL, View, aliases_of
 
@@ -36,10 +35,7 @@ FORGOTTEN = "forgotten"
 """Why a line is nowhere, in the row of a receipt."""
 
 _OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
-_KEY = re.compile(rf"(?:{'|'.join(sorted(_OWN_KEYS))}): ")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-?")
-_KINDS = {"evidence": "session", "memories": "file"}
-"""What a document is called whose name tells of it; else a topic."""
 
 
 @dataclass(frozen=True)
@@ -61,23 +57,20 @@ class Redaction:
     def rendered(self) -> Rendered:
         """The documents that change, and what the receipt says of them; that tells no word of it."""
         changed = {doc_id: new for doc_id, new in self._documents() if new != self.view.document(doc_id)}
-        held = [*changed, *(doc_id for doc_id in self.records.changed if self.records.concerns(doc_id))]
-        journal = Journal(self.view, self.receipt, self.names, self.choice.seqs, self._held, self.tells)
-        receipts = journal.without([doc_id for doc_id in held if doc_id in self.view])
+        journal = Journal(self, [*changed, *filter(self.records.concerns, self.view.ids("all"))])
         way: list[str] = []
-        done = Rendered(names=dict(self.names), sums=journal.sums, way_back=way)
+        done = Rendered(names=self.names, sums=journal.sums, way_back=way)
         for doc_id, new in changed.items():
             old = self.view.document(doc_id)
             done.documents |= {doc_id: None} | ({new.id: new} if new else {})
             done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in self.choice.seqs]
             if not doc_id.startswith(EVIDENCE):  # what else stands there, stood there before
-                way += journal.way_back(old, new, self.names.get(doc_id, doc_id))
+                way += journal.way_back(reverse_diff(doc_id, old, new and replace(new, id=doc_id)))
         for doc_id, new in self.records.changed.items():
             done.documents[doc_id] = new
             if not self.records.concerns(doc_id):
-                there = self.view.document(doc_id) if doc_id in self.view else None
-                way += reverse_diff(doc_id, there, new)
-        done.documents |= receipts
+                way += reverse_diff(doc_id, self.view.document(doc_id) if doc_id in self.view else None, new)
+        done.documents |= journal.documents
         done.rows = [Touched(seq, was, "-", FORGOTTEN) for seq, was in sorted(self._stood().items())]
         return done
 
@@ -165,24 +158,22 @@ class Redaction:
         for name in sorted(self._known):
             folder, _, stem = name.partition("/")
             date = match[0] if name.startswith(EVIDENCE) and (match := _DATE.match(stem)) else ""
-            told = stem.removeprefix(date)
-            if self._is_telling(name, told):
-                plain = f"{date}{_KINDS.get(folder, 'topic')}-{self.receipt}"
-                new[name] = f"{folder}/{stems_of.setdefault(stem, _free(plain, taken))}"
-                taken.add(stems_of[stem])
+            if self._is_telling(name, stem.removeprefix(date)):
+                plain = f"{date}{'topic' if name.startswith((TOPICS, ARCHIVE)) else 'session'}-{self.receipt}"
+                free = (f"{plain}-{n}" if n > 1 else plain for n in count(1))
+                if stem not in stems_of:
+                    stems_of[stem] = next(found for found in free if found not in taken)
+                    taken.add(stems_of[stem])
+                new[name] = f"{folder}/{stems_of[stem]}"
         return new
 
     def _is_telling(self, name: str, told: str) -> bool:
         """Whether a document's name tells of it; of what others named only where it has a word asked for."""
         if name.startswith((TOPICS, ARCHIVE)):
             return self.tells(told)
-        if name.startswith(EVIDENCE) and name not in self._stands:
-            return self.tells(told) or self._is_of_session(told)
+        if name.startswith(EVIDENCE) and name in self.held and name not in self._stands:
+            return bool(told)
         return not name.startswith(JOURNAL) and self.names_it(told)
-
-    def _is_of_session(self, told: str) -> bool:
-        session = slug(self.choice.wanted.session or "")[:60]
-        return bool(session and re.fullmatch(rf"{session}(?:-part[0-9]+|-[0-9]+)*", told))
 
     @cached_property
     def _stands(self) -> frozenset[str]:
@@ -190,43 +181,29 @@ class Redaction:
         return frozenset(place.doc_id for place in self.choice.others)
 
     @cached_property
-    def _sessions(self) -> dict[str, str]:
-        """New names for sessions of which lines stay, and whose own tells of it."""
-        documents = map(self.view.document, self.view.ids("evidence"))
-        named = {str(document.header.values.get("session", "")) for document in documents}
-        taken, new = set(named), dict[str, str]()
-        for name in sorted(filter(self.names_it, named)):
-            new[name] = _free(f"session-{self.receipt}", taken)
-            taken.add(new[name])
-        return new
-
-    @cached_property
     def _known(self) -> frozenset[str]:
         """Names of documents that are, or that receipts or the list of seen lines tell of."""
-        known = {*self._own, *self.choice.named, *map(_id_of, map(self.view.document, self._own))}
-        known |= {name for receipt in self._receipts for row in receipt.rows for name in (row.was, row.now)}
-        return frozenset(known).union(name for receipt in self._receipts for name, _, _ in receipt.files)
+        told = [(row.was, row.now) for receipt in self._receipts for row in receipt.rows]
+        files = [name for receipt in self._receipts for name, _, _ in receipt.files]
+        return self.choice.named.union(self._own, files, *told)
 
     @cached_property
-    def _receipts(self) -> tuple[Receipt, ...]:
-        return tuple(
-            parse_receipt(self.view.document(doc_id)) for doc_id in self._own if doc_id.startswith(JOURNAL)
-        )
+    def _receipts(self) -> list[Receipt]:
+        return [parse_receipt(self.view.document(name)) for name in self._own if name.startswith(JOURNAL)]
 
     @cached_property
-    def _held(self) -> frozenset[str]:
+    def held(self) -> frozenset[str]:
         """Documents that hold one of the lines, or ever did."""
-        held = frozenset(place.doc_id for place in self.choice.lines).union(
-            doc_id for doc_id, _ in self._typed
+        seqs = self.choice.seqs
+        rows = ((row.was, row.now) for one in self._receipts for row in one.rows if row.seq in seqs)
+        of_turns = (
+            name
+            for name in self._known
+            if self.records.concerns(name)
+            or (name.startswith(RECORDS) and not seqs.isdisjoint(held_by(Document.empty(name))))
         )
-        rows = [row for receipt in self._receipts for row in receipt.rows if row.seq in self.choice.seqs]
-        held = held.union(name for row in rows for name in (row.was, row.now))
-        return held.union(filter(self._was_record, self._known))
-
-    def _was_record(self, name: str) -> bool:
-        """Whether a name is that of a record which goes, or which told of one of the turns before."""
-        told = name.startswith(RECORDS) and set(held_by(Document.empty(name)))
-        return self.records.concerns(name) or bool(told and not told.isdisjoint(self.choice.seqs))
+        here = (place.doc_id for place in self.choice.lines)
+        return frozenset(of_turns).union(here, (doc_id for doc_id, _ in self._typed), *rows)
 
     # ── documents ───────────────────────────────────────────────────────────────────────────────────
 
@@ -240,30 +217,25 @@ class Redaction:
         touched = new.lines != old.lines
         if touched and old.id != CURRENT and _is_empty(new):
             return None
-        if not self.names.keys().isdisjoint((old.id, _id_of(old))):
-            own = self.names.get(old.id, old.id)
+        own, said = self.names.get(old.id, old.id), old.header.values.get("id")
+        if old.id in self.names or (isinstance(said, str) and self.tells(said.rpartition("/")[2])):
             new = _headed(replace(new, id=own), {"id": quote(own)})
         if old.id.startswith(EVIDENCE):
-            return self._attended(old, new)
+            return self._attended(new) if touched or old.id in self.names else new
         if old.id == CURRENT or old.id.startswith(TOPICS):
             new = self._without_headings(new)
         return self._summarised(new, touched) if old.id.startswith(TOPICS) else new
 
-    def _attended(self, old: Document, new: Document) -> Document:
+    def _attended(self, document: Document) -> Document:
         """Evidence whose header names nobody but those who are left."""
-        values = new.header.values
-        session, listed = values.get("session"), values.get("participants")
-        changes: dict[str, str | None] = {}
-        if isinstance(session, str) and session in self._sessions:
-            changes["session"] = quote(self._sessions[session])
-        if isinstance(listed, list):
-            spoke, speak = (
-                {place.entry.fields.get("speaker") for place in document.entries} for document in (old, new)
-            )
-            left = [name for name in listed if name not in spoke - speak and not self.names_it(str(name))]
-            if left != listed:
-                changes["participants"] = flow(left) if left else None
-        return _headed(new, changes)
+        values, changes = document.header.values, dict[str, str | None]()
+        if self.names_it(str(values.get("session", ""))):
+            changes["session"] = quote(document.id.removeprefix(EVIDENCE))
+        if "participants" in values:
+            speakers = (place.entry.fields.get("speaker") for place in document.entries)
+            listed = [name for name in dict.fromkeys(speakers) if name]
+            changes["participants"] = flow(listed) if listed else None
+        return _headed(document, changes)
 
     def _without_headings(self, document: Document) -> Document:
         lines = list(document.lines)
@@ -281,7 +253,7 @@ class Redaction:
         names = aliases_of(document)
         left = [name for name in names if not self.tells(name.replace("-", " "))]
         changes: dict[str, str | None] = {}
-        if touched or _described(document) & self.choice.seqs or self.tells(document.summary):
+        if touched or not self.choice.seqs.isdisjoint(described(document)) or self.tells(document.summary):
             titles = dict.fromkeys(heading.title for heading in document.headings if heading.title)
             stem = document.id.rpartition("/")[2].replace("-", " ")
             changes["summary"] = quote(", ".join(titles)[:300] or stem)
@@ -297,29 +269,8 @@ class Redaction:
         lines = list(document.lines)
         for number, line in enumerate(lines[: document.header.end]):
             if (touched and line.startswith("summary:")) or self.tells(line):
-                key = _KEY.match(line)
-                lines[number] = f"{key[0] if key else ''}{MARK}"
+                lines[number] = "".join(KEY.findall(line)[:1]) + MARK
         return replace(document, lines=tuple(lines))
-
-
-def _free(plain: str, taken: Collection[str]) -> str:
-    """A name that nothing has."""
-    return next(name for n in count(1) if (name := f"{plain}-{n}" if n > 1 else plain) not in taken)
-
-
-def _id_of(document: Document) -> str:
-    """What its header says: another name, where a person gave the file a new one."""
-    named = document.header.values.get("id")
-    return named if isinstance(named, str) and "/" in named else document.id
-
-
-def _described(document: Document) -> frozenset[int]:
-    """Seqs that the summary was made from."""
-    aux = document.header.values.get("aux")
-    try:
-        return frozenset(parse_seqs(str(aux.get("from", "")))) if isinstance(aux, dict) else frozenset()
-    except ValueError:
-        return frozenset()
 
 
 def _is_empty(document: Document) -> bool:
