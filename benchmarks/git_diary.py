@@ -126,7 +126,7 @@ def main() -> None:
         keep(root)
         print(git(root, "log", "--oneline"))
         print("theirs untouched" if theirs(root) == before else "THEIRS CHANGED")
-        archiving = git(root, "log", "--format=%h", "--grep=^Consolidate.*archive").split()
+        archiving = git(root, "log", "--format=%h", "--grep=-> archive/").split()
         small = min(archiving, key=lambda commit: len(shown(root, commit)))
         print(shown(root, small))
 

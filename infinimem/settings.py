@@ -282,7 +282,7 @@ def _hints(group: type) -> dict[str, Any]:
     return get_type_hints(group, include_extras=True)
 
 
-def _groups() -> dict[str, type]:
+def _groups() -> dict[str, Any]:
     return {name: hint for name, hint in _hints(Settings).items() if dataclasses.is_dataclass(hint)}
 
 

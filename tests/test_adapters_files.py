@@ -432,9 +432,7 @@ def test_each_change_is_a_commit(tmp_path: Path) -> None:
     memory = open_memory(repository.memory, model="offline")
     create(memory, "/memories/a.txt", "one\n")
     rename(memory, "/memories/a.txt", "/memories/d/b.md")
-    assert repository.git("log", "-1", "--format=%s").strip() == (
-        "Memory tool: rename /memories/a.txt to /memories/d/b.md"
-    )
+    assert repository.git("log", "-1", "--format=%s").strip() == "memory: 2 files"
     assert repository.git("show", "HEAD:memory/memories/d/b.md") == "one\n"
     assert repository.git("show", "HEAD~1:memory/memories/a.txt.md") == "one\n"
     assert "memory/memories" not in repository.git("status", "--short")

@@ -62,7 +62,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def commits(root: Path, git: Callable[..., str]) -> list[str]:
     """Of consolidations, oldest first."""
     told = git(root, "log", "--reverse", "--format=%H %s").splitlines()
-    return [row.split()[0] for row in told if row.split()[1].startswith("Consolidate")]
+    return [row.split()[0] for row in told if row.split()[1].startswith("consolidate")]
 
 
 def test_a_years_consolidations_are_moves(load: Callable[[str], ModuleType], tmp_path: Path) -> None:

@@ -36,15 +36,15 @@ def test_git_shows_an_archiving_as_a_rename(tmp_path: Path) -> None:
     memory = consolidated(place.memory)
     assert "?? " not in place.git("status", "--porcelain", "--", "memory/allmem")
     assert place.subjects()[1:] == [
-        "Record 4 turns",
-        "Write: 4 records",
-        "Consolidate: 2 records, archive 1",
+        "record: 4 turns",
+        "write: 5 files",
+        "consolidate: 5 files",
     ]
     told = place.git("show", "--format=", "--name-status", "-M50")
     assert f"\tmemory/{doc(LISBON)}.md\tmemory/{doc(LISBON, archived=True)}.md" in told
     memory.undo()
     memory.forget([NUTS])
-    assert place.subjects()[4:] == ["Undo journal/0002-consolidate", "Forget 1 line"]
+    assert place.subjects()[4:] == ["undo: 5 files", "forget: 1 line"]
     assert place.git("status", "--porcelain", "--", *(f"memory/{one}" for one in ("allmem", "journal"))) == ""
     assert examine(memory.library) == []
 

@@ -1,28 +1,21 @@
 """What leans on a fact that another has superseded: entries and summaries, for a person to look at. Pure.
 
-An entry leans on a line that it was drawn from. Without that, one of the same conversation leans on it that
-repeats a name or a number of it which is rare in the library, and for which what superseded it has another; a
-later entry than that knew better. A summary leans on the lines that it says it describes (`aux.from`).
+An entry leans on a line that it was drawn from, a summary on the lines that `aux.from` says it describes.
 Nothing is changed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from infinimem import law
-from infinimem.model import Entry, Finding, Located, Receipt
+from infinimem.model import Finding, Located, Receipt
 from infinimem.store.keeper import ARCHIVE, TOPICS
 from infinimem.store.provenance import Records
 from infinimem.store.render import described
 from infinimem.store.state.seen import live, tracked
 from infinimem.store.trail import Trail, successor
 from infinimem.store.view import View
-
-RARE = 3
-"""Live lines that may have a name or a number which still tells one thing from another."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +26,10 @@ class Leaning:
     seq: int | None
     on: int
     by: int
-    shared: str = ""
-    """The word that tells, where no origin does."""
 
     def finding(self) -> Finding:
         what = f"the summary describes line {self.on}" if self.seq is None else f"leans on line {self.on}"
-        said = f" ({self.shared!r})" if self.shared else ""
-        return Finding("note", f"{what}{said}, which line {self.by} superseded", self.where)
+        return Finding("note", f"{what}, which line {self.by} superseded", self.where)
 
 
 def leaning(view: View, receipts: Sequence[Receipt]) -> tuple[Leaning, ...]:
@@ -54,8 +44,7 @@ def leaning(view: View, receipts: Sequence[Receipt]) -> tuple[Leaning, ...]:
     if not superseded:
         return ()
     places = [place for doc_id in live(view) for place in view.document(doc_id).entries]
-    found = [*_by_origin(records, superseded, places), *_by_words(records, superseded, places)]
-    found += _summaries(view, superseded)
+    found = [*_by_origin(records, superseded, places), *_summaries(view, superseded)]
     return tuple(sorted(found, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
 
 
@@ -79,56 +68,6 @@ def _by_origin(
         for seq in records.ancestors(place.entry):
             if seq in superseded and superseded[seq].seq != place.seq:
                 yield Leaning(_at(place), place.seq, seq, superseded[seq].seq)
-
-
-def _by_words(
-    records: Records, superseded: Mapping[int, Located], places: Sequence[Located]
-) -> Iterator[Leaning]:
-    telling = [(place, _telling(place.entry)) for place in places]
-    times = Counter(word for _, words in telling for word in words)
-    having: dict[str, list[Located]] = {}
-    for place, words in telling:
-        for word in words:
-            if times[word] <= RARE:
-                having.setdefault(word, []).append(place)
-    sessions: dict[int, frozenset[str]] = {}
-
-    def talks(entry: Entry) -> frozenset[str]:
-        if entry.seq not in sessions:
-            turns = records.turns(entry)
-            sessions[entry.seq] = frozenset(turn.session or turn.where.rpartition(":")[0] for turn in turns)
-        return sessions[entry.seq]
-
-    for seq, by in superseded.items():
-        old = records.view.entry(seq)
-        assert old is not None
-        told: set[int] = set()
-        for word in sorted(_replaced(old.entry, by.entry)):
-            for place in having.get(word, ()):
-                is_older = law.is_newer(by.entry, place.entry) and place.seq != by.seq
-                drawn = seq in records.ancestors(place.entry)
-                if is_older and not drawn and place.seq not in told and talks(old.entry) & talks(place.entry):
-                    told.add(place.seq)
-                    yield Leaning(_at(place), place.seq, seq, by.seq, word)
-
-
-def _telling(entry: Entry) -> frozenset[str]:
-    """Names and numbers of a line, but for who said it."""
-    return _claimed(entry, "name") | _claimed(entry, "number")
-
-
-def _claimed(entry: Entry, kind: str) -> frozenset[str]:
-    return law.claims(entry.text)[kind] - set(entry.fields.get("speaker", "").casefold().split())
-
-
-def _replaced(old: Entry, new: Entry) -> set[str]:
-    """Names, or numbers, of a line for which the one that superseded it has others."""
-    found: set[str] = set()
-    for kind in ("name", "number"):
-        before, after = _claimed(old, kind), _claimed(new, kind)
-        if after - before:
-            found |= before - after - set(law.normalised(new.text).replace("'s", "").split())
-    return found
 
 
 def _summaries(view: View, superseded: Mapping[int, Located]) -> Iterator[Leaning]:

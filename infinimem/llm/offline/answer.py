@@ -1,8 +1,7 @@
 """Answering without a model: the lines that come closest are quoted, and that is said.
 
 Of lines that say the same of the same thing but for one place ("lives in Lisbon", "lives in Porto") the
-newest is quoted and the older ones are not. A question that is answered in several steps gets the last line
-of the walk (chain.py), then those that led to it.
+newest is quoted and the older ones are not.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infinimem.llm.offline.chain import Statement, walks
 from infinimem.llm.offline.duplicates import number
 from infinimem.llm.offline.lexicon import strip_ordinal
 from infinimem.llm.offline.relevance import Match, Question, split_speaker
@@ -53,27 +51,14 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     ]
     question = Question(variables["question"], (row["text"] for row in rows))
     lines = [_line(row, rank, question) for rank, row in enumerate(rows)]
-    if chained := _chained(variables["question"], lines):
-        return _quoted(chained)
     lines = [line for line in lines if question.telling(line.match.terms)]
     lines.sort(key=lambda line: (-line.match.score, line.rank))
     best = _current(lines)
     if not best:
         return {"answer": NOTHING, "cites": []}
     quoted = [line for line in best if line.match.score >= FLOOR * best[0].match.score][:LINES]
-    return _quoted(quoted)
-
-
-def _quoted(lines: Sequence[_Line]) -> dict[str, Any]:
-    told = "\n".join(f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in lines)
-    return {"answer": f"{QUOTED}\n{told}", "cites": [line.id for line in lines]}
-
-
-def _chained(question: str, lines: Sequence[_Line]) -> list[_Line]:
-    """The lines of the best walk, the last one first; none where one line answers as much."""
-    statements = [Statement(i, strip_ordinal(line.text), line.age) for i, line in enumerate(lines)]
-    best = next(iter(walks(question, statements)), None)
-    return [lines[link.key] for link in reversed(best.links)] if best and best.is_chain else []
+    told = "\n".join(f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in quoted)
+    return {"answer": f"{QUOTED}\n{told}", "cites": [line.id for line in quoted]}
 
 
 def _line(row: Mapping[str, Any], rank: int, question: Question) -> _Line:

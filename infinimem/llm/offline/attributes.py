@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from infinimem.llm.offline.chain import stands_alone
 from infinimem.llm.offline.describe import Said
 from infinimem.llm.offline.extract import sentences
 from infinimem.llm.offline.lexicon import strip_ordinal
-from infinimem.llm.offline.statements import lead
+from infinimem.llm.offline.statements import lead, stands_alone
 from infinimem.retrieval.tokenizer import STOP_WORDS, fold, tokens
 
 SURE, LIKELY, OPEN = 0.95, 0.9, 0.7

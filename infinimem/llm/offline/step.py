@@ -1,8 +1,6 @@
 """The search agent by rules: search, grep names, numbers and quotations, read around the best lines, stop.
 
-Where a line answers a part of the question only and names something new, that is searched next, together
-with the words still unanswered (chain.py); a question gets four searches at most. A round depends on the
-history alone, so the loop's driver may cut, repeat or drop rounds.
+A round depends on the history alone, so the loop's driver may cut, repeat or drop rounds.
 """
 
 from __future__ import annotations
@@ -11,12 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from infinimem.llm.offline.chain import LINKS, Statement, Walk, walks
-from infinimem.llm.offline.duplicates import number
 from infinimem.llm.offline.lexicon import strip_ordinal
-from infinimem.llm.offline.relations import relations
 from infinimem.llm.offline.relevance import Match, Question, names
-from infinimem.llm.offline.statements import lead
 from infinimem.markdown.signature import parse_entry
 from infinimem.retrieval.kin import related
 from infinimem.retrieval.tokenizer import STOP_WORDS, fold, tokens
@@ -28,12 +22,6 @@ NAMES = 20
 READS, AROUND = 4, 2
 """Places of the second round, and lines on each side of them."""
 SNIPPETS = 8
-SEARCHES = 4
-"""Of one question, at most."""
-WALKS = 3
-"""Walks of which one is followed: the best, or the next where its end was searched already."""
-HEAD = range(2, 12)
-"""Words but one of what a statement says before its last phrase, where another one may begin alike."""
 COVERED = 0.6
 """Share of the question's weight that makes a second search needless."""
 
@@ -51,7 +39,6 @@ class _Seen(NamedTuple):
     line: int
     text: str
     time: str
-    seq: str
 
 
 def step(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,20 +54,14 @@ def step(variables: Mapping[str, Any]) -> dict[str, Any]:
     asked = Question(question, (line.text for line in lines))
     ranked = _ranked(lines, asked)
     done = {str({"name": entry["name"], "arguments": dict(entry["arguments"])}) for entry in history}
-    found = walks(question, _statements(lines))
-    searched = [str(entry["arguments"].get("query", "")) for entry in history if entry["name"] == "search"]
     looked = any(entry["name"] == "read_lines" for entry in history)
-    left = int(variables["rounds_left"])
-    chained = [lines[link.key] for walk in found[:1] if walk.is_chain for link in reversed(walk.links)]
-    if left > 0 and not looked:
-        calls = [call for call in (*_newer(found), *_follow(found, searched)) if str(call) not in done]
-        if left > 1 and calls:
-            return _reply(call for call in calls if call["name"] in tools)
-        calls += _second_look(asked, ranked, SEARCHES - len(searched))
-        calls = [call for call in calls if call["name"] in tools and str(call) not in done]
-        if calls:  # the reader may end after a round that showed nothing new, so the walk is named here
-            return _reply(calls, chained)
-    return _reply((), [*dict.fromkeys([*chained, *(line for line, _ in ranked)])][:SNIPPETS])
+    if int(variables["rounds_left"]) > 0 and not looked:
+        calls = [
+            call for call in _second_look(asked, ranked) if call["name"] in tools and str(call) not in done
+        ]
+        if calls:
+            return _reply(calls)
+    return _reply((), [line for line, _ in ranked[:SNIPPETS]])
 
 
 def _first_look(question: str) -> Iterator[Call]:
@@ -94,44 +75,14 @@ def _first_look(question: str) -> Iterator[Call]:
         yield _call("grep", pattern=_literal(pattern), context_lines=0)
 
 
-def _statements(lines: Sequence[_Seen]) -> list[Statement]:
-    return [Statement(i, line.text, (line.time, number(line.seq))) for i, line in enumerate(lines)]
-
-
-def _follow(found: Sequence[Walk], searched: Sequence[str]) -> Iterator[Call]:
-    """What the best walk has come to that was not searched yet, with the words that are still missing."""
-    if not searched or len(searched) >= SEARCHES:
-        return
-    for walk in found[:WALKS]:
-        if not walk.missing or len(walk.links) == LINKS:
-            return
-        if any(query.startswith(f"{walk.end} ") for query in searched):
-            continue
-        yield _call("search", query=f"{walk.end} {' '.join(walk.missing)}", limit=6)
-        stems = {term for word in walk.missing for term in tokens(word)}
-        stems |= {other for term in stems for other in relations().get(term, ())}
-        words = "|".join(sorted(re.escape(stem) for stem in stems))
-        name = _literal(walk.end)
-        yield _call("grep", pattern=rf"{name}.*\b(?:{words})|\b(?:{words}).*{name}", context_lines=0)
-        return
-
-
-def _newer(found: Sequence[Walk]) -> Iterator[Call]:
-    """Whether anything else was said in the words of the best walk's statements."""
-    for link in found[0].links if found and found[0].score > 0 else ():
-        head = lead(link.text)
-        if head.count(" ") in HEAD:
-            yield _call("grep", pattern=_literal(head), context_lines=0)
-
-
 def _literal(text: str) -> str:
     """A pattern that stands for nothing but this text."""
     return re.escape(text).replace(r"\ ", " ")
 
 
-def _second_look(question: Question, ranked: Sequence[tuple[_Seen, Match]], searches: int) -> Iterator[Call]:
+def _second_look(question: Question, ranked: Sequence[tuple[_Seen, Match]]) -> Iterator[Call]:
     """Around the best lines; and once more for the words that no line had."""
-    yield from [*_again(question, ranked)][: max(searches, 0)]
+    yield from _again(question, ranked)
     taken: list[_Seen] = []
     for line, _ in ranked:
         if len(taken) == READS:
@@ -175,10 +126,10 @@ def _line(doc_id: str, line: int, text: str) -> _Seen:
     """A line without its signature, but with who said it and when."""
     entry = parse_entry(text)
     if entry is None:
-        return _Seen(doc_id, line, text, "", "")
+        return _Seen(doc_id, line, text, "")
     speaker = entry.fields.get("speaker")
     said = strip_ordinal(entry.text)
-    return _Seen(doc_id, line, f"{speaker}: {said}" if speaker else said, entry.time or "", str(entry.seq))
+    return _Seen(doc_id, line, f"{speaker}: {said}" if speaker else said, entry.time or "")
 
 
 def _reply(calls: Any, lines: Sequence[_Seen] = ()) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def _commit(files: Files, view: View, now: datetime, unknown: Sequence[str]) -> 
         waiting = _uncommitted(changed, view) or (unknown if JOURNAL in ignored else ())
         receipts = [parse_receipt(view.document(doc_id)) for doc_id in waiting]
         time = _time(receipts[-1].time, now) if receipts else now
-        text = message(receipts, *_said(view, waiting, ours.paths), _receipts(view))
+        text = message(receipts, *_said(view, waiting, ours.paths))
         repository.commit(ours, text, time, now)
     return f".gitignore leaves out {', '.join(ignored)}; commits go without" if ignored else ""
 
