@@ -71,8 +71,7 @@ def open_memory(
     Args:
         path: the folder.
         model: a model's name, "offline", or a client; None takes the settings', else "offline".
-        strategy: which system keeps it, "infini" or "allmem"; None takes infinimem.toml. That of a new
-            library names it.
+        strategy: which system keeps it, "infini" or "allmem"; None takes infinimem.toml.
         create: make the folder a library if it is not one.
         clock: gives the time; injected by tests and reproducible runs.
         embedder: what gives texts vectors, by name ("lexical", "static", "minilm", "openai") or itself; None

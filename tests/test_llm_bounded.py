@@ -109,7 +109,7 @@ def test_a_server_that_drips_has_one_timeout_and_no_second_try(call: Call, attac
 def test_a_server_that_never_begins_to_answer_is_asked_again(
     call: Call, attack: Attack, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infinimem.remote.endpoint._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("infinimem.remote.endpoint.FIRST_WAIT", 0.0)
     began = time.monotonic()
     server = refused(call, attack, r"no answer within 0\.2 s", scheme, timeout=0.2, retries=1)
     assert time.monotonic() - began < 10

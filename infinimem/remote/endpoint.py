@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from infinimem.remote.bounded import Answer, Connections
 
 _OPENAI = "https://api.openai.com/v1"
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 60.0
+FIRST_WAIT, _LONGEST_WAIT = 0.5, 60.0
 """Seconds; doubled from one try to the next."""
 _LONGEST_TRY = 86_400.0
 """Seconds; sockets take no larger number."""
@@ -137,7 +137,7 @@ class Endpoint:
         content = json.dumps(request).encode()
         problem = ""
         for attempt in range(self._retries + 1):
-            wait = min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT) * (0.5 + self._jitter() / 2)
+            wait = min(FIRST_WAIT * 2**attempt, _LONGEST_WAIT) * (0.5 + self._jitter() / 2)
             try:
                 return self._once(path, content)
             except _Again as again:

@@ -152,7 +152,9 @@ class _Desk:
         if doc_id.startswith(ARCHIVE):
             if not document.header.end:
                 document = _headed(document, {"id": quote(doc_id), "kind": "archive"})
-            arrivals = [("", ["", f"## {heading}", *lines]) for heading, lines in sections.items()]
+            arrivals: list[tuple[str, Sequence[str]]] = [
+                ("", ["", f"## {heading}", *lines]) for heading, lines in sections.items()
+            ]
         else:
             arrivals = list(sections.items())
         self._set(doc_id, document.insert_all(arrivals))

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from infinimem.configuration import SETTINGS
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text
 from infinimem.model import CURRENT, Located
@@ -22,7 +23,6 @@ from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.forgetting.choice import Choice
 from infinimem.store.forgetting.words import Texts, forms, lowered
 from infinimem.store.keeper import MEMORIES
-from infinimem.store.library import SETTINGS
 from infinimem.store.listing import explained
 from infinimem.store.state import drawn, sequence, tails
 from infinimem.store.view import OWNED
