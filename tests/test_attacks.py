@@ -1,4 +1,9 @@
-"""Attacks on the installed program, each as its author would mount it. What is defended: docs/SECURITY.md."""
+"""Attacks on the installed program, each as its author would mount it. What is defended: docs/SECURITY.md.
+
+Two attacks need more than a command and stand elsewhere, in full: folders swapped under the memory tool
+(test_faults_swaps.py) and half-open connections to the HTTP server (test_mcp_connections.py). Replies without
+end, bombs and drips against every kind of call: test_llm_bounded.py.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from hostile_server import bomb, endless, hostile, redirect
 
 from infinimem.cli.commands import COMMANDS
 
@@ -214,3 +220,82 @@ def test_mcp_serves_a_foreign_library_read_only(tmp_path: Path) -> None:
         assert "blue pot" in json.dumps(answers[3]["result"])
         assert thief.heard == []
         assert sorted(tmp_path.glob("repository/**/*")) == before
+
+
+@pytest.mark.parametrize(
+    "attack", [endless(1 << 30), bomb(1 << 30), "redirect"], ids=["endless", "bomb", "redirect"]
+)
+def test_a_hostile_server_gets_one_line_and_no_second_address(tmp_path: Path, attack: object) -> None:
+    """A server that the user named, but that does what it likes."""
+    with recorder() as thief:
+        played = redirect(f"{thief.url}/chat/completions") if attack == "redirect" else attack
+        with hostile(played) as server:  # type: ignore[arg-type]
+            victim = Victim(tmp_path / "home", tmp_path)
+            victim.env |= {"OPENAI_BASE_URL": server.url, "INFINIMEM_MODEL": "m"}
+            ran = victim.run("--library", str(tmp_path / "home/.local/share/infinimem/default"), "init")
+            ran = victim.run("add", SAID)
+        assert ran.returncode == 1 and ran.stderr.count("\n") == 1 and "error: " in ran.stderr
+        assert server.requests and KEY not in ran.stderr
+        assert thief.heard == []
+
+
+def test_what_is_forgotten_is_in_no_byte_and_no_name(tmp_path: Path) -> None:
+    victim = Victim(tmp_path / "home", tmp_path / "library")
+    victim.folder.mkdir()
+    assert victim.run("init").returncode == 0
+    for text, session in ((SAID, "zanzibar"), ("I like Zanzibar a lot.", "s2"), ("I have a cat.", "s3")):
+        assert victim.run("add", text, "--session", session, "--speaker", "Ann").returncode == 0
+        assert victim.run("consolidate").returncode == 0
+    ran = victim.run("forget", "--match", "zanzibar", "--yes", "--json")
+    assert json.loads(ran.stdout)["receipt"] and json.loads(ran.stdout)["left"] == []
+    ran = victim.run("forget", "--source", "user", "--session", "zanzibar", "--yes", "--json")
+    left = [item["path"] for item in json.loads(ran.stdout)["left"]]
+    holding = [
+        str(path.relative_to(tmp_path))
+        for path in [*tmp_path.glob("library/**/*"), *tmp_path.glob("home/.cache/**/*")]
+        if "zanzibar" in path.name.lower() or (path.is_file() and b"zanzibar" in path.read_bytes().lower())
+    ]
+    assert holding == [] == left
+    assert "I have a cat." in victim.run("read", "CURRENT").stdout + victim.run("grep", "cat").stdout
+
+
+def test_an_import_waits_for_no_pipe_and_follows_no_link(tmp_path: Path) -> None:
+    victim = Victim(tmp_path / "home", tmp_path / "library")
+    victim.folder.mkdir()
+    assert victim.run("init").returncode == 0
+    given = tmp_path / "given"
+    given.mkdir()
+    (tmp_path / "elsewhere.md").write_text(f"# Elsewhere\n\n- {SAID}\n")
+    (given / "link.md").symlink_to(tmp_path / "elsewhere.md")
+    os.mkfifo(given / "pipe.md")
+    (given / "note.md").write_text("# Note\n\n- I have a cat named Miso.\n")
+    ran = victim.run("import", str(given), "--json")
+    done = json.loads(ran.stdout)
+    assert done["turns"] > 0
+    assert {Path(item["path"]).name for item in done["left_out"]} == {"link.md", "pipe.md"}
+    assert SAID not in victim.run("grep", "pot", "--scope", "all").stdout
+
+
+def test_a_note_gives_the_terminal_no_commands(tmp_path: Path) -> None:
+    victim = Victim(tmp_path / "home", tmp_path / "notes")
+    victim.folder.mkdir()
+    harm = "\x1b]0;owned\x07\x1b[2J\u202egpj.exe\u2066"
+    (victim.folder / "note.md").write_text(
+        f"---\nsummary: a {harm} b\n---\n# Head {harm}\n\n- The pot {harm} is blue.\n"
+    )
+    (victim.folder / "na\x1bme.md").write_text("- The pot.\n")
+    for args in (
+        ["ls"],
+        ["read", "note"],
+        ["search", "pot"],
+        ["grep", "pot"],
+        ["retrieve", "pot"],
+        ["ask", "pot?"],
+        ["blame", "note"],
+        ["doctor"],
+    ):
+        ran = victim.run("--library", ".", *args)
+        for sign in "\x1b\x07\u202e\u2066":
+            assert sign not in ran.stdout + ran.stderr, (args, sign)
+        ran = victim.run("--library", ".", "--json", *args)
+        assert not set("\x1b\x07\u202e\u2066") & set(ran.stdout)

@@ -135,6 +135,8 @@ NOTES: dict[str, list[list[str]]] = {
     "status": [[]],
     "doctor": [[], ["--fix"]],
     "lint": [[]],
+    "config": [[], ["--model", POISON]],
+    "trust": [[POISON], [], ["--list"]],
     "graph": [[]],
     "replay": [[POISON]],
     "completion": [["bash"], [POISON]],

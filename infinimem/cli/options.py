@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infinimem.cli.locate import Place, locate
-from infinimem.cli.output import Output, printable
+from infinimem.cli.output import Output
 from infinimem.errors import LibraryError, ModelError
-from infinimem.markdown.characters import visible
 
 if TYPE_CHECKING:
     from infinimem.memory import Memory
@@ -113,7 +112,7 @@ class Options:
 
         suspended = memory.library.configuration.suspended
         if suspended and not self.quiet:
-            click.echo(printable(visible(advice(memory.library.root, suspended))), err=True)
+            click.echo(advice(memory.library.root, suspended), err=True)
         return memory
 
 
