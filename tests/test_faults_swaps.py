@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_disk import Call, hooked, nothing
+from fault_disk import Call, Hook, hooked, nothing
 from fault_library import problems
 from fault_work import copy, expected, prepared, work
 
@@ -27,6 +27,8 @@ from infinimem.model import Located
 __all__ = ["expected", "prepared"]
 
 FOLDERS = ("topics", "evidence", "journal", "memories", "memories/deep", ".infinimem", ".infinimem/tx")
+BY_DESCRIPTOR = ("write", "truncate", "sync", "sync_folder")
+"""Calls that name nothing; no link can lead them elsewhere."""
 COMMANDS: Sequence[dict[str, Any]] = (
     {"command": "create", "path": "/memories/new.md", "file_text": "tea\n"},
     {"command": "create", "path": "/memories/deep/er/new.md", "file_text": "tea\n"},
@@ -110,27 +112,41 @@ def places(furnished: Path, tmp_path: Path) -> tuple[Path, Path]:
     return copy(furnished, tmp_path / "library"), copy(furnished, tmp_path / "outside")
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
+def swapped_at(number: int, folder: str, root: Path, outside: Path) -> Hook:
+    """The link stands while one call is made, and no longer: whatever was looked at before it is outdated.
+
+    Args:
+        number: which call.
+        folder: what is swapped; "" for the folder that the call is about, if it is about one.
+        root: the library.
+        outside: where the link leads.
+    """
+
+    def hook(call: Call) -> Any:
+        about = getattr(call.args[0], "path", "").rpartition("/")[0]
+        if call.number != number or not (folder or about):
+            return call()
+        with Swap(root, folder or about, outside):
+            return call()
+
+    return hook
+
+
+@pytest.mark.parametrize(
+    ("folder", "step"), [("", 5), *(pytest.param(name, 1, marks=pytest.mark.soak) for name in FOLDERS)]
+)
 def test_a_folder_swapped_at_any_call_leads_nowhere(
     furnished: Path, tmp_path: Path, folder: str, step: int
 ) -> None:
-    """The link stands while the call is made, and no longer: whatever was looked at before it is outdated."""
     root, outside = places(furnished, tmp_path)
     with hooked(nothing) as calls:
         busy(root, {})
     before = standing(outside)
-    for number in range(1 + FOLDERS.index(folder) % step, len(calls), step):
+    by_name = [number for number, call in enumerate(calls, 1) if call not in BY_DESCRIPTOR]
+    for number in by_name[::step]:
         copy(furnished, root)
-
-        def swapped(call: Call, number: int = number) -> Any:
-            if call.number != number:
-                return call()
-            with Swap(root, folder, outside):
-                return call()
-
         told: dict[int, str] = {}
-        with hooked(swapped):
+        with hooked(swapped_at(number, folder, root, outside)):
             busy(root, told)
         assert standing(outside) == before, f"call {number}, {calls[number - 1]}"
         assert problems(root, told) == [], f"call {number}, {calls[number - 1]}"

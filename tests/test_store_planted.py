@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fault_disk import Crash
 from fault_library import problems
 
+from infinimem.errors import LibraryError
 from infinimem.model import Turn
 from infinimem.store import disk
 from infinimem.store.create import init
@@ -130,3 +135,23 @@ def test_it_leads_nowhere(tmp_path: Path, plant: Callable[[Path], None]) -> None
         assert not path.is_file() or SECRET.strip() not in path.read_bytes(), path
         assert not path.is_file() or ".infinimem" in path.parts or PLANTED not in path.read_bytes(), path
     assert problems(library.root, {line.seq: "hello"}) == []
+
+
+@pytest.mark.parametrize("name", ["lock", "append", "seq.given", ".infinimem.new"])
+def test_nobody_waits_for_the_other_end_of_a_pipe(tmp_path: Path, name: str) -> None:
+    library = init(tmp_path)
+    library.record([Turn("hello")])
+    (tmp_path / ".infinimem" / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / ".infinimem" / name)
+
+    def ended(*_: object) -> None:
+        raise Crash("it waits")
+
+    before = signal.signal(signal.SIGALRM, ended)
+    signal.alarm(20)
+    try:
+        with suppress(LibraryError):
+            Library(tmp_path).record([Turn("hello again")])
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

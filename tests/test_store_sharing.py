@@ -80,6 +80,24 @@ def test_an_append_into_a_file_that_was_replaced_meanwhile_is_made_again(
     assert library.view().entry(seq) is not None
 
 
+def test_an_append_into_a_folder_that_was_moved_away_meanwhile_stands_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = init(tmp_path / "memory")
+    folder, away = library.root / "evidence", tmp_path / "away"
+    library.record([Turn("one", session="s")])
+    real, times = disk.write, iter([True])
+
+    def write(descriptor: int, data: bytes | memoryview) -> int:
+        if b"two" in bytes(data) and next(times, False):
+            folder.rename(away)
+        return real(descriptor, data)
+
+    monkeypatch.setattr(disk, "write", write)
+    library.record([Turn("two", session="s")])
+    assert [b"two" in path.read_bytes() for path in (*folder.iterdir(), *away.iterdir())] == [True, False]
+
+
 def test_a_child_that_was_forked_under_the_lock_does_not_keep_it(tmp_path: Path) -> None:
     library = init(tmp_path / "memory")
     with library.locked():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, islice
@@ -119,8 +118,7 @@ def read_turns(
     if format is not None and format not in FORMATS:
         raise UsageError(f"no format {format!r}: use one of {', '.join(FORMATS)}")
     skipped: Skipped = Counter()
-    sources = opened(path, skipped, folder)
-    parts = _parts(sources, path, format, stem or path.name.split(".")[0] or path.name, skipped)
+    parts = _parts(path, folder, format, stem or path.name.split(".")[0] or path.name, skipped)
     first = next(parts, None)
     if first is None:
         raise _unknown(path, format)
@@ -141,13 +139,9 @@ class _Part:
 
 
 def _parts(
-    file: AbstractContextManager[Iterator[Source]],
-    path: Path,
-    wanted: str | None,
-    stem: str,
-    skipped: Skipped,
+    path: Path, folder: Path | None, wanted: str | None, stem: str, skipped: Skipped
 ) -> Iterator[_Part]:
-    with file as sources:
+    with opened(path, skipped, folder) as sources:
         for source in sources:
             name = f"{stem}/{PurePosixPath(source.member).with_suffix('')}" if source.member else stem
             if wanted == "markdown" or (wanted is None and not _is_json(source, path)):

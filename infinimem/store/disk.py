@@ -183,8 +183,12 @@ def boot() -> str:
         return ""
 
 
+_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Non-blocking: a pipe in the place of a file is an error, and nobody waits for its other end."""
+
+
 def _open(at: At, flags: int) -> int:
-    return os.open(at.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=at.folder.descriptor)
+    return os.open(at.name, flags | _FLAGS, 0o644, dir_fd=at.folder.descriptor)
 
 
 def _replace(old: At, new: At) -> None:
@@ -203,7 +207,7 @@ def _unlink(at: At) -> None:
 
 def _copy(old: At, new: At) -> None:
     with (
-        os.fdopen(_open(old, os.O_RDONLY | os.O_NONBLOCK), "rb") as source,
+        os.fdopen(_open(old, os.O_RDONLY), "rb") as source,
         os.fdopen(_open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as copied,
     ):
         shutil.copyfileobj(source, copied)
