@@ -163,10 +163,12 @@ def lost(text: str, origins: Iterable[str]) -> bool:
         theirs += clauses
     denied: set[int] = set()
     borne: set[int] = set()
-    for clause in ours:
+    for clause in sorted(ours, key=lambda clause: denials.isdisjoint(clause.words)):
         words = clause.words - names
+        if not denied and denials.isdisjoint(words):
+            break  # nothing is left that could be denied
         best = _nearest(words, places)
-        if any(_bears(clause.text, theirs[number]) for number in best):
+        if _bears(clause.text, (theirs[number] for number in best)):
             borne |= best
         elif best and all((words - _LIGHT or words) & theirs[number].governed for number in best):
             denied |= best
@@ -214,14 +216,16 @@ def _nearest(words: frozenset[str], places: Mapping[str, Sequence[int]]) -> set[
     return {number for number, count in shared.items() if count == most}
 
 
-def _bears(text: str, origin: _Clause) -> bool:
-    """Whether a clause holds a negation, or another word that bears the one of its origin."""
+def _bears(text: str, origins: Iterable[_Clause]) -> bool:
+    """Whether a clause holds a negation, or another word that bears the one of some origin."""
     if _NEGATION.search(text):
-        return True
-    if {*map(_stem, _BEARS.findall(text))} - {*map(_stem, _BEARS.findall(origin.text))}:
-        return True
-    opposites = (_PREFIX.sub("", word) for word in _WORD.findall(text) if _PREFIX.match(word))
-    return any(_stem(word) in origin.words for word in opposites)
+        return any(True for _ in origins)
+    bearing = {*map(_stem, _BEARS.findall(text))}
+    opposites = {_stem(_PREFIX.sub("", word)) for word in _WORD.findall(text) if _PREFIX.match(word)}
+    return bool(bearing or opposites) and any(
+        bearing - {*map(_stem, _BEARS.findall(origin.text))} or not opposites.isdisjoint(origin.words)
+        for origin in origins
+    )
 
 
 def _plain(text: str) -> str:
