@@ -153,20 +153,22 @@ def lost(text: str, origins: Iterable[str]) -> bool:
     ours = list(_clauses(_plain(text)))
     if all(denials.isdisjoint(clause.words) for clause in ours):  # most often: the rest takes far longer
         return False
-    said = [_said(origin) for origin in origins]
-    names = {name for who, _ in said for name in who}
-    theirs = [clause for _, clauses in said for clause in clauses]
+    names = {name for origin in origins for name in _stems(_parted(origin)[0])}
     ours = [clause for clause in ours if clause.words - names]
+    theirs: list[_Clause] = []
     places: dict[str, list[int]] = {word: [] for clause in ours for word in clause.words - names}
-    for number, clause in enumerate(theirs):
-        for word in clause.words & places.keys():
-            places[word].append(number)
+    for clauses, found in map(_said, origins):
+        for word in places.keys() & found.keys():
+            places[word] += [len(theirs) + number for number in found[word]]
+        theirs += clauses
     denied: set[int] = set()
     borne: set[int] = set()
-    for clause in ours:
+    for clause in sorted(ours, key=lambda clause: denials.isdisjoint(clause.words)):
         words = clause.words - names
+        if not denied and denials.isdisjoint(words):
+            break  # nothing is left that could be denied
         best = _nearest(words, places)
-        if any(_bears(clause.text, theirs[number]) for number in best):
+        if _bears(clause.text, (theirs[number] for number in best)):
             borne |= best
         elif best and all((words - _LIGHT or words) & theirs[number].governed for number in best):
             denied |= best
@@ -178,16 +180,27 @@ def _denials(origin: str) -> frozenset[str]:
     """The words that negations of an origin govern."""
     if not _NEGATION.search(_plain(origin)):
         return frozenset()
-    return frozenset(word for clause in _said(origin)[1] for word in clause.governed)
+    return frozenset(word for clause in _said(origin)[0] for word in clause.governed)
 
 
 @lru_cache(maxsize=16)
-def _said(origin: str) -> tuple[frozenset[str], tuple[_Clause, ...]]:
-    """Who said an origin, in stems, and its clauses."""
+def _said(origin: str) -> tuple[tuple[_Clause, ...], Mapping[str, Sequence[int]]]:
+    """The clauses of an origin, and in which of them each of their words stands."""
+    clauses = tuple(_clauses(_parted(origin)[1]))
+    places: dict[str, list[int]] = {}
+    for number, clause in enumerate(clauses):
+        for word in clause.words:
+            places.setdefault(word, []).append(number)
+    return clauses, places
+
+
+@lru_cache(maxsize=16)
+def _parted(origin: str) -> tuple[str, str]:
+    """Who said an origin, and what was said, for comparing."""
     plain = _plain(origin)
     label = _LABEL.match(plain)
     end = label.end() if label else 0
-    return frozenset(_stems(plain[:end])), tuple(_clauses(plain[end:]))
+    return plain[:end], plain[end:]
 
 
 def _nearest(words: frozenset[str], places: Mapping[str, Sequence[int]]) -> set[int]:
@@ -203,14 +216,16 @@ def _nearest(words: frozenset[str], places: Mapping[str, Sequence[int]]) -> set[
     return {number for number, count in shared.items() if count == most}
 
 
-def _bears(text: str, origin: _Clause) -> bool:
-    """Whether a clause holds a negation, or another word that bears the one of its origin."""
+def _bears(text: str, origins: Iterable[_Clause]) -> bool:
+    """Whether a clause holds a negation, or another word that bears the one of some origin."""
     if _NEGATION.search(text):
-        return True
-    if {*map(_stem, _BEARS.findall(text))} - {*map(_stem, _BEARS.findall(origin.text))}:
-        return True
-    opposites = (_PREFIX.sub("", word) for word in _WORD.findall(text) if _PREFIX.match(word))
-    return any(_stem(word) in origin.words for word in opposites)
+        return any(True for _ in origins)
+    bearing = {*map(_stem, _BEARS.findall(text))}
+    opposites = {_stem(_PREFIX.sub("", word)) for word in _WORD.findall(text) if _PREFIX.match(word)}
+    return bool(bearing or opposites) and any(
+        bearing - {*map(_stem, _BEARS.findall(origin.text))} or not opposites.isdisjoint(origin.words)
+        for origin in origins
+    )
 
 
 def _plain(text: str) -> str:

@@ -25,6 +25,8 @@ _CACHED_LENGTH = 1000
 _RUN = re.compile(r"\S{1000,}|\s{1000,}")
 _LINE = re.compile(r"(?<=\n)(?=\S)")
 _PIECE = 1000
+_LONGEST = 128
+"""Bytes of the longest token."""
 _loading = threading.Lock()  # the environment is one for all threads
 
 
@@ -47,6 +49,8 @@ def _line_count(line: str) -> int:
 
 def exceeds(text: str, limit: int) -> bool:
     """Whether a text takes more than `limit` tokens; no more of it is counted than that takes."""
+    if len(text) > limit * _LONGEST:
+        return True
     if len(text) <= _CACHED_LENGTH or not exact():
         return count(text) > limit
     return any(total > limit for total in accumulate(map(_line_count, _LINE.split(text))))

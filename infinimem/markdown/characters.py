@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from typing import Literal
 
 _SUSPECT = re.compile(r"[\x00\r\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _PAIR = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
-_HIDDEN = re.compile(r"[\x00\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_HIDDEN = re.compile(r"[\x00\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BIDI = re.compile(r"[\n\u202a-\u202e\u2066-\u2069]")
 _PIECE_LENGTH = 256
@@ -58,7 +59,11 @@ def clean_text(text: str) -> str:
     text = _PAIR.sub(lambda m: m[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     lawful = _lawful(text)
-    return _HIDDEN.sub(lambda m: m[0] if m.start() in lawful else _escape(m[0]), text)
+
+    def shown(run: re.Match[str]) -> str:
+        return "".join(c if at in lawful else _escape(c) for at, c in enumerate(run[0], run.start()))
+
+    return _HIDDEN.sub(shown, text)
 
 
 def one_line(text: str) -> str:
@@ -108,6 +113,7 @@ def _lawful(text: str) -> set[int]:
     return lawful
 
 
+@cache
 def _escape(char: str) -> str:
     code = ord(char)
     if 0 < code <= 0xFF:

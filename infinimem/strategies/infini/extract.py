@@ -74,7 +74,9 @@ def units(turns: Sequence[Located], settings: InfiniSettings) -> list[list[Locat
     portions: list[list[Located]] = []
     room = 0
     for turn in turns:
-        length = tokens.count(turn.entry.text)
+        text = turn.entry.text
+        large = tokens.exceeds(text, settings.chunk_tokens)
+        length = settings.chunk_tokens + 1 if large else tokens.count(text)
         if not portions or length > room or _begins(turn, portions[-1], settings.feed):
             portions.append([])
             room = settings.chunk_tokens
@@ -111,7 +113,7 @@ def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
     limit = view.settings.infini.chunk_tokens
     told = [place for place in unit if place.entry.text.strip()]
     calls = [[Said(place, place.entry.text) for place in told]] if told else []
-    if len(told) == 1 and tokens.count(told[0].entry.text) > limit:
+    if len(told) == 1 and tokens.exceeds(told[0].entry.text, limit):
         calls = [[Said(told[0], part)] for part in cut(told[0].entry.text, limit)]
     entries: list[NewEntry] = []
     notes: list[str] = []

@@ -12,23 +12,25 @@ from functools import lru_cache
 from infinimem import law, tokens
 from infinimem.retrieval import tokenizer
 
-OCCURRENCES = 1000
-"""A text that stands more often in its origin is not looked for to the end; nobody says that much alike."""
-
 _SPACE = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
 _ENDS = ".!?…:;\"'”’)»"
-_BULLETS = ("- ", "* ", "+ ", "• ")
 _FULL_STOPS = "。！？"  # no space follows them
+_BEGINS = re.compile(rf"(?<![^\n{_FULL_STOPS}])|(?<=[{re.escape(_ENDS)}] )|(?:(?<=\A[-*+•] )|(?<=\n[-*+•] ))")
 _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "280. " may head a list item
 
 
 def unsupported(text: str, origins: Sequence[str]) -> list[str]:
     """What the law misses in the origins (law.unsupported); or that text and origins share no word at all."""
     missing = law.unsupported(text, origins)
-    if not missing and not set(tokenizer.tokens(text)) & set(tokenizer.tokens("\n".join(origins))):
+    if not missing and _terms("\n".join(origins)).isdisjoint(tokenizer.tokens(text)):
         return ["no word in common"]
     return missing
+
+
+@lru_cache(maxsize=16)  # one origin is asked about for each of its entries
+def _terms(origin: str) -> frozenset[str]:
+    return frozenset(tokenizer.tokens(origin))
 
 
 def verbatim(text: str, origin: str) -> bool:
@@ -36,28 +38,22 @@ def verbatim(text: str, origin: str) -> bool:
 
     Half a sentence is not verbatim: it may have lost a "not".
     """
-    told = _folded(origin)
     said = " ".join(text.split())
-    flat = told.replace("\n", " ")
-    start = flat.find(said) if said else -1
-    for _ in range(OCCURRENCES):
-        if start < 0:
-            return False
-        end = start + len(said)
-        before, last, after = told[max(start - 3, 0) : start], said[-1], told[end : end + 1]
-        if before[-2:] in _BULLETS and before[:-2][-1:] in ("", "\n"):
-            before = "\n"
-        opens = before[-1:] in ("", "\n", *_FULL_STOPS) or (before[-1] == " " and before[-2:-1] in _ENDS)
-        if opens and (after in ("", "\n") or last in _FULL_STOPS or (last in _ENDS and after == " ")):
-            return True
-        start = flat.find(said, start + 1)
+    told, flat, begins = _folded(origin)
+    for start in begins if said and said in flat else ():
+        if flat.startswith(said, start):
+            after = told[start + len(said) : start + len(said) + 1]
+            if after in ("", "\n") or said[-1] in _FULL_STOPS or (said[-1] in _ENDS and after == " "):
+                return True
     return False
 
 
-@lru_cache(maxsize=64)  # one origin is asked about for each of its entries
-def _folded(text: str) -> str:
-    """The text with single blanks and line breaks, none at the ends of lines."""
-    return _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
+@lru_cache(maxsize=16)
+def _folded(text: str) -> tuple[str, str, list[int]]:
+    """The text with single blanks and line breaks, none at the ends of lines; the same on one line; and where
+    its sentences and lines begin."""
+    told = _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
+    return told, told.replace("\n", " "), [match.start() for match in _BEGINS.finditer(told)]
 
 
 def cut(text: str, limit: int) -> list[str]:
