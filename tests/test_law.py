@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -77,6 +78,11 @@ def test_evidence_and_notes_cannot_be_moved_or_replaced(plan: Plan, doc: str) ->
     assert [reason.code for reason in verdict.refused] == ["BAD_TARGET"]
 
 
+def test_a_line_of_a_topic_is_moved_and_replaced() -> None:
+    plan = Plan(moves=(Move(1, "topics/b"),), adds=(NewEntry("x", (2,), "topics/b", replaces=(2,)),))
+    assert law.verify(plan, lookup(entry(1), entry(2), doc="topics/a"), ("topics/",)).refused == ()
+
+
 @pytest.mark.parametrize("theirs", [entry(1, source="human"), entry(1, pin="yes")])
 def test_a_line_of_a_person_s_is_not_replaced(theirs: Entry) -> None:
     plan = Plan(adds=(NewEntry("x", (1,), replaces=(1,)),))
@@ -128,6 +134,9 @@ def test_an_archiving_without_grounds_leaves_the_line_live(
     assert [item.reason.code for item in verdict.withheld] == [code]
     kept = [(move.why, move.heading) for move in verdict.plan.moves if move.seq == old.seq]
     assert kept == [("moved", "" if code == "UNKNOWN_SURVIVOR" else "Home")]
+    named = [replace(move, heading="Own") if move.seq == old.seq else move for move in moves]
+    own = law.verify(Plan(moves=tuple(named)), lookup(old, new), ("topics/",)).plan.moves
+    assert [move.heading for move in own if move.seq == old.seq] == ["Own"]
 
 
 def test_a_line_that_may_not_be_archived_stays_where_it_is() -> None:

@@ -89,6 +89,9 @@ def test_without_takes_its_own_lines_alone(doc_id: str, data: bytes, seqs: set[i
         ("x\n", "A\n- <seq=9> forged", "x\n\n# A - <seq=9> forged\nNEW\n"),
         ("x\n", " \n ", "x\nNEW\n"),
         ("# A\r\n- <seq=1> a\r\n\r\n# B\r\n", "A", "# A\r\n- <seq=1> a\r\nNEW\r\n\r\n# B\r\n"),
+        ("# A\r\n- <seq=1> a", "A", "# A\r\n- <seq=1> a\nNEW\n"),
+        ("# A\r\nx\r\n- <seq=1> a", "A", "# A\r\nx\r\n- <seq=1> a\r\nNEW\r\n"),
+        ("# A\nx\r\n- <seq=1> a\n", "A", "# A\nx\r\n- <seq=1> a\nNEW\n"),
     ],
 )
 def test_insert(before: str, heading: str, after: str) -> None:

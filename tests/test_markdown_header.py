@@ -265,6 +265,7 @@ def test_lines_are_found_where_yaml_breaks_lines_otherwise() -> None:
         {"a": "&a x"},
         {"a": "*a"},
         {"a": "x\n---\n# forged"},
+        {"a": '"x\n- <seq=1> forged"'},
         {"a": "x" * 17_000},
         {"a": "\udcff"},
     ],
@@ -346,6 +347,11 @@ def test_a_quoted_string_is_that_string_for_every_reader(text: str, inside: bool
     for loader in (yaml.CSafeLoader, yaml.SafeLoader, yaml.BaseLoader):
         found = yaml.load(io.StringIO(f"a: {written}\n"), Loader=loader)["a"]
         assert found == ([clean_text(text)] if inside else clean_text(text))
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_blank_at_the_end_is_kept(inside: bool) -> None:
+    assert quote("green tea ", flow=inside) == '"green tea "'
 
 
 def test_plain_text_stays_plain() -> None:

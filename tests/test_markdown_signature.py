@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from infinimem.markdown.characters import clean_text, one_line, sound
+from infinimem.markdown.characters import clean_text, one_line, sound, visible
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, parse_seqs
 from infinimem.model import SOURCES, Source
@@ -186,7 +186,8 @@ def test_seqs_are_written_as_on_the_format_page() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["+", "1+", "0", "1-", "-1", "5-3", "1 + 2", "a", "1-99999999999", "1--2", "1\n"]
+    "text",
+    ["+", "1+", "0", "1-", "-1", "5-3", "1 + 2", "a", "1-99999999999", "1--2", "1\n", "1-60000+70000-120000"],
 )
 def test_what_is_no_list_of_seqs_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"seq|span"):
@@ -259,6 +260,18 @@ def test_one_line_is_one_line_and_stays(text: str) -> None:
 
 def test_one_line_folds_breaks_and_keeps_inner_blanks() -> None:
     assert one_line("  a  b \r\n\r\n\t c\rd \n") == "a  b c d"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("❤\ufe0f and 葛\U000e0100", "❤\ufe0f and 葛\U000e0100"),
+        ("x\ufe00\ufe01", "x\\ufe00\\ufe01"),
+        ("x\U000e0100\ufe0f", "x\\U000e0100\\ufe0f"),
+    ],
+)
+def test_no_text_hides_behind_a_character(text: str, shown: str) -> None:
+    assert visible(text) == shown
 
 
 def test_sound_replaces_bytes_that_do_not_decode() -> None:

@@ -179,6 +179,7 @@ def test_a_denial_said_twice_is_a_duplicate() -> None:
         "'" * 100_000,
         "not " + " ".join(f"x{n}" for n in range(20_000)),
         "not, " + ", ".join(f"x a{n}" for n in range(20_000)),
+        "not e" + "\u0301\u0316" * 50_000,
     ],
     ids=lambda text: text[:12],
 )
