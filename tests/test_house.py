@@ -179,7 +179,7 @@ def test_private_names_are_seen(line: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "class Twin:\n    def put(self):\n        self._held = 1\n    def get(self):\n        return self._held",
+        "class Twin:\n    def put(self):\n        self._held = 1\n\n    def get(self): return self._held",
         'os._exit(0)\nmonkeypatch.setenv("GIT_AUTHOR_NAME", "_x")\ntask == f"{off}_unit"',
         "for _, row in rows:\n    row.__class__",
     ],
