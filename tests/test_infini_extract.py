@@ -63,6 +63,13 @@ def test_a_phrased_entry_names_its_origin_and_a_copied_one_is_nobodys() -> None:
     }
 
 
+def test_what_an_entry_refers_to_is_of_bounded_length() -> None:
+    library = Library()
+    library.say("I moved to Lisbon.")
+    (plan,), _ = observe(library, reply(item("I moved to Lisbon.", 1, refers="Lisbon " * 100)))
+    assert len(plan.adds[0].refers or "") == 200
+
+
 @pytest.mark.parametrize(
     "said",
     ["Ana paid 14 euros", "Ana met Bruno there", "Ana does not live in Lisbon", "zebra"],
