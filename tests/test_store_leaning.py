@@ -95,6 +95,32 @@ def test_a_name_that_is_everywhere_tells_nothing(tmp_path: Path) -> None:
     assert flags(memory) == []
 
 
+@pytest.mark.parametrize(
+    ("old", "beside", "new", "shared"),
+    [
+        ("Nora works in Sintra.", "Nora likes trams.", "I work in Faro now.", None),
+        ("I work at Heron.", "Heron has a canteen.", "I left heron for Sintra.", None),
+        ("I met Ann in Sintra.", "Ann is from Sintra.", "I met Bo in Faro.", "ann"),
+    ],
+    ids=["the speaker's own name", "a name that the new line has too", "two names are told once"],
+)
+def test_names_that_tell(tmp_path: Path, old: str, beside: str, new: str, shared: str | None) -> None:
+    memory = filled(tmp_path / "m")
+    memory.undo()
+    first, leans, last = (
+        said(memory, text, "s5", f"2025-04-0{day}") for day, text in enumerate((old, beside, new), 1)
+    )
+    apply(memory, Move(first, HOME, "", "superseded", last))
+    assert flags(memory) == ([(HOME, leans, first, last, shared)] if shared else [])
+
+
+def test_what_was_drawn_from_it_and_repeats_its_name_is_told_once(tmp_path: Path) -> None:
+    memory = filled(tmp_path / "m")
+    line = f"- <seq=30,time=2025-03-03,source=AI,origin={LISBON}> Rents in Lisbon are high.\n"
+    rewrite(memory, DOG, "# Rex\n", f"# Rex\n{line}")
+    assert [one for one in flags(memory) if one[0] == DOG] == [(DOG, 30, LISBON, PORTO, "")]
+
+
 def test_an_entry_that_was_drawn_from_it_leans_whatever_it_says(tmp_path: Path) -> None:
     memory = filled(tmp_path / "m")
     rewrite(memory, DOG, "# Rex\n", f"# Rex\n- <seq=30,source=AI,origin={LISBON}> The rent is paid.\n")
@@ -126,6 +152,7 @@ def test_a_duplicate_misleads_nobody(tmp_path: Path) -> None:
     again = said(memory, "I live in Lisbon.", "s9", "2025-03-04")
     apply(memory, Move(again, HOME, "", "duplicate", LISBON))
     assert memory.view.entry(again).doc_id.startswith("archive/")  # type: ignore[union-attr]
+    rewrite(memory, DOG, "# Rex\n", f"# Rex\n- <seq=30,source=AI,origin={again}> The rent is paid.\n")
     assert flags(memory) == []
 
 
