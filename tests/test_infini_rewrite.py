@@ -91,6 +91,13 @@ def test_a_second_reply_that_cannot_be_read_leaves_the_first() -> None:
     assert seqs(found) == {"X": [1], "Unsorted 1": [2]}
 
 
+def test_a_second_reply_that_is_worse_leaves_the_first() -> None:
+    library = Library()
+    library.buffer("a", "b")
+    found, _ = draft(library, rewritten({"X": [1]}), rewritten({"Y": ["9" * 5000]}))
+    assert seqs(found) == {"X": [1], "Unsorted 1": [2]}
+
+
 def test_a_line_that_is_placed_and_discarded_stays() -> None:
     library = Library()
     library.buffer("Drinks tea", "Drinks tea")
