@@ -38,6 +38,11 @@ def test_words_of_any_script_stay_readable() -> None:
     assert "北京 é" in book("allmem/audit/run-0001", {}, [], [{"said": "北京 é"}])
 
 
+def test_no_other_code_block_is_read_as_rows() -> None:
+    text = book(BUFFER, {}, ["```", '{"unit": "u-000001"}', "```"], [{"unit": "u-000002"}])
+    assert rows_of(Document.parse(BUFFER, text.encode())) == [{"unit": "u-000002"}]
+
+
 def test_a_damaged_buffer_is_read_as_far_as_it_goes() -> None:
     library = Library()
     bank = Bank(lambda seq: None)

@@ -358,6 +358,18 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
         assert D in [name for name, _ in space.nearest(space.row(D), 3)]  # on the surface, as before
 
 
+def test_a_fault_that_was_there_before_is_in_no_edits_way() -> None:
+    """A person moved a unit into the archive, and no link leads to it."""
+    made, strategy = library(model(ALL))
+    bank = made.bank()
+    orphaned = bank.copy()
+    orphaned.archive(F)
+    made.apply(Plan("write", records=puts(bank, orphaned)))
+    assert len(strategy.check(made.view())) == 1
+    made.drive(strategy.tick(made.view(), "consolidate"))
+    assert outcomes(made) == outcomes(consolidated(model(ALL)))
+
+
 def test_a_refused_run_leaves_everything_as_it_was() -> None:
     made, strategy = library(model(ALL))
     before = made.files()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,56 @@ def test_version_links_are_pruned_where_no_orphan_comes_of_it() -> None:
     kept = editor.update(D, C, Descriptor("30", ()))
     assert kept.pruned == ()  # both would be orphans
     assert editor.bank.graph.out(D, "version") == (A, C)
+
+
+@pytest.mark.parametrize(("raised", "pruned"), [(False, ()), (True, ((C, A),))])
+def test_what_may_not_be_cut_off_raises_the_cap_only_where_that_is_set(
+    raised: bool, pruned: tuple[tuple[str, str], ...]
+) -> None:
+    """C alone leads to B and E; to A leads D too."""
+    editor = plane(0, 10, 20, 30, 40, version=2)
+    editor.update(C, A, Descriptor("20", ()))
+    editor.update(D, A, Descriptor("30", ()))
+    editor.update(C, B, Descriptor("20", ()))
+    editor.caps = replace(editor.caps, version=1, raise_version=raised)
+    assert editor.update(C, E, Descriptor("20", ())).pruned == pruned
+    assert editor.bank.graph.out(C, "version") == ((B, E) if raised else (A, B, E))
+
+
+@pytest.mark.parametrize(("sessions", "named"), [(("s1", "s1"), "s1"), (("s1", "s2"), None)])
+def test_a_merge_of_two_sessions_names_none(sessions: tuple[str, str], named: str | None) -> None:
+    library = Library()
+    for session in sessions:
+        library.say("I drink tea", session=session)
+    bank, space = banked(library, ("tea", "drinks tea"), ("tea", "tea drinker"))
+    editor = Editor(bank, space, Caps(8, 8, 1, None, False), 10)
+    editor.merge((A, B), Descriptor("drinks tea", ("tea",)))
+    assert bank.units["u-000002-01"].session == named
+
+
+@pytest.mark.parametrize(("summary", "doubted"), [("tea since 2019 in Rome", True), ("tea and chess", False)])
+def test_what_an_operator_makes_is_marked_where_the_evidence_does_not_hold_it(
+    summary: str, doubted: bool
+) -> None:
+    library = Library()
+    library.say("I drink tea. I play chess.", "I play chess")
+    found = Descriptor(summary, ("tea",))
+
+    def edited() -> Editor:
+        bank, space = banked(library, ("tea", "tea"), ("chess", "chess"))
+        return Editor(bank, space, Caps(8, 8, 1, None, False), 10)
+
+    editor = edited()
+    editor.split(
+        A, [Part((Ref(1, (0, 12)),), Descriptor("drinks tea", ())), Part((Ref(1, (13, 26)),), found)]
+    )
+    assert [editor.bank.units[f"{A}-0{n}"].unverified for n in (1, 2)] == [False, doubted]
+    editor = edited()
+    editor.merge((A, B), found)
+    assert editor.bank.units[f"{B}-01"].unverified == doubted
+    editor = edited()
+    editor.update(B, A, found)
+    assert editor.bank.units[B].unverified == doubted
 
 
 def test_ties_between_representatives_go_to_the_smaller_id() -> None:

@@ -53,6 +53,15 @@ def test_the_nearest_are_those_of_a_full_comparison_with_ties_by_creation() -> N
     ]
 
 
+def test_ties_go_by_number_where_numbers_have_more_figures() -> None:
+    bank = Bank(lambda seq: None)
+    names = [unit_id(999_999), unit_id(1_000_000), unit_id(1_000_000, 99), unit_id(1_000_000, 100)]
+    for name in reversed(names):
+        bank.put(Unit(name, "chess", ("chess",)))
+    space = spaced(bank)
+    assert [name for name, _ in space.nearest(space.embed("chess"), 4)] == names
+
+
 def test_a_space_that_followed_edits_equals_a_new_one() -> None:
     chance = random.Random(2)
     bank = many(60)

@@ -96,6 +96,15 @@ def test_a_unit_links_to_nothing_that_is_not_strictly_older() -> None:
     assert bank.graph.out("u-000002", "temporal") == ()
 
 
+def test_the_predecessor_is_the_newest_of_those_before_not_the_last_that_came() -> None:
+    library = Library()
+    for day in ("2024-05-05", "2024-01-01", "2024-06-06"):
+        library.say(f"said on {day}", time=day)
+    bank = observed(library)
+    assert bank.graph.out("u-000003", "temporal") == ("u-000001",)
+    assert bank.graph.out("u-000002", "temporal") == ()
+
+
 def test_replies_are_taken_in_order_whatever_order_they_come_in() -> None:
     files = []
     for seed in range(3):
@@ -197,6 +206,18 @@ def test_a_turn_that_was_forgotten_meanwhile_is_passed_over() -> None:
     library.documents["evidence/s1"] = library.documents["evidence/s1"].without([1])
     library.drive(AllMem(model(), library.settings).observe(library.view(), turns))
     assert sorted(library.bank().units) == ["u-000002"]
+
+
+def test_a_turn_that_changed_meanwhile_is_not_written_as_it_was() -> None:
+    library = Library()
+    turns = library.say("I live in Rome", "two")
+    document = library.documents["evidence/s1"]
+    changed = document.to_bytes().replace(b"Rome", b"Oslo")
+    library.documents["evidence/s1"] = Document.parse("evidence/s1", changed)
+    library.drive(AllMem(model(), library.settings).observe(library.view(), turns))
+    assert sorted(library.bank().units) == ["u-000002"]
+    observed(library)
+    assert library.bank().units["u-000001"].summary == "I live in Oslo"
 
 
 # ── when it is consolidated ─────────────────────────────────────────────────────────────────────

@@ -67,6 +67,24 @@ def test_the_buffer_is_emptied_when_it_is_large_or_stale_or_on_request(
     assert (library.lines(CURRENT) == []) is happens
 
 
+def test_a_buffer_is_due_above_its_threshold_not_at_it() -> None:
+    size = tokens.count(Library().buffer("a", "b").buffer.body)
+    for threshold, happens in ((size, False), (size - 1, True)):
+        library = Library(current_threshold=threshold)
+        library.buffer("a", "b")
+        consolidate(library, "due")
+        assert (library.lines(CURRENT) == []) is happens
+
+
+def test_an_estimate_counts_the_buffer_three_times_and_what_is_on_offer_once() -> None:
+    library = Library({"topics/food": document("# Tea", entry(11, "Drinks tea"), summary="tea and coffee")})
+    strategy = Infini(ScriptedLLM({}), library.settings)
+    assert strategy.estimate(library.view()) == 0
+    size = tokens.count(library.buffer("Drinks coffee").buffer.body)
+    topic = tokens.count("tea and coffee") + tokens.count(library.documents["topics/food"].body)
+    assert strategy.estimate(library.view()) == 3 * size + topic
+
+
 def test_an_empty_buffer_is_no_reason_to_do_anything() -> None:
     library = Library()
     assert consolidate(library).calls == []
@@ -258,6 +276,9 @@ def test_a_summary_is_one_line_of_bounded_length() -> None:
     library.buffer("a")
     consolidate(library, layout=lambda _: laid({"X": [1]}, "one two\nthree four five six seven"))
     assert library.documents["topics/things"].summary == "one two three four five"
+    library.buffer("b")
+    consolidate(library, layout=lambda _: laid({"X": [2]}, "zucchini ristretto macchiato gnocchi latte"))
+    assert library.documents["topics/things"].summary == "zucchini"
 
 
 def test_lines_of_a_doubled_seq_wait_until_someone_says_which_is_which() -> None:
@@ -382,13 +403,31 @@ def test_unsupported_wording_leaves_its_sources_and_all_that_retells_them() -> N
     assert {line for line in before if line[0] != 4} <= set(library.lines("topics/"))
 
 
-def test_a_persons_line_is_never_replaced() -> None:
+@pytest.mark.parametrize("marks", [{"source": "human"}, {"pin": "yes"}], ids=["typed", "pinned"])
+def test_a_persons_line_is_never_replaced(marks: dict[str, str]) -> None:
     library = Library(rewrite="free")
-    library.buffer(ROME, source="human")
+    library.buffer(ROME, **marks)
     library.buffer("Has a cat")
     free(library, ("Home", [("Lives in Rome with a cat", [1, 2])]))
     assert library.plans[0].adds == ()
+    assert not [note for note in library.plans[0].notes if "refused" in note]
     assert len(library.lines("topics/")) == 2
+
+
+def test_a_source_that_another_line_repeats_word_for_word_is_not_retold() -> None:
+    library = Library(rewrite="free")
+    library.buffer("Has a cat", "has a cat", "Has a garden")
+    free(library, ("Pets", [("Has a cat", [1, 2]), ("Has a cat and a garden", [2, 3])]))
+    assert library.plans[0].adds == ()
+    assert sorted(seq for seq, _ in library.lines("topics/")) == [1, 3]
+
+
+def test_headings_of_a_document_with_prose_are_not_rewritten_either() -> None:
+    text = document("Some words.", "", "# Old", entry(11, ROME))
+    library = Library({"topics/things": text}, rewrite="free")
+    library.buffer("Plays chess")
+    free(library, ("Elsewhere", [("Plays chess, often", [12])]))
+    assert library.texts("topics/things") == {"Old": [ROME], "Things": ["Plays chess, often"]}
 
 
 def test_a_source_told_in_two_lines_is_archived_once() -> None:

@@ -71,6 +71,13 @@ def test_a_time_that_no_calendar_has_is_left_to_the_origin(time: str) -> None:
     assert [add.time for add in plan.adds] == [None]
 
 
+def test_what_an_entry_refers_to_is_of_bounded_length() -> None:
+    library = Library()
+    library.say("I moved to Lisbon.")
+    (plan,), _ = observe(library, reply(item("I moved to Lisbon.", 1, refers="Lisbon " * 100)))
+    assert len(plan.adds[0].refers or "") == 200
+
+
 @pytest.mark.parametrize(
     "said",
     ["Ana paid 14 euros", "Ana met Bruno there", "Ana does not live in Lisbon", "zebra"],

@@ -220,6 +220,7 @@ def test_nonsense_routes_every_line_once(seed: int) -> None:
         ("", "topic"),
         ("word " * 30, "word-" * 11 + "word"),
         ("x" * 99, "x" * 60),
+        ("Con", "con-topic"),
     ],
 )
 def test_slugs_are_plain_and_short(title: str, slug: str) -> None:

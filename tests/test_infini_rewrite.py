@@ -39,6 +39,22 @@ def test_lines_are_grouped_as_named() -> None:
     }
 
 
+def test_lines_of_a_topic_stand_in_the_order_of_their_numbers_with_their_speakers() -> None:
+    library = Library()
+    library.buffer("a", "b", "c", speaker="Ana")
+    found, llm = draft(library, rewritten({"X": [3, 1], "x": [2]}))
+    assert seqs(found) == {"X": [1, 2, 3]}
+    assert {told["speaker"] for told in llm.calls[0].variables["facts"]} == {"Ana"}
+
+
+def test_a_line_that_is_to_stand_for_itself_is_asked_about_again() -> None:
+    library = Library()
+    library.buffer("a", "b")
+    found, llm = draft(library, rewritten({"X": [2]}, [(1, 1)]), rewritten({"X": [1, 2]}))
+    assert llm.calls[1].variables["problems"] == ["UNKNOWN_SURVIVOR 1: 1"]
+    assert seqs(found) == {"X": [1, 2]}
+
+
 def test_a_wrong_reply_is_asked_for_again_with_its_problems() -> None:
     library = Library()
     library.buffer("a", "b", "c")
@@ -72,6 +88,13 @@ def test_a_second_reply_that_cannot_be_read_leaves_the_first() -> None:
     library = Library()
     library.buffer("a", "b")
     found, _ = draft(library, rewritten({"X": [1]}), "no")
+    assert seqs(found) == {"X": [1], "Unsorted 1": [2]}
+
+
+def test_a_second_reply_that_is_worse_leaves_the_first() -> None:
+    library = Library()
+    library.buffer("a", "b")
+    found, _ = draft(library, rewritten({"X": [1]}), rewritten({"Y": ["9" * 5000]}))
     assert seqs(found) == {"X": [1], "Unsorted 1": [2]}
 
 

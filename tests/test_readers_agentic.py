@@ -109,6 +109,44 @@ def test_exhausted_rounds_give_what_the_tools_matched() -> None:
     assert {item.doc_id for item in evidence.items} == {"topics/home", "notes/todo"}
 
 
+def test_a_model_that_ends_without_naming_anything_is_believed() -> None:
+    """What its tools showed is no evidence then; search finds some."""
+    evidence = read(ScriptedLLM({"step": [step(search("violin")), step(done=True)]}))
+    last = evidence.trace[-1]
+    assert (last["stop"], last["blocks"], last["fallback"] > 0) == ("done", 0, True)
+
+
+def test_of_many_calls_in_a_round_eight_are_made() -> None:
+    calls = [search(f"Lisbon {number}") for number in range(12)]
+    llm = ScriptedLLM({"step": [step(*calls), step(done=True)]})
+    assert len(read(llm).trace[0]["calls"]) == 8
+    assert len(llm.calls[1].variables["history"]) == 8
+
+
+def test_no_more_places_are_read_than_the_settings_say() -> None:
+    named = (("topics/home", 12, 12), ("topics/home", 7, 7), ("notes/todo", 3, 3))
+    reply = step(done=True, snippets=named)
+    assert len(places(read(ScriptedLLM({"step": [reply]})))) == 3
+    evidence = read(ScriptedLLM({"step": [reply]}), settings=replace(SETTINGS, search_limit=2))
+    assert places(evidence) == [("topics/home", 10, 12), ("topics/home", 5, 8)]
+
+
+def test_what_is_there_is_not_filled_up_with_itself() -> None:
+    reply = step(done=True, snippets=(("topics/home", 7, 7),))
+    evidence = read(ScriptedLLM({"step": [reply]}), settings=replace(SETTINGS, min_tokens=9999))
+    assert len(places(evidence)) == len(set(places(evidence))) > 1
+
+
+def test_a_full_buffer_leaves_room_for_what_was_found() -> None:
+    lines = "".join(f"- <seq={n},source=user> Ana said {'much ' * 10}{n}\n" for n in range(100, 130))
+    view = view_of(LISBON | {"CURRENT": lines})
+    reply = step(done=True, snippets=(("topics/home", 7, 7),))
+    evidence = read(ScriptedLLM({"step": [reply]}), view, budget=160)
+    assert places(evidence)[0] == ("topics/home", 5, 8)
+    assert [item.seqs for item in evidence.items[1:3]] == [(129,), (128,)], "the newest of the buffer"
+    assert sum(tokens.count(item.text) for item in evidence.items) <= 160
+
+
 def test_two_rounds_with_nothing_new_end_the_search() -> None:
     llm = ScriptedLLM({"step": lambda variables: step(search("Lisbon"))})
     evidence = read(llm)

@@ -32,6 +32,12 @@ def test_hybrid_reads_selected_documents_whole_and_blocks_of_the_others() -> Non
     assert not any(doc["id"].startswith(("archive/", "evidence/")) for doc in shown["docs"])
 
 
+def test_no_more_documents_are_chosen_than_the_settings_say() -> None:
+    llm = ScriptedLLM({"select": [{"ids": ["topics/home", "notes/todo"]}]})
+    evidence = read_hybrid(llm, QUIET, QUESTION, ReaderSettings(search_limit=1), 4096)
+    assert evidence.trace[0]["selected"] == ["topics/home"]
+
+
 def test_hybrid_without_a_readable_selection_is_bm25() -> None:
     evidence = read_hybrid(ScriptedLLM({"select": ["what?"]}), QUIET, QUESTION, SETTINGS, 4096)
     assert places(evidence) == places(read_bm25(QUIET, QUESTION, SETTINGS, 4096))

@@ -81,6 +81,7 @@ def test_a_duplicate_misleads_nobody(tmp_path: Path) -> None:
     again = said(memory, "I live in Lisbon.", "s9", "2025-03-04")
     apply(memory, Move(again, HOME, "", "duplicate", LISBON))
     assert memory.view.entry(again).doc_id.startswith("archive/")  # type: ignore[union-attr]
+    rewrite(memory, DOG, "# Rex\n", f"# Rex\n- <seq=30,source=AI,origin={again}> The rent is paid.\n")
     assert flags(memory) == []
 
 

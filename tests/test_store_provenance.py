@@ -120,6 +120,28 @@ def test_what_a_person_deleted_still_leads_to_its_turn(memory: Memory) -> None:
     ]
 
 
+def test_what_vanished_unnoted_is_told_by_where_it_was_last(memory: Memory) -> None:
+    path = memory.library.root / f"{DOG}.md"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if "Rex." not in line))
+    now = last(memory, REX)
+    assert now.why == f"not in the library any more; journal/0001-consolidate put it into {DOG}"
+    assert (now.where, now.text) == ("", "")
+
+
+def test_numbers_of_what_is_gone_count_among_the_highest(memory: Memory) -> None:
+    test_what_a_person_deleted_still_leads_to_its_turn(memory)
+    assert memory.view.max_seq < REX
+    with pytest.raises(LibraryError, match=f"no line has seq 99, .* the highest is {REX}"):
+        memory.history(99)
+
+
+def test_a_turn_that_names_its_own_session_is_told_with_that(memory: Memory) -> None:
+    """As after two evidence files were joined by hand."""
+    rewrite(memory, "evidence/2025-06-01-s2", "turn=D2:1", "turn=D2:1,session=s9")
+    assert [event.session for event in memory.history(PORTO) if event.event == "said"] == ["s9"]
+    assert [event.session for event in memory.history(REX) if event.event == "said"] == ["s2"]
+
+
 def test_a_copy_leads_through_its_original(memory: Memory) -> None:
     path = memory.library.root / f"{DOG}.md"
     line = next(line for line in path.read_text().splitlines(True) if "Rex." in line)
@@ -181,7 +203,9 @@ def test_origins_that_lead_into_a_circle_end(memory: Memory) -> None:
 def test_origins_in_a_circle_end(memory: Memory) -> None:
     rewrite(memory, DOG, "origin=4", f"origin={FLAT}+{REX}")
     rewrite(memory, HOME, "origin=2", f"origin={REX}")
-    assert {event.seq for event in memory.history(REX)} == {FLAT, REX}
+    story = memory.history(REX)
+    assert {event.seq for event in story} == {FLAT, REX}
+    assert len(set(story)) == len(story), "nothing is told twice"
     assert all(one.turns == () for one in memory.blame(DOG))
 
 
@@ -254,6 +278,13 @@ def test_a_derived_line_names_the_receipt_that_wrote_it(memory: Memory) -> None:
     assert all(one.why == "" for one in memory.blame(HOME) if one.kind == "derived")
     rewrite(memory, HOME, "# Home", "# My home")
     assert next(one for one in memory.blame(HOME) if "# My" in one.text).why == "or typed since"
+
+
+def test_blame_tells_how_a_line_came_not_who_edited_it_since(memory: Memory) -> None:
+    rewrite(memory, DOG, "called Rex", "called Max")
+    assert memory.library.stamp() is not None
+    (entry,) = (one for one in memory.blame(DOG) if one.seq == REX)
+    assert (entry.receipt, entry.why, entry.source) == ("journal/0001-consolidate", "moved", "human")
 
 
 def test_blame_of_an_archived_line(memory: Memory) -> None:

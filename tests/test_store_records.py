@@ -359,6 +359,16 @@ def test_blame_leads_from_a_unit_to_the_turn_that_it_quotes(memory: Memory) -> N
     assert memory.blame(doc(PORTO))[-1].kind == "person"
 
 
+def test_blame_leads_from_a_quotation_that_was_cut_to_its_turn(memory: Memory) -> None:
+    said = "I planted tomatoes. " * 300
+    (turn,) = memory.library.record([Turn(said, speaker="Nora")])
+    one = Unit(unit_id(turn.seq), "tomatoes", ("garden",), None, None, (Ref(turn.seq),))
+    applied(memory, put(one, quotes=[Quote(Ref(turn.seq), "Nora", None, said)], new=True))
+    ((text, turns, _),) = quotes_of(memory, one.doc_id)
+    assert text.endswith("…") and len(text) < len(said)
+    assert turns == [turn.seq]
+
+
 def test_history_of_a_turn_names_the_units_that_hold_it(memory: Memory) -> None:
     applied(memory, put(unit(REX, 1, sources=(unit_id(LISBON), unit_id(REX))), quotes=quoted(LISBON, REX)))
 

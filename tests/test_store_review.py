@@ -12,7 +12,7 @@ from history_library import filled as sorted_library
 from infinimem import law
 from infinimem.errors import LibraryError, NotALibrary, UsageError
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Derived, Move, NewEntry, Plan, Turn
+from infinimem.model import Derived, Move, NewEntry, Plan, Put, Turn
 from infinimem.store import review
 from infinimem.store.review import Waiting
 
@@ -137,6 +137,14 @@ def test_one_line_of_several(tmp_path: Path) -> None:
     assert [row.seq for row in memory.review()] == [LISBON]
     memory.decide(reject=[name])
     assert memory.review() == ()
+
+
+def test_a_second_proposal_for_a_line_is_settled_with_the_first(memory: Memory) -> None:
+    apply(memory, superseded(LISBON, PORTO))
+    first, second = (str(proposal.receipt) for proposal in memory.library.proposals())
+    memory.decide([first])
+    assert where(memory, LISBON) == "archive/home"
+    assert memory.library.proposals() == () and second != first
 
 
 def test_a_chain_is_archived_link_by_link(memory: Memory) -> None:
@@ -284,6 +292,14 @@ def test_a_kept_plan_is_listed_and_writes_nothing_else(planned: Memory) -> None:
     assert len(planned.receipts()) == 2
     assert planned.status()["plans"] == 1
     assert {row.item for row in planned.review()} == {"p1"}
+
+
+def test_a_plan_of_records_is_not_kept(memory: Memory) -> None:
+    before = memory.review()
+    plan = Plan("consolidate", records=(Put("allmem/units/u-000001", "x\n"),))
+    with pytest.raises(UsageError, match="cannot be kept, for review goes line by line"):
+        review.keep(memory.library, plan, memory.view, "allmem", "none")
+    assert memory.review() == before
 
 
 def test_a_kept_plan_does_what_it_would_have_done(planned: Memory) -> None:

@@ -43,16 +43,6 @@ def session_of(turn: Located) -> str:
     return turn.doc_id.rsplit("/", 1)[-1]
 
 
-def runs(turns: Sequence[Located], limit: int) -> list[list[Located]]:
-    """Turns in runs of one session, each of at most so many."""
-    found: list[list[Located]] = []
-    for turn in turns:
-        if not found or found[-1][0].doc_id != turn.doc_id or len(found[-1]) >= limit:
-            found.append([])
-        found[-1].append(turn)
-    return found
-
-
 def describe(turns: Sequence[Located], llm: LLM, workers: int) -> list[Described]:
     """A descriptor for each turn, one call each; what a model answers wrongly is replaced by the turn's first
     words.
