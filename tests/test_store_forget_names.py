@@ -111,9 +111,9 @@ def test_a_session_of_which_lines_stay_gets_another_name(tmp_path: Path) -> None
     nowhere(memory.forget(match=SECRET), tmp_path / "m")
     (name,) = memory.view.ids("evidence")
     header = memory.view.document(name).header.values
-    assert (name, header["session"]) == ("evidence/2025-01-01-session-1", "session-1")
+    assert (name, header["session"]) == ("evidence/2025-01-01-session-1", "2025-01-01-session-1")
     assert (header["id"], header["participants"]) == (name, ["Ana"])
-    memory.observe([Turn("It has a bell.", session="session-1")])
+    memory.observe([Turn("It has a bell.", session="2025-01-01-session-1")])
     assert memory.view.ids("evidence") == (name,)
 
 
@@ -151,6 +151,7 @@ def test_words_of_the_format_are_not_taken_for_it(tmp_path: Path, word: str) -> 
     done = memory.forget(match=rf"\b{word}\b")
     assert [(left.path, left.why) for left in done.left] == [("mine.md", "a person's note: edit it")]
     assert "My bike is red." in {place.text for place in memory.view.entries()}
+    assert memory.forget(match=rf"\b{word}\b").receipt is None
 
 
 @pytest.mark.parametrize("word", ["HIV", "Vu"])

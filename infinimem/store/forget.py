@@ -16,7 +16,7 @@ from infinimem.store.commit.transaction import Conflict, recover
 from infinimem.store.forgetting import aside, purge
 from infinimem.store.forgetting.choice import Choice, Wanted, choose, readings
 from infinimem.store.forgetting.redaction import FORGOTTEN, Redaction
-from infinimem.store.forgetting.search import Left, history, left, saying
+from infinimem.store.forgetting.search import Left, history, left
 from infinimem.store.keeper import BOOKS
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.plans import broken
@@ -125,11 +125,10 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
 
 def _told(library: Library, redaction: Redaction, held: set[str], preview: bool = False) -> Forgotten:
     """What is told of it before and afterwards."""
-    texts, choice = redaction.texts, redaction.choice
     return Forgotten(
         files=tuple(sorted(held)),
-        left=left(library.files, texts, choice, preview),
-        repeated=tuple(sorted({place.seq for place in saying(texts, choice.others)})),
+        left=left(library.files, redaction.texts, preview),
+        repeated=tuple(sorted({place.seq for place in redaction.texts.repeated})),
         history=history(library.root.absolute(), held),
         records=redaction.records.deleted,
     )
