@@ -45,7 +45,7 @@ class Forgotten:
     Args:
         rows: the lines, in a dry run; none afterwards.
         seqs: their numbers.
-        files: paths of the documents that hold any of it, or tell of it, by the names that they had.
+        files: paths of what would change, in a dry run: documents that hold any of it, or tell of it.
         receipt: None in a dry run, and where there was nothing to forget.
         left: what holds some of it still; in a dry run what people own.
         repeated: lines that say some of the same words in their own right, and stay.
@@ -77,6 +77,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     held = _holding(view, redaction, redaction.rendered())
     return replace(
         _told(library, redaction, held, preview=True),
+        files=tuple(sorted(held)),
         rows=tuple(_going(choice)),
         seqs=tuple(sorted(choice.seqs)),
     )
@@ -126,7 +127,6 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
 def _told(library: Library, redaction: Redaction, held: set[str], preview: bool = False) -> Forgotten:
     """What is told of it before and afterwards."""
     return Forgotten(
-        files=tuple(sorted(held)),
         left=left(library.files, redaction.texts, preview),
         repeated=tuple(sorted({place.seq for place in redaction.texts.repeated})),
         history=history(library.root.absolute(), held),

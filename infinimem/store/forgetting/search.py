@@ -109,5 +109,6 @@ def history(root: Path, paths: Iterable[str]) -> str:
         "git keeps what earlier commits held, here and in every clone; its history was not touched. To"
         " rewrite it: commit, copy the library somewhere safe, run"
         f" `git filter-repo --force --invert-paths {options}` in {shlex.quote(str(top))}, copy the files"
-        " back, commit, push with --force, and have every clone made anew"
+        " back, commit, push with --force, and have every clone made anew; messages that name a document"
+        " are rewritten by --replace-message"
     )
