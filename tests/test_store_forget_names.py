@@ -17,6 +17,7 @@ from infinimem.adapters.file_tree import FileTree, Refused
 from infinimem.errors import LibraryError, UsageError
 from infinimem.memory import Memory
 from infinimem.model import Derived, Move, Plan
+from infinimem.store import disk
 from infinimem.store.forget import Forgotten
 from infinimem.store.past import Moment, as_of, moment, unreachable
 from infinimem.store.receipts import parse_receipt
@@ -132,6 +133,48 @@ def test_names_and_headings_go_where_no_line_has_the_word(tmp_path: Path) -> Non
     assert [(p.doc_id, p.headings, p.text) for p in memory.view.entries()] == [
         ("topics/topic-2", ("Other",), "My bike is red.")
     ]
+
+
+def test_a_word_in_the_signature_of_a_line_that_stays_is_told(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path / "m")
+    memory.observe([Turn(f"I keep a {SECRET}."), Turn("My bike is red.", key=f"{SECRET}-2", session="b")])
+    nowhere(done := memory.forget(match=SECRET), tmp_path / "m")
+    assert [left.path for left in done.left] == ["evidence/2025-01-01-b.md"]
+    nowhere(memory.forget([2]), tmp_path / "m")
+
+
+def test_a_record_that_a_person_named_goes(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path / "m", "allmem")
+    memory.observe([Turn(f"I keep a {SECRET}."), Turn("My bike is red.")])
+    unit = tmp_path / "m/allmem/units/u-000002.md"
+    unit.with_name(f"{SECRET}.md").write_bytes(unit.read_bytes())
+    done = memory.forget(match=SECRET)
+    nowhere(done, tmp_path / "m")
+    assert done.receipt is not None and SECRET in str(done.records)
+    memory.observe([])
+    assert [place.text for place in memory.view.entries("evidence")] == ["My bike is red."]
+    assert memory.view.uncited() == ()
+
+
+def test_what_a_person_saves_meanwhile_names_it_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = memory_of(tmp_path / "m")
+    memory.observe([Turn(f"I keep a {SECRET}."), Turn("My bike is red.")])
+    moves = (Move(3, f"topics/my-{SECRET}", "Pets"), Move(4, f"topics/my-{SECRET}", "Bike"))
+    memory.library.apply(Plan("consolidate", moves=moves))
+    topic, real, saved = tmp_path / f"m/topics/my-{SECRET}.md", disk.rename, list[str]()
+
+    def take(old: Path, new: Path) -> None:
+        if old == topic and not saved:
+            saved.append(topic.read_text())
+            topic.write_text(f"{saved[0]}\n## On {SECRET}\nprose of mine\n")
+        real(old, new)
+
+    monkeypatch.setattr(disk, "rename", take)
+    assert memory.forget(match=SECRET).left == ()
+    assert saved and standing(SECRET, tmp_path / "m") == set()
+    assert any(b"prose of mine" in data for data in tree(tmp_path / "m").values())
 
 
 def test_accents_do_not_hide_a_word_in_a_name(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def _tell(out: Output, found: Forgotten, why: str) -> None:
         out.line(f"{left.path} {why} ({left.why})", "bold yellow")
     if found.repeated:
         listed = ", ".join(map(str, found.repeated[:20])) + ", …" * (len(found.repeated) > 20)
-        out.say(f"lines that say some of the same in their own right, and stay: {listed}")
+        out.say(f"lines that say some of the same in their own right, and stay (--seq takes them): {listed}")
 
 
 def _more(found: Forgotten) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from infinimem.model import Receipt
 from infinimem.store.commit import displaced
 from infinimem.store.commit.transaction import Conflict, recover
 from infinimem.store.forgetting import aside, purge
-from infinimem.store.forgetting.choice import Choice, Wanted, choose, readings
+from infinimem.store.forgetting.choice import Choice, Wanted, choose
 from infinimem.store.forgetting.redaction import FORGOTTEN, Redaction
 from infinimem.store.forgetting.search import Left, history, left
 from infinimem.store.keeper import BOOKS
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.plans import broken
 from infinimem.store.receipts import next_number
+from infinimem.store.records import stem
 from infinimem.store.render import Rendered
 from infinimem.store.state import seen
 from infinimem.store.view import JOURNAL, View
@@ -115,10 +116,11 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
     held = _holding(view, redaction, done)
     for _ in range(RETRIES):
         again = _looked(library)
-        if standing := choice.seqs.intersection(place.seq for place in readings(again, library.seen_lines())):
-            rest = _redaction(library, again, choose(again, library.seen_lines(), Wanted(standing)))
-            _take_out(library, rest, done := rest.rendered())
-            held |= _holding(again, rest, done)
+        rest = choose(again, library.seen_lines(), replace(wanted, seqs=choice.seqs))
+        more = _redaction(library, again, replace(rest, texts=choice.texts))
+        if (done := more.rendered()).documents:
+            _take_out(library, more, done)
+            held |= _holding(again, more, done)
     return replace(
         _told(library, redaction, held), seqs=tuple(row.seq for row in receipt.rows), receipt=receipt
     )
@@ -163,13 +165,14 @@ def _take_out(library: Library, redaction: Redaction, done: Rendered) -> Receipt
 
 def _notes(redaction: Redaction) -> Iterator[str]:
     """What the receipt says of records, by number."""
-    records = redaction.records
-    if records.gone:
-        yield f"records deleted, with all links to them: {', '.join(sorted(records.gone))}"
+    records, names = redaction.records, redaction.names
+    if gone := {stem(names.get(name, name)) for name in records.deleted if name not in records.audits}:
+        yield f"records deleted, with all links to them: {', '.join(sorted(gone))}"
     if records.raised:
         yield f"back on the surface, for nothing led to them any more: {', '.join(records.raised)}"
     if records.audits:
-        yield f"deleted whole, for they told of it: {', '.join(records.audits)}"
+        told = ", ".join(names.get(name, name) for name in records.audits)
+        yield f"deleted whole, for they told of it: {told}"
 
 
 def _holding(view: View, redaction: Redaction, done: Rendered) -> set[str]:

@@ -94,13 +94,12 @@ def _keeps(place: Located, view: View, session: str) -> bool:
 
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
     entry = place.entry
-    if wanted.finds is not None:
-        told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
-        return any(wanted.found(text) for text in told if text)
-    if wanted.source is None and wanted.session is None:
-        return entry.seq in wanted.seqs
+    told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
+    if entry.seq in wanted.seqs or any(wanted.found(text) for text in told if text):
+        return True
+    by_place = wanted.source is not None or wanted.session is not None
     of_source = wanted.source in (None, entry.source)
-    return of_source and wanted.session in (None, session_of(place, view))
+    return by_place and of_source and wanted.session in (None, session_of(place, view))
 
 
 def session_of(place: Located, view: View) -> str | None:

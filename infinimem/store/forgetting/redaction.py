@@ -131,7 +131,7 @@ class Redaction:
             folder, _, stem = name.partition("/")
             date = match[0] if name.startswith(EVIDENCE) and (match := _DATE.match(stem)) else ""
             if self._is_telling(name, stem.removeprefix(date)):
-                plain = f"{date}{'topic' if name.startswith((TOPICS, ARCHIVE)) else 'session'}-{self.receipt}"
+                plain = f"{date}{'session' if name.startswith(EVIDENCE) else 'topic'}-{self.receipt}"
                 free = (f"{plain}-{n}" if n > 1 else plain for n in count(1))
                 if stem not in stems_of:
                     stems_of[stem] = next(found for found in free if found not in taken)

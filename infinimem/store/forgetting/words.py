@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from infinimem.markdown.characters import clean_text, normalize
 from infinimem.markdown.header import quote
+from infinimem.markdown.signature import text_start
 from infinimem.model import Located
 from infinimem.store.names import slug
 
@@ -109,10 +110,16 @@ class Texts:
             self._rare -= stems(f"{place.text} {place.entry.fields.get('speaker', '')}")
         self.repeated = [one for one in others if self.within_text(f"{one.text}\n{one.entry.line}")]
         """Lines that stay and say some of it in their own right."""
-        repeated = (f"{clean_text(one.text)}\n{one.entry.line}" for one in self.repeated)
-        lines = {line for text in repeated for line in text.split("\n")}
+        lines = {line for one in self.repeated for line in self._said(one).split("\n")}
         own = {form for line in lines if self.within_text(line) for form in forms(line)}
         self._own = sorted(own, key=lambda form: (-len(form), form))
+
+    def _said(self, place: Located) -> str:
+        """What a line says in its own right: of a signature nothing, where it has a word asked for."""
+        line = place.entry.line
+        start = text_start(line)
+        signed = self._words.within(lowered(line[:start].encode("utf-8", "surrogateescape")))
+        return f"{clean_text(place.text)}\n{line[start:] if signed else line}"
 
     def within(self, data: bytes) -> bool:
         """Whether any of it stands in bytes; what files hold whatever was said does not count."""
