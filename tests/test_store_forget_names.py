@@ -17,6 +17,7 @@ from infinimem.adapters.file_tree import FileTree, Refused
 from infinimem.errors import LibraryError, UsageError
 from infinimem.memory import Memory
 from infinimem.model import Derived, Move, Plan
+from infinimem.store import disk
 from infinimem.store.forget import Forgotten
 from infinimem.store.past import Moment, as_of, moment, unreachable
 from infinimem.store.receipts import parse_receipt
@@ -111,9 +112,9 @@ def test_a_session_of_which_lines_stay_gets_another_name(tmp_path: Path) -> None
     nowhere(memory.forget(match=SECRET), tmp_path / "m")
     (name,) = memory.view.ids("evidence")
     header = memory.view.document(name).header.values
-    assert (name, header["session"]) == ("evidence/2025-01-01-session-1", "session-1")
+    assert (name, header["session"]) == ("evidence/2025-01-01-session-1", "2025-01-01-session-1")
     assert (header["id"], header["participants"]) == (name, ["Ana"])
-    memory.observe([Turn("It has a bell.", session="session-1")])
+    memory.observe([Turn("It has a bell.", session="2025-01-01-session-1")])
     assert memory.view.ids("evidence") == (name,)
 
 
@@ -134,6 +135,48 @@ def test_names_and_headings_go_where_no_line_has_the_word(tmp_path: Path) -> Non
     ]
 
 
+def test_a_word_in_the_signature_of_a_line_that_stays_is_told(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path / "m")
+    memory.observe([Turn(f"I keep a {SECRET}."), Turn("My bike is red.", key=f"{SECRET}-2", session="b")])
+    nowhere(done := memory.forget(match=SECRET), tmp_path / "m")
+    assert [left.path for left in done.left] == ["evidence/2025-01-01-b.md"]
+    nowhere(memory.forget([2]), tmp_path / "m")
+
+
+def test_a_record_that_a_person_named_goes(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path / "m", "allmem")
+    memory.observe([Turn(f"I keep a {SECRET}."), Turn("My bike is red.")])
+    unit = tmp_path / "m/allmem/units/u-000002.md"
+    unit.with_name(f"{SECRET}.md").write_bytes(unit.read_bytes())
+    done = memory.forget(match=SECRET)
+    nowhere(done, tmp_path / "m")
+    assert done.receipt is not None and SECRET in str(done.records)
+    memory.observe([])
+    assert [place.text for place in memory.view.entries("evidence")] == ["My bike is red."]
+    assert memory.view.uncited() == ()
+
+
+def test_what_a_person_saves_meanwhile_names_it_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = memory_of(tmp_path / "m")
+    memory.observe([Turn(f"I keep a {SECRET}."), Turn("My bike is red.")])
+    moves = (Move(3, f"topics/my-{SECRET}", "Pets"), Move(4, f"topics/my-{SECRET}", "Bike"))
+    memory.library.apply(Plan("consolidate", moves=moves))
+    topic, real, saved = tmp_path / f"m/topics/my-{SECRET}.md", disk.rename, list[str]()
+
+    def take(old: Path, new: Path) -> None:
+        if old == topic and not saved:
+            saved.append(topic.read_text())
+            topic.write_text(f"{saved[0]}\n## On {SECRET}\nprose of mine\n")
+        real(old, new)
+
+    monkeypatch.setattr(disk, "rename", take)
+    assert memory.forget(match=SECRET).left == ()
+    assert saved and standing(SECRET, tmp_path / "m") == set()
+    assert any(b"prose of mine" in data for data in tree(tmp_path / "m").values())
+
+
 def test_accents_do_not_hide_a_word_in_a_name(tmp_path: Path) -> None:
     memory = memory_of(tmp_path / "m")
     memory.observe([Turn("Évora is fine."), Turn("My bike is red.")])
@@ -151,6 +194,7 @@ def test_words_of_the_format_are_not_taken_for_it(tmp_path: Path, word: str) -> 
     done = memory.forget(match=rf"\b{word}\b")
     assert [(left.path, left.why) for left in done.left] == [("mine.md", "a person's note: edit it")]
     assert "My bike is red." in {place.text for place in memory.view.entries()}
+    assert memory.forget(match=rf"\b{word}\b").receipt is None
 
 
 @pytest.mark.parametrize("word", ["HIV", "Vu"])

@@ -48,7 +48,8 @@ def forget(
     if asked:
         _show(out, going)
     if dry_run or not going.files or not (yes or (asked and _agreed(going))):
-        data = {"rows": [asdict(row) for row in going.rows], **_more(going)}
+        rows = [asdict(row) for row in going.rows]
+        data = {"rows": rows, "files": list(going.files), **_more(going)}
         out.result({"receipt": None, **data}, lambda: None if asked else _show(out, going))
         if not going.files:
             out.say("no line is concerned, there is nothing to forget")
@@ -82,8 +83,10 @@ def _agreed(going: Forgotten) -> bool:
 def _show(out: Output, going: Forgotten) -> None:
     rows = [(row.seq or "-", f"{row.doc_id}:{row.line}", row.text) for row in going.rows]
     out.table(("seq", "where", "line"), rows)
-    if going.rows:
-        _tell(out, going, "holds some of it too, and stays")
+    _tell(out, going, "holds some of it too, and stays")
+    if going.files and not going.rows:
+        told = counted(len(going.files), "file")
+        out.say(f"no line has it, and the names or headings of {told} do: {', '.join(going.files[:20])}")
     if going.records:
         out.say(f"{counted(len(going.records), 'record')} would go whole: {', '.join(going.records[:20])}")
     if going.history:
@@ -109,7 +112,7 @@ def _tell(out: Output, found: Forgotten, why: str) -> None:
         out.line(f"{left.path} {why} ({left.why})", "bold yellow")
     if found.repeated:
         listed = ", ".join(map(str, found.repeated[:20])) + ", …" * (len(found.repeated) > 20)
-        out.say(f"lines that say some of the same in their own right, and stay: {listed}")
+        out.say(f"lines that say some of the same in their own right, and stay (--seq takes them): {listed}")
 
 
 def _more(found: Forgotten) -> dict[str, Any]:

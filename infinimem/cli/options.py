@@ -116,9 +116,18 @@ class Options:
         return memory
 
 
-def as_of(memory: Memory, moment: str | None) -> Reader:
-    """The library as it is, or as it stood at a moment that --as-of names."""
-    return memory.at(moment) if moment else memory
+def as_of(options: Options, memory: Memory, moment: str | None) -> Reader:
+    """The library as it is, or as it stood at a moment that --as-of names; what cannot be shown is told."""
+    if not moment:
+        return memory
+    from infinimem.store.past import unreachable
+
+    past = memory.at(moment)
+    if hidden := unreachable(past.view):
+        more = f" and {len(hidden) - 5} more" if len(hidden) > 5 else ""
+        listed = ", ".join(hidden[:5]) + more
+        options.out.say(f"cannot be shown as of then, for lines were forgotten since: {listed}")
+    return past
 
 
 as_of_option = click.option(

@@ -56,7 +56,7 @@ def ask(
         out.result({"estimate": size}, lambda: out.line(f"{size} tokens"))
         return
     with out.progress("Reading"):
-        answer = as_of(memory, moment).ask(question, reader, sources or None, max_tokens)
+        answer = as_of(options, memory, moment).ask(question, reader, sources or None, max_tokens)
 
     def show() -> None:
         show_answer(out, answer)
@@ -82,7 +82,7 @@ def retrieve(
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out = options.out
-    evidence = as_of(options.reading(), moment).retrieve(question, budget, sources or None)
+    evidence = as_of(options, options.reading(), moment).retrieve(question, budget, sources or None)
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
         out.say("nothing is found that fits the budget" if budget else "nothing is found")

@@ -14,13 +14,14 @@ from infinimem.model import Receipt
 from infinimem.store.commit import displaced
 from infinimem.store.commit.transaction import Conflict, recover
 from infinimem.store.forgetting import aside, purge
-from infinimem.store.forgetting.choice import Choice, Wanted, choose, readings
+from infinimem.store.forgetting.choice import Choice, Wanted, choose
 from infinimem.store.forgetting.redaction import FORGOTTEN, Redaction
-from infinimem.store.forgetting.search import Left, history, left, saying
+from infinimem.store.forgetting.search import Left, history, left
 from infinimem.store.keeper import BOOKS
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.plans import broken
 from infinimem.store.receipts import next_number
+from infinimem.store.records import stem
 from infinimem.store.render import Rendered
 from infinimem.store.state import seen
 from infinimem.store.view import JOURNAL, View
@@ -45,7 +46,7 @@ class Forgotten:
     Args:
         rows: the lines, in a dry run; none afterwards.
         seqs: their numbers.
-        files: paths of the documents that hold any of it, or tell of it, by the names that they had.
+        files: paths of what would change, in a dry run: documents that hold any of it, or tell of it.
         receipt: None in a dry run, and where there was nothing to forget.
         left: what holds some of it still; in a dry run what people own.
         repeated: lines that say some of the same words in their own right, and stay.
@@ -77,6 +78,7 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     held = _holding(view, redaction, redaction.rendered())
     return replace(
         _told(library, redaction, held, preview=True),
+        files=tuple(sorted(held)),
         rows=tuple(_going(choice)),
         seqs=tuple(sorted(choice.seqs)),
     )
@@ -114,10 +116,11 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
     held = _holding(view, redaction, done)
     for _ in range(RETRIES):
         again = _looked(library)
-        if standing := choice.seqs.intersection(place.seq for place in readings(again, library.seen_lines())):
-            rest = _redaction(library, again, choose(again, library.seen_lines(), Wanted(standing)))
-            _take_out(library, rest, done := rest.rendered())
-            held |= _holding(again, rest, done)
+        rest = choose(again, library.seen_lines(), replace(wanted, seqs=choice.seqs))
+        more = _redaction(library, again, replace(rest, texts=choice.texts))
+        if (done := more.rendered()).documents:
+            _take_out(library, more, done)
+            held |= _holding(again, more, done)
     return replace(
         _told(library, redaction, held), seqs=tuple(row.seq for row in receipt.rows), receipt=receipt
     )
@@ -125,11 +128,9 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
 
 def _told(library: Library, redaction: Redaction, held: set[str], preview: bool = False) -> Forgotten:
     """What is told of it before and afterwards."""
-    texts, choice = redaction.texts, redaction.choice
     return Forgotten(
-        files=tuple(sorted(held)),
-        left=left(library.files, texts, choice, preview),
-        repeated=tuple(sorted({place.seq for place in saying(texts, choice.others)})),
+        left=left(library.files, redaction.texts, preview),
+        repeated=tuple(sorted({place.seq for place in redaction.texts.repeated})),
         history=history(library.root.absolute(), held),
         records=redaction.records.deleted,
     )
@@ -164,13 +165,14 @@ def _take_out(library: Library, redaction: Redaction, done: Rendered) -> Receipt
 
 def _notes(redaction: Redaction) -> Iterator[str]:
     """What the receipt says of records, by number."""
-    records = redaction.records
-    if records.gone:
-        yield f"records deleted, with all links to them: {', '.join(sorted(records.gone))}"
+    records, names = redaction.records, redaction.names
+    if gone := {stem(names.get(name, name)) for name in records.deleted if name not in records.audits}:
+        yield f"records deleted, with all links to them: {', '.join(sorted(gone))}"
     if records.raised:
         yield f"back on the surface, for nothing led to them any more: {', '.join(records.raised)}"
     if records.audits:
-        yield f"deleted whole, for they told of it: {', '.join(records.audits)}"
+        told = ", ".join(names.get(name, name) for name in records.audits)
+        yield f"deleted whole, for they told of it: {told}"
 
 
 def _holding(view: View, redaction: Redaction, done: Rendered) -> set[str]:

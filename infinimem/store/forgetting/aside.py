@@ -48,14 +48,14 @@ def _plans(files: Files, redaction: Redaction) -> None:
         seqs |= {seq for add in plan.adds for seq in (*add.origin, *add.replaces)}
         words = (*plan.notes, *(add.text for add in plan.adds), *(item.summary for item in plan.derived))
         concerned = any(_concerns(move, redaction) for move in plan.moves) or seqs & redaction.choice.seqs
-        if concerned or any(map(redaction.tells, words)):
+        if concerned or any(map(redaction.texts.tells, words)):
             files.remove(f"{kept.FOLDER}/{kept_plan.number:04d}.json")
 
 
 def _concerns(move: Move, redaction: Redaction) -> bool:
     """Whether a move is of one of the lines, or names one, or a place that tells of one."""
     places = f"{move.to.rpartition('/')[2].replace('-', ' ')} {move.heading}"
-    return not redaction.choice.seqs.isdisjoint({move.seq, move.by}) or redaction.tells(places)
+    return not redaction.choice.seqs.isdisjoint({move.seq, move.by}) or redaction.texts.tells(places)
 
 
 def _conflict(files: Files, path: str, named: re.Match[str], data: bytes, redaction: Redaction) -> None:
@@ -66,10 +66,10 @@ def _conflict(files: Files, path: str, named: re.Match[str], data: bytes, redact
     signed = {n for place in new.entries for n in range(place.start_line, place.end_line + 1)}
     lines = [(n, line) for n, line in enumerate(new.lines, 1) if n not in signed]
     new = new.blanked(
-        {n for n, line in lines if numbered(line) in redaction.choice.seqs or redaction.tells(line)}
+        {n for n, line in lines if numbered(line) in redaction.choice.seqs or redaction.texts.tells(line)}
     )
     names = {name.replace("/", "-"): now.replace("/", "-") for name, now in redaction.names.items()}
-    called = names.get(told, f"topic-{redaction.receipt}" if redaction.tells(told) else told)
+    called = names.get(told, f"topic-{redaction.receipt}" if redaction.texts.tells(told) else told)
     if new.lines == old.lines and called == told:
         return
     if new.entries or new.unsigned or new.has_prose:

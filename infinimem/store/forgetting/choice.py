@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, parse_seqs, text_start
 from infinimem.model import Entry, Located
-from infinimem.store.forgetting.words import Texts
+from infinimem.store.forgetting.words import Finds, Texts
 from infinimem.store.keeper import MEMORIES
 from infinimem.store.state import seen
 from infinimem.store.view import EVIDENCE, JOURNAL, View, drawn_from, former
 
 _SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b[^>]*>? ?")
 _ORIGIN = re.compile(r"\borigin=([0-9+-]+)")
-Finds = Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -54,19 +53,14 @@ class Choice:
     the next receipt would sign, and what a model wrote of it in its own files: document, line, text.
     """
 
-    wanted: Wanted = Wanted()
-    seqs: frozenset[int] = frozenset()
-    lines: tuple[Located, ...] = ()
-    others: tuple[Located, ...] = ()
+    seqs: frozenset[int]
+    lines: tuple[Located, ...]
+    unsigned: tuple[tuple[str, int, str], ...]
+    others: tuple[Located, ...]
     """Every reading of all other lines."""
-    unsigned: tuple[tuple[str, int, str], ...] = ()
-    named: frozenset[str] = frozenset()
+    named: frozenset[str]
     """Documents that the list of last seen lines names."""
-    words: frozenset[str] = frozenset()
-    """What a person asked for by name, as it reads in the lines."""
-
-    def __bool__(self) -> bool:
-        return bool(self.lines or self.unsigned)
+    texts: Texts
 
 
 def choose(view: View, known: Mapping[int, seen.SeenLine], wanted: Wanted) -> Choice:
@@ -81,35 +75,31 @@ def choose(view: View, known: Mapping[int, seen.SeenLine], wanted: Wanted) -> Ch
     seqs = _with_kin({place.seq for place in lines if _is_wanted(place, view, wanted)}, lines)
     going = tuple(place for place in lines if place.seq in seqs)
     others = tuple(place for place in lines if place.seq not in seqs)
-    typed = tuple(_unsigned(view, wanted))
-    choice = Choice(wanted, seqs, going, others, typed, frozenset(line.doc_id for line in known.values()))
-    typed += tuple(_in_memories(view, wanted, Texts(said(choice))))
-    texts = [*(text for place in going for text in _told(place.entry)), *(text for _, _, text in typed)]
-    words = {word for text in texts for word in wanted.found(text)}
+    typed = [*_unsigned(view, wanted)]
+    said = [text for place in going for text in _said(place)] + [text for *_, text in typed]
+    typed += _in_memories(view, wanted, Texts(said))
+    said += [text for *_, text in typed]
+    told = "\n".join((*said, *(place.entry.fields.get("speaker", "") for place in going)))
+    words = {word for line in told.split("\n") for word in wanted.found(line)}
     if wanted.session and going and not any(_keeps(place, view, wanted.session) for place in others):
         words.add(wanted.session)
-    return replace(choice, unsigned=typed, words=frozenset(words))
+    names = frozenset(line.doc_id for line in known.values())
+    return Choice(seqs, going, tuple(typed), others, names, Texts(said, words, wanted.finds, others))
 
 
 def _keeps(place: Located, view: View, session: str) -> bool:
     """Whether a line that stays has a use for a session's name: it is of that session, or says the word."""
-    return session_of(place, view) == session or Texts((), {session}).named(" ".join(_told(place.entry)))
+    return session_of(place, view) == session or session.casefold() in place.text.casefold()
 
 
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
     entry = place.entry
-    if wanted.finds is not None:
-        return any(map(wanted.found, _told(entry)))
-    if wanted.source is None and wanted.session is None:
-        return entry.seq in wanted.seqs
+    told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
+    if entry.seq in wanted.seqs or any(wanted.found(text) for text in told if text):
+        return True
+    by_place = wanted.source is not None or wanted.session is not None
     of_source = wanted.source in (None, entry.source)
-    return of_source and wanted.session in (None, session_of(place, view))
-
-
-def _told(entry: Entry) -> list[str]:
-    """What is said in a line, and by whom."""
-    named = (entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
-    return [text for text in (*entry.text.split("\n"), *named) if text]
+    return by_place and of_source and wanted.session in (None, session_of(place, view))
 
 
 def session_of(place: Located, view: View) -> str | None:
@@ -149,14 +139,12 @@ def _unsigned(view: View, wanted: Wanted) -> Iterable[tuple[str, int, str]]:
                 yield doc_id, item.line, item.text
 
 
-def said(choice: Choice) -> Iterator[str]:
-    """The words of the lines that go, also what their pronouns stand for."""
-    yield from (text for _, _, text in choice.unsigned)
-    for place in choice.lines:
-        yield place.text
-        yield place.entry.line[text_start(place.entry.line) :]  # bytes that are no UTF-8 read otherwise there
-        if refers := place.entry.fields.get("refers"):
-            yield refers
+def _said(place: Located) -> Iterator[str]:
+    """The words of a line, also what its pronouns stand for."""
+    yield place.text
+    yield place.entry.line[text_start(place.entry.line) :]  # bytes that are no UTF-8 read otherwise there
+    if refers := place.entry.fields.get("refers"):
+        yield refers
 
 
 def readings(view: View, known: Mapping[int, seen.SeenLine]) -> tuple[Located, ...]:

@@ -71,7 +71,7 @@ class Journal:
         lines = [row[2:] for row in part[2:] if row[:2] in ("+>", "->") and not _PLAIN.match(row[2:])]
         if lines and _named(part) in self._redaction.held:
             return True
-        seqs, tells = self._redaction.choice.seqs, self._redaction.tells
+        seqs, tells = self._redaction.choice.seqs, self._redaction.texts.tells
         return any(numbered(line) in seqs or tells(KEY.sub("", line)) for line in lines)
 
     def _sum(self, checksum: str) -> str:
@@ -99,7 +99,9 @@ class Journal:
             cells[1:3] = [names.get(name, name) for name in cells[1:3]]
         elif len(cells) == 3 and cells[0] in self._untold:
             cells = [names.get(cells[0], cells[0]), *map(self._sum, cells[1:])]
-        elif line.startswith("> ") and (self._redaction.tells(line[2:]) or any(n in line for n in names)):
+        elif line.startswith("> ") and (
+            self._redaction.texts.tells(line[2:]) or any(n in line for n in names)
+        ):
             return f"> {MARK}"
         return row_of(cells) if cells and cells != cells_of(line) else line
 

@@ -160,7 +160,7 @@ def _without_pointers(document: Document, names: Collection[str], tells: Callabl
 
 
 def _pointing(line: str, names: Collection[str], tells: Callable[[str], bool]) -> str | None:
-    """A line of the buffer without these records; None where it is one of them, or tells of it."""
+    """A line of the buffer, near to other records than these; None where it is one of them, or tells."""
     if not any(name in names for name in _NAME.findall(line)):
         return None if tells(line) else line
     try:

@@ -17,11 +17,10 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs
 from infinimem.model import CURRENT, Receipt, Touched
-from infinimem.store.forgetting import search
-from infinimem.store.forgetting.choice import Choice, numbered, said
+from infinimem.store.forgetting.choice import Choice, numbered
 from infinimem.store.forgetting.journal import KEY, MARK, Journal
 from infinimem.store.forgetting.records import Records, without
-from infinimem.store.forgetting.words import Texts, stems
+from infinimem.store.forgetting.words import Texts
 from infinimem.store.keeper import ARCHIVE, BOOKS, MEMORIES, RECORDS, TOPICS
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
@@ -35,6 +34,7 @@ FORGOTTEN = "forgotten"
 """Why a line is nowhere, in the row of a receipt."""
 
 _OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
+_NEUTRAL = re.compile(r"(?:topic|session)-[0-9]+(?:-[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-?")
 
 
@@ -53,6 +53,11 @@ class Redaction:
     choice: Choice
     receipt: int
     first_seq: int
+
+    @property
+    def texts(self) -> Texts:
+        """What is to be nowhere, and what tells of it."""
+        return self.choice.texts
 
     def rendered(self) -> Rendered:
         """The documents that change, and what the receipt says of them; that tells no word of it."""
@@ -107,45 +112,12 @@ class Redaction:
     @cached_property
     def records(self) -> Records:
         """What becomes of the records."""
-        own = search.own_words(self.texts, self.choice.others)
+        texts = self.texts
 
-        def holds(data: bytes) -> bool:
-            return search.holds(self.texts, data, own)
+        def holds(document: Document) -> bool:
+            return texts.named(document.id.rpartition("/")[2]) or texts.holds(document.to_bytes())
 
-        def tells(text: str) -> bool:
-            spoken = not self._rare.isdisjoint(stems(text)) or self.names_it(text)
-            return spoken or holds(text.encode("utf-8", "surrogateescape"))
-
-        def names_or_holds(document: Document) -> bool:
-            return self.names_it(document.id.rpartition("/")[2]) or holds(document.to_bytes())
-
-        return without(self.view, self.choice.seqs, tells, names_or_holds)
-
-    # ── what tells of it ────────────────────────────────────────────────────────────────────────────
-
-    @cached_property
-    def texts(self) -> Texts:
-        """What is to be nowhere."""
-        return Texts(said(self.choice), self.choice.words)
-
-    @cached_property
-    def _rare(self) -> frozenset[str]:
-        """Words of it that no other line has."""
-        gone = frozenset[str]().union(*(stems(text, names_only=True) for text in said(self.choice)))
-        for place in self.choice.others:
-            gone -= stems(f"{place.text} {place.entry.fields.get('speaker', '')}")
-        return gone
-
-    def tells(self, text: str) -> bool:
-        """Whether derived text speaks of it."""
-        return not self._rare.isdisjoint(stems(text)) or self.texts.within_text(text) or self.names_it(text)
-
-    def names_it(self, text: str) -> bool:
-        """Whether a text has a word that was asked for. Where no line has any, the pattern itself tells."""
-        ways = (text, text.replace("-", " "))
-        return any(map(self.texts.named, ways)) or (
-            not self.choice and any(word for way in ways for word in self.choice.wanted.found(way))
-        )
+        return without(self.view, self.choice.seqs, texts.tells, holds)
 
     # ── names ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -159,7 +131,7 @@ class Redaction:
             folder, _, stem = name.partition("/")
             date = match[0] if name.startswith(EVIDENCE) and (match := _DATE.match(stem)) else ""
             if self._is_telling(name, stem.removeprefix(date)):
-                plain = f"{date}{'topic' if name.startswith((TOPICS, ARCHIVE)) else 'session'}-{self.receipt}"
+                plain = f"{date}{'session' if name.startswith(EVIDENCE) else 'topic'}-{self.receipt}"
                 free = (f"{plain}-{n}" if n > 1 else plain for n in count(1))
                 if stem not in stems_of:
                     stems_of[stem] = next(found for found in free if found not in taken)
@@ -170,10 +142,10 @@ class Redaction:
     def _is_telling(self, name: str, told: str) -> bool:
         """Whether a document's name tells of it; of what others named only where it has a word asked for."""
         if name.startswith((TOPICS, ARCHIVE)):
-            return self.tells(told)
+            return not _NEUTRAL.fullmatch(told) and self.texts.tells(told)
         if name.startswith(EVIDENCE) and name in self.held and name not in self._stands:
             return bool(told)
-        return not name.startswith(JOURNAL) and self.names_it(told)
+        return not (name.startswith(JOURNAL) or _NEUTRAL.fullmatch(told)) and self.texts.named(told)
 
     @cached_property
     def _stands(self) -> frozenset[str]:
@@ -218,20 +190,20 @@ class Redaction:
         if touched and old.id != CURRENT and _is_empty(new):
             return None
         own, said = self.names.get(old.id, old.id), old.header.values.get("id")
-        if old.id in self.names or (isinstance(said, str) and self.tells(said.rpartition("/")[2])):
+        if old.id in self.names or (isinstance(said, str) and self.texts.tells(said.rpartition("/")[2])):
             new = _headed(replace(new, id=own), {"id": quote(own)})
         if old.id.startswith(EVIDENCE):
-            return self._attended(new) if touched or old.id in self.names else new
+            return self._attended(new, touched)
         if old.id == CURRENT or old.id.startswith(TOPICS):
             new = self._without_headings(new)
         return self._summarised(new, touched) if old.id.startswith(TOPICS) else new
 
-    def _attended(self, document: Document) -> Document:
+    def _attended(self, document: Document, touched: bool) -> Document:
         """Evidence whose header names nobody but those who are left."""
         values, changes = document.header.values, dict[str, str | None]()
-        if self.names_it(str(values.get("session", ""))):
+        if self.texts.named(str(values.get("session", ""))):
             changes["session"] = quote(document.id.removeprefix(EVIDENCE))
-        if "participants" in values:
+        if touched and "participants" in values:
             speakers = (place.entry.fields.get("speaker") for place in document.entries)
             listed = [name for name in dict.fromkeys(speakers) if name]
             changes["participants"] = flow(listed) if listed else None
@@ -240,7 +212,7 @@ class Redaction:
     def _without_headings(self, document: Document) -> Document:
         lines = list(document.lines)
         for heading in document.headings:
-            if self.tells(heading.title):
+            if self.texts.tells(heading.title):
                 end = "\r" * lines[heading.line - 1].endswith("\r")
                 lines[heading.line - 1] = f"{'#' * heading.level} {NEUTRAL}{end}"
         return document if tuple(lines) == document.lines else replace(document, lines=tuple(lines))
@@ -251,9 +223,13 @@ class Redaction:
             return self._header_blotted(document, touched)
         values = document.header.values
         names = aliases_of(document)
-        left = [name for name in names if not self.tells(name.replace("-", " "))]
+        left = [name for name in names if not self.texts.tells(name.replace("-", " "))]
         changes: dict[str, str | None] = {}
-        if touched or not self.choice.seqs.isdisjoint(described(document)) or self.tells(document.summary):
+        if (
+            touched
+            or not self.choice.seqs.isdisjoint(described(document))
+            or self.texts.tells(document.summary)
+        ):
             titles = dict.fromkeys(heading.title for heading in document.headings if heading.title)
             stem = document.id.rpartition("/")[2].replace("-", " ")
             changes["summary"] = quote(", ".join(titles)[:300] or stem)
@@ -268,7 +244,7 @@ class Redaction:
         """As `_summarised`, line by line, where a person left a header that cannot be read."""
         lines = list(document.lines)
         for number, line in enumerate(lines[: document.header.end]):
-            if (touched and line.startswith("summary:")) or self.tells(line):
+            if (touched and line.startswith("summary:")) or self.texts.tells(line):
                 lines[number] = "".join(KEY.findall(line)[:1]) + MARK
         return replace(document, lines=tuple(lines))
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from infinimem.markdown.characters import normalize
+from infinimem.markdown.characters import clean_text, normalize
 from infinimem.markdown.header import quote
+from infinimem.markdown.signature import text_start
+from infinimem.model import Located
 from infinimem.store.names import slug
+
+Finds = Callable[[str], Sequence[str]]
+"""Gives what a pattern finds in a line of text."""
 
 SENTENCE = 20
 """Characters; a longer sentence of a text, or a line of it, is looked for by itself."""
@@ -76,33 +81,73 @@ def forms(piece: str) -> set[bytes]:
 
 
 class Texts:
-    """What is to be nowhere.
+    """What is to be nowhere, and what tells of it.
 
     Args:
-        texts: of lines, without their signatures.
-        words: what was asked for by name: what a pattern found, a session. They count within words too.
+        said: in the lines that go, without their signatures.
+        words: what was asked for: what a pattern found in them, a session; within other words too.
+        finds: the pattern; gives what it finds in a text.
+        others: every reading of the lines that stay.
     """
 
-    def __init__(self, texts: Iterable[str], words: Iterable[str] = ()) -> None:
-        said = {form for text in texts for piece in pieces(text) for form in forms(piece)}
+    def __init__(
+        self,
+        said: Sequence[str],
+        words: Iterable[str] = (),
+        finds: Finds | None = None,
+        others: Sequence[Located] = (),
+    ) -> None:
+        texts = {form for text in said for piece in pieces(text) for form in forms(piece)}
         told = {form for word in words for form in {*forms(word), slug(word).encode()} if len(form) > 1}
-        short = {form for form in said if len(form) < _BOUNDED}
+        short = {form for form in texts if len(form) < _BOUNDED}
         short |= {form for form in told if len(form) < SHORTEST or form.isdigit()}
-        self._words = _Literals(told & short, told - short)
-        telling = {form for form in said | told if not _is_format(form)}
+        telling = {form for form in texts | told if not _is_format(form)}
         self._all = _Literals(telling & short, telling - short)
+        self._words = _Literals(told & short, told - short)
+        self._finds = finds or (lambda line: ())
+        self._rare = frozenset[str]().union(*(stems(text, names_only=True) for text in said))
+        for place in others:
+            self._rare -= stems(f"{place.text} {place.entry.fields.get('speaker', '')}")
+        self.repeated = [one for one in others if self.within_text(f"{one.text}\n{one.entry.line}")]
+        """Lines that stay and say some of it in their own right."""
+        lines = {line for one in self.repeated for line in self._said(one).split("\n")}
+        own = {form for line in lines if self.within_text(line) for form in forms(line)}
+        self._own = sorted(own, key=lambda form: (-len(form), form))
+
+    def _said(self, place: Located) -> str:
+        """What a line says in its own right: of a signature nothing, where it has a word asked for."""
+        line = place.entry.line
+        start = text_start(line)
+        signed = self._words.within(lowered(line[:start].encode("utf-8", "surrogateescape")))
+        return f"{clean_text(place.text)}\n{line[start:] if signed else line}"
 
     def within(self, data: bytes) -> bool:
-        """Whether any of it stands in a file; what stands in all files, whatever was said, does not count."""
+        """Whether any of it stands in bytes; what files hold whatever was said does not count."""
         return self._all.within(lowered(_SUM.sub(b"", data)))
 
     def within_text(self, text: str) -> bool:
         """As `within`, of text as documents give it."""
         return self.within(text.encode("utf-8", "surrogateescape"))
 
+    def holds(self, data: bytes) -> bool:
+        """As `within`, but for what others say in their own right."""
+        if not self.within(data):
+            return False
+        data = lowered(data)
+        for words in self._own:
+            data = data.replace(words, b"")
+        return self.within(data)
+
     def named(self, text: str) -> bool:
-        """Whether any of the words stands in a text, such as a name or a heading."""
-        return self._words.within(lowered(text.encode("utf-8", "surrogateescape")))
+        """Whether any of the words, or what the pattern finds, stands in a text such as a name."""
+        found = any(word for line in text.split("\n") for word in self._finds(line))
+        return found or self._words.within(lowered(text.encode("utf-8", "surrogateescape")))
+
+    def tells(self, text: str) -> bool:
+        """Whether derived text speaks of it: it has a word of it that no other line has, or one asked for."""
+        spaced = text.replace("-", " ")
+        spoken = not self._rare.isdisjoint(stems(text)) or self.named(text) or self.named(spaced)
+        return spoken or self.holds(text.encode("utf-8", "surrogateescape"))
 
 
 class _Literals:
