@@ -70,7 +70,7 @@ def doing(*doings: Doing) -> Hook:
     times: Counter[tuple[str, Path]] = Counter()
 
     def hook(call: Call) -> Any:
-        now = [one for one in doings if one.name == call.name and one.path in call.args]
+        now = [one for one in doings if one.name == call.name and call.names(one.path)]
         times.update({(one.name, one.path) for one in now})
         now = [one for one in now if one.nth == times[one.name, one.path]]
         for one in now:

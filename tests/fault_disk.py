@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
 
@@ -44,6 +45,11 @@ class Call:
 
     def __call__(self) -> Any:
         return self.made(*self.args)
+
+    def names(self, path: Path) -> bool:
+        """Whether an argument is this file or folder of the library."""
+        told = [arg.path for arg in self.args if isinstance(arg, disk.At | disk.Folder)]
+        return any(name and path.as_posix().endswith(f"/{name}") for name in told)
 
     def half(self) -> Any:
         """Half of a write; any other call has no halves and does not take place."""

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
+from infinimem import configuration
 from infinimem.markdown.document import Document
-from infinimem.store import library
 from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.view import View
@@ -24,7 +24,7 @@ def parsed_once() -> Iterator[None]:
     """What many states of a library share is parsed once: the same bytes give the same document."""
     with (
         patch.object(Document, "parse", lru_cache(maxsize=2000)(Document.parse)),
-        patch.object(library, "parse_settings", lru_cache(library.parse_settings)),
+        patch.object(configuration, "parse_values", lru_cache(configuration.parse_values)),
     ):
         yield
 

@@ -259,7 +259,7 @@ def test_the_settings_name_it() -> None:
     found = parse_settings(b'[embedder]\nname = "openai"\nmodel = "m"\nbase_url = "http://localhost:1/v1"\n')
     assert found.embedder == EmbedderSettings("openai", "m", None, "http://localhost:1/v1")
     assert '[embedder]\n# name = "lexical"' in template()
-    assert parse_settings(template().replace("# ", "").encode().split(b"\n", 1)[1]).embedder.name == "lexical"
+    assert parse_settings(template().replace("# ", "").encode().split(b"\n", 2)[2]).embedder.name == "lexical"
     with pytest.raises(UsageError, match="choose one of lexical"):
         parse_settings(b'[embedder]\nname = "word2vec"\n')
 

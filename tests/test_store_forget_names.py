@@ -165,8 +165,8 @@ def test_what_a_person_saves_meanwhile_names_it_nowhere(
     memory.library.apply(Plan("consolidate", moves=moves))
     topic, real, saved = tmp_path / f"m/topics/my-{SECRET}.md", disk.rename, list[str]()
 
-    def take(old: Path, new: Path) -> None:
-        if old == topic and not saved:
+    def take(old: disk.At, new: disk.At) -> None:
+        if old.path == f"topics/my-{SECRET}.md" and not saved:
             saved.append(topic.read_text())
             topic.write_text(f"{saved[0]}\n## On {SECRET}\nprose of mine\n")
         real(old, new)

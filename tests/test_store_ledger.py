@@ -99,12 +99,12 @@ def test_a_file_without_the_line_that_its_receipt_names_is_an_error(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that drops a line as it writes the file, and hashes what it wrote."""
-    real = Document.insert
+    real = Document.insert_all
 
-    def insert(self: Document, lines: list[str], heading: str = "") -> Document:
-        return real(self, [line for line in lines if "figs" not in line or not heading], heading)
+    def insert_all(self: Document, arrivals: list[tuple[str, list[str]]]) -> Document:
+        return real(self, [(h, [line for line in lines if "figs" not in line]) for h, lines in arrivals])
 
-    monkeypatch.setattr(Document, "insert", insert)
+    monkeypatch.setattr(Document, "insert_all", insert_all)
     monkeypatch.setattr("infinimem.store.library.broken", lambda view, done: [])
     seq = more(library, "I eat figs", "topics/food").receipt.rows[0].seq  # type: ignore[union-attr]
     monkeypatch.undo()

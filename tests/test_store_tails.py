@@ -69,14 +69,14 @@ def said(root: Path) -> list[str]:
 
 def at_write(path: Path, act: Callable[[Call], Any]) -> Hook:
     """Do something in the place of the write to one file."""
-    opened: dict[int, Path] = {}
+    opened: set[int] = set()
 
     def hook(call: Call) -> Any:
         if call.name == "open_append":
             descriptor = call()
-            opened[descriptor] = call.args[0]
+            (opened.add if call.names(path) else opened.discard)(descriptor)
             return descriptor
-        return act(call) if call.name == "write" and opened.get(call.args[0]) == path else call()
+        return act(call) if call.name == "write" and call.args[0] in opened else call()
 
     return hook
 
@@ -152,7 +152,7 @@ def test_what_is_written_behind_half_an_append_while_that_is_looked_at_stays(roo
     half = (root / SAID).read_bytes()
 
     def hook(call: Call) -> Any:
-        if call.name == "open_append" and call.args[0] == root / SAID:
+        if call.name == "open_append" and call.names(root / SAID):
             append(root / SAID, b"- typed\n")
         return call()
 

@@ -178,7 +178,7 @@ def _show(out: Output, report: Any, folder: Path) -> None:
     if not out.for_people:
         out.table((), [columns, *rows])
     else:
-        widths = [max(len(str(row[at])) + 1 for row in (columns, *rows)) for at in range(len(columns))]
+        widths = [max(len(str(row[at])) + 2 for row in (columns, *rows)) for at in range(len(columns))]
         room = shutil.get_terminal_size().columns
         shown = max(2, sum(width <= room for width in itertools.accumulate(widths)))
         out.table(columns[:shown], [row[:shown] for row in rows])
