@@ -267,6 +267,14 @@ def test_the_folder_itself_as_a_link(tmp_path: Path, plain: Memory) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+@pytest.mark.parametrize("line", [True, -1, 3, "1", None])
+def test_a_line_that_is_none_is_told(plain: Memory, line: object) -> None:
+    create(plain, "/memories/a.txt", "one\ntwo\n")
+    with pytest.raises(Refused, match=r"Invalid `insert_line` parameter: .*\[0, 2\]"):
+        do(plain, "insert", "/memories/a.txt", insert_line=line, insert_text="x")
+    assert there(plain) == {"a.txt.md": b"one\ntwo\n"}
+
+
 def test_a_file_that_is_no_text_is_left_alone(plain: Memory) -> None:
     create(plain, "/memories/a.txt", "x")
     path = plain.library.root / "memories/a.txt.md"
@@ -325,7 +333,9 @@ def test_consolidation_and_rebuild_leave_them_as_they_are(memory: Memory) -> Non
     assert place is not None and place.doc_id.startswith("evidence/")
 
 
-def test_what_is_written_is_observed_where_the_settings_say_so(tmp_path: Path) -> None:
+def test_what_is_written_is_observed_where_the_settings_say_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     create(memory, "/memories/a.txt", "Ana lives in Porto.")
     assert list(memory.view.entries("evidence")) == []
@@ -334,6 +344,8 @@ def test_what_is_written_is_observed_where_the_settings_say_so(tmp_path: Path) -
     create(memory, "/memories/b.txt", "Ben lives in Lisbon.")
     replace(memory, "/memories/b.txt", "Lisbon", "Faro, by the sea")
     do(memory, "delete", "/memories/b.txt")
+    create(memory, "/memories/blank.txt", " \n")
+    assert caplog.records == [], "nothing is there to draw from, and nothing wrong with that"
     said = list(memory.view.entries("evidence"))
     assert [(place.text, place.entry.source) for place in said] == [
         ("Ben lives in Lisbon.", "AI"),

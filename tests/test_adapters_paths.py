@@ -94,6 +94,12 @@ def test_hostile_paths_are_refused_in_one_printable_line() -> None:
         assert said.isprintable() and said.isascii() and len(said) < 700, said
 
 
+def test_the_length_of_a_name_is_counted_in_bytes() -> None:
+    assert Place.parse(f"/memories/{'é' * 100}.md").parts == (f"{'é' * 100}.md",)
+    with pytest.raises(Refused, match="a name is too long; 200 bytes are the most"):
+        Place.parse(f"/memories/{'é' * 101}.md")
+
+
 @pytest.mark.parametrize("path", [None, 7, b"/memories/a", ["/memories/a"]])
 def test_what_is_no_text(path: object) -> None:
     with pytest.raises(Refused):

@@ -47,6 +47,15 @@ def test_what_was_recorded_and_is_no_unit_yet_is_found(tmp_path: Path) -> None:
         assert found.items[-1].doc_id.startswith("evidence/")
 
 
+def test_a_turn_of_a_copied_file_is_shown_once(tmp_path: Path) -> None:
+    memory = told(tmp_path)
+    (evidence,) = (tmp_path / "evidence").iterdir()
+    (tmp_path / "evidence/copy.md").write_bytes(evidence.read_bytes())
+    assert memory.library.stamp() is not None
+    assert len(list(memory.view.entries("evidence"))) == 6
+    assert texts(memory.retrieve("Who plays chess?")).count("I play chess.") == 1
+
+
 def test_a_turn_whose_unit_a_person_made_unreadable_is_found(tmp_path: Path) -> None:
     memory = told(tmp_path)
     path = tmp_path / "allmem/units/u-000003.md"

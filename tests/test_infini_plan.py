@@ -191,6 +191,20 @@ def test_a_model_that_never_answers_is_given_up() -> None:
     assert [seq for seqs in found.values() for seq in seqs] == list(range(102, 202))
 
 
+def test_a_model_that_answers_now_and_then_is_not_given_up() -> None:
+    library = Library(plan_split_threshold=20, markdown_length=20)
+    library.buffer(*(f"line number {number}" for number in range(2 * GIVE_UP)))
+    turns: list[Any] = []
+
+    def answer(variables: Any) -> Any:
+        turns.append(variables)
+        return "no" if len(turns) % 2 else assigned(("Things", ids(variables["topics"])))
+
+    found, _, _ = route(library, answer)
+    assert found == {"topics/things": list(range(1, 2 * GIVE_UP + 1))}
+    assert len(turns) > 2 * GIVE_UP
+
+
 @given(st.integers(0, 10**6))
 @settings(max_examples=80, deadline=None)
 def test_nonsense_routes_every_line_once(seed: int) -> None:

@@ -60,6 +60,19 @@ def test_around_an_entry_stands_what_others_said_not_itself() -> None:
     assert found[(12,)].whole == "evidence/2023-05-08-s01"
 
 
+def test_of_a_doubled_line_the_live_one_counts_for_where_another_came_from() -> None:
+    said = "- <seq=1,source=user> I saw a zeppelin\n- <seq=2,source=user> I saw a kite\n"
+    view = view_of(
+        {
+            "evidence/s": said,
+            "CURRENT": "- <seq=20,source=user,origin=1> Saw something\n",
+            "archive/x": "- <seq=20,source=user,origin=2> Saw something\n",
+            "topics/x": "- <seq=21,source=AI,origin=20> Likes the sky\n",
+        }
+    )
+    assert searcher(view).entries("sky")[0].origin == (1,)
+
+
 def test_speaker_date_and_refers_are_searched() -> None:
     view = view_of(
         {

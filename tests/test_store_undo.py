@@ -161,6 +161,8 @@ def test_as_of_a_seq_a_time_or_a_receipt(library: Library) -> None:
     assert standing(as_of(view, moment(view, str(b)))) == now
     assert standing(as_of(view, moment(view, second.time))) == now
     assert standing(as_of(view, moment(view, "2024-01-01"))) == {}
+    assert standing(as_of(view, moment(view, "2025-03-03"))) == now, "the end of that day"
+    assert standing(as_of(view, moment(view, "2025-03-02"))) == {}
     later = (datetime.fromisoformat(second.time) - timedelta(seconds=1)).isoformat()
     assert standing(as_of(view, moment(view, later))) == between
     with pytest.raises(UsageError, match="is no moment"):

@@ -48,6 +48,7 @@ def test_schemas_say_what_the_functions_take() -> None:
         ("grap", {}, "there is no tool 'grap'"),
         ("grep", "{", "not a JSON object"),
         ("grep", "[1]", "not a JSON object"),
+        pytest.param("grep", "[" * 100_000, "not a JSON object", id="nested"),
         ("grep", {}, "'pattern' is missing"),
         ("grep", {"pattern": ""}, "'pattern' is empty"),
         ("grep", {"pattern": ["x"]}, "a string is wanted"),
@@ -61,6 +62,7 @@ def test_schemas_say_what_the_functions_take() -> None:
         ("read_lines", {"doc_id": "../../etc/passwd"}, "no document is called"),
         ("grep_doc", {"doc_id": "nope", "pattern": "x"}, "no document is called"),
         ("read_lines", {"doc_id": "\x00"}, "no document is called"),
+        pytest.param("read_lines", {"doc_id": "x" * 1001}, "'doc_id' is too long", id="long"),
     ],
 )
 def test_a_wrong_call_gives_one_line_that_helps(name: str, arguments: Any, part: str) -> None:
@@ -79,6 +81,8 @@ def test_what_can_be_mended_is_mended_and_told() -> None:
         "limit = 99 is out of range, 30 was used",
     ]
     assert "(limit = 99 is out of range, 30 was used)" in TOOLS.grep.text(pattern="Lisbon", limit=99)
+    told = TOOLS.grep(pattern="Vu(", limit=99)["notes"]
+    assert "30 was used" in told[0] and "searched for literally" in told[1]
     assert TOOLS.read_lines(doc_id="home", start=2.0, end=None)["lines"][0]["line"] == 2
     assert TOOLS.search(query=2023)["hits"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from in_memory import LISBON, view_of
 from infinimem.tools import Toolbox
 
@@ -46,6 +47,13 @@ def test_grep_says_when_a_pattern_is_not_one() -> None:
     result = TOOLS.grep(pattern="Dr. Vu(", scope="evidence")
     assert result["matches"] == []
     assert "searched for literally" in result["notes"][0]
+
+
+def test_grep_says_when_it_searched_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infinimem.retrieval.grep.MAX_STEPS", 1)
+    result = TOOLS.grep(pattern="(Lisbon|Porto|trams){200}")
+    assert (result["matches"], result["total_matches"], result["truncated"]) == ([], 0, True)
+    assert "a part was searched" in result["notes"][0]
 
 
 def test_scopes() -> None:
@@ -95,6 +103,15 @@ def test_search_gives_the_lines_around_the_best_one() -> None:
     assert hit["end_line"] - hit["start_line"] < 30, "about 200 tokens"
     assert hit["snippet"].count("\n") == hit["end_line"] - hit["start_line"]
     assert "The zeppelin landed." in hit["snippet"]
+
+
+def test_a_hit_names_the_entries_whose_beginning_it_shows() -> None:
+    filler = "".join(f"  filler sentence number {n} about nothing in particular\n" for n in range(40))
+    text = f"# Long\n- <seq=1,source=user> it begins\n{filler}  the zeppelin landed\n{filler}"
+    view = view_of({"CURRENT": f"{text}- <seq=2,source=user> a zeppelin again\n"})
+    hit = Toolbox(lambda: view).search(query="zeppelin landed")["hits"][0]
+    assert "the zeppelin landed" in hit["snippet"] and "it begins" not in hit["snippet"]
+    assert hit["seqs"] == []
 
 
 def test_search_hits_have_heading_score_and_seqs() -> None:
