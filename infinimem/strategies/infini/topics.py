@@ -27,7 +27,7 @@ INBOX = f"{TOPICS}inbox"
 TITLE_LENGTH = 80
 SLUG_LENGTH = 60
 
-PORTION = 8
+PORTION = 4
 """So many times the usual amount is what one step takes on; what is beyond that waits for the next."""
 
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
