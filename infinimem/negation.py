@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from infinimem.markdown.characters import normalize
 
@@ -67,8 +68,13 @@ _LABEL = re.compile(r"[^\s:]+(?: [^\s:]+){0,3}: ")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n|[。！？]")
 _AND = r"(?:and|but|because|so|although|though|while|whereas|yet|however|since)"
 _LIST = r"(?=(?: [\w'-]+){1,2}(?:,(?: [\w'-]+){1,2}){0,20},? (?:or|nor) )"
-_CLAUSE_END = re.compile(rf"[;:()–—，]| -+ |,(?!{_LIST})| {_AND}\b(?! [\w'-]+(?:[.!,;]|$))")
-"""Where a clause ends; "meat, fish or eggs" and "meat and fish." stay in one."""
+_CLAUSE_END, _CLAUSE_END_WITHOUT_OR = (
+    re.compile(rf"[;:()–—，]| -+ |{comma}| {_AND}\b(?! [\w'-]+(?:[.!,;]|$))")
+    for comma in (f",(?!{_LIST})", ",")
+)
+"""Where a clause ends; "meat, fish or eggs" and "meat and fish." stay in one. Without "or" no comma is looked
+at twice."""
+_OR = re.compile(r" n?or ")
 
 _EMPTY = frozenset(
     """
@@ -119,6 +125,15 @@ class _Clause:
     """Those that its negation is about; none where it does not negate."""
 
 
+class _Said(NamedTuple):
+    """What was said, clause by clause."""
+
+    clauses: Sequence[_Clause]
+    texts: frozenset[str]
+    places: Mapping[str, Sequence[int]]
+    """In which clauses each of their words stands."""
+
+
 def negates(text: str) -> bool:
     """Whether a text holds a plain word of negation, whatever that does there."""
     return _OUTRIGHT.search(_plain(text)) is not None
@@ -156,22 +171,26 @@ def lost(text: str, origins: Iterable[str]) -> bool:
     names = {name for origin in origins for name in _stems(_parted(origin)[0])}
     ours = [clause for clause in ours if clause.words - names]
     theirs: list[_Clause] = []
+    texts: set[str] = set()
     places: dict[str, list[int]] = {word: [] for clause in ours for word in clause.words - names}
-    for clauses, found in map(_said, origins):
-        for word in places.keys() & found.keys():
-            places[word] += [len(theirs) + number for number in found[word]]
-        theirs += clauses
+    for said in map(_said, origins):
+        for word in places.keys() & said.places.keys():
+            places[word] += [len(theirs) + number for number in said.places[word]]
+        theirs += said.clauses
+        texts |= said.texts.intersection(clause.text for clause in ours)
     denied: set[int] = set()
     borne: set[int] = set()
-    for clause in sorted(ours, key=lambda clause: denials.isdisjoint(clause.words)):
+    for clause in ours:
         words = clause.words - names
-        if not denied and denials.isdisjoint(words):
-            break  # nothing is left that could be denied
-        best = _nearest(words, places)
+        # A clause that the origin has too is nearest to itself, and so not denied.
+        if clause.text not in texts and not denials.isdisjoint(words):
+            best = _nearest(words, places)
+            if all((words - _LIGHT or words) & theirs[number].governed for number in best):
+                denied |= best
+    for clause in ours if denied else ():
+        best = _nearest(clause.words - names, places)
         if _bears(clause.text, (theirs[number] for number in best)):
             borne |= best
-        elif best and all((words - _LIGHT or words) & theirs[number].governed for number in best):
-            denied |= best
     return bool(denied - borne)
 
 
@@ -180,18 +199,18 @@ def _denials(origin: str) -> frozenset[str]:
     """The words that negations of an origin govern."""
     if not _NEGATION.search(_plain(origin)):
         return frozenset()
-    return frozenset(word for clause in _said(origin)[0] for word in clause.governed)
+    return frozenset(word for clause in _said(origin).clauses for word in clause.governed)
 
 
 @lru_cache(maxsize=16)
-def _said(origin: str) -> tuple[tuple[_Clause, ...], Mapping[str, Sequence[int]]]:
-    """The clauses of an origin, and in which of them each of their words stands."""
+def _said(origin: str) -> _Said:
+    """The clauses of an origin, to be looked up."""
     clauses = tuple(_clauses(_parted(origin)[1]))
     places: dict[str, list[int]] = {}
     for number, clause in enumerate(clauses):
         for word in clause.words:
             places.setdefault(word, []).append(number)
-    return clauses, places
+    return _Said(clauses, frozenset(clause.text for clause in clauses), places)
 
 
 @lru_cache(maxsize=16)
@@ -239,13 +258,16 @@ def _plain(text: str) -> str:
 def _clauses(text: str) -> Iterator[_Clause]:
     for sentence in _SENTENCE_END.split(text):
         asked = sentence.endswith("?")
-        for part in _CLAUSE_END.split(sentence):
+        ends = _CLAUSE_END if _OR.search(sentence) else _CLAUSE_END_WITHOUT_OR
+        for part in ends.split(sentence):
             if words := frozenset(_stems(part)):
                 yield _Clause(part, words, frozenset(_denied(part.strip(), asked)))
 
 
 def _denied(part: str, asked: bool) -> Iterator[str]:
     """The content words that a clause's negation governs; none where it denies nothing after all."""
+    if not _NEGATION.search(part):  # nor would there be any once what is harmless is out
+        return
     part = _HARMLESS.sub(" ", part)
     found = list(_NEGATION.finditer(part))
     if len(found) % 2 == 0 or _TERMS.search(part) or (asked and _ASKED.match(part)):

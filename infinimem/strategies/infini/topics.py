@@ -27,7 +27,7 @@ TITLE_LENGTH = 80
 SLUG_LENGTH = 60
 
 
-PORTION = 8
+PORTION = 4
 """So many times the usual amount is what one step takes on; what is beyond that waits for the next."""
 
 

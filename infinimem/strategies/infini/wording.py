@@ -6,11 +6,15 @@ Pure functions over text; it knows nothing of entries and plans.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 
 from infinimem import law, tokens
 from infinimem.retrieval import tokenizer
+
+HEAD = 16
+"""Characters by which a sentence is looked up."""
 
 _SPACE = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r"\s*\n\s*")
@@ -40,8 +44,9 @@ def verbatim(text: str, origin: str) -> bool:
     """
     said = " ".join(text.split())
     told, flat, begins = _folded(origin)
-    for start in begins if said and said in flat else ():
-        if flat.startswith(said, start):
+    starts = begins.get(said[:HEAD], ()) if len(said) >= HEAD else chain.from_iterable(begins.values())
+    for start in starts:
+        if said and flat.startswith(said, start):
             after = told[start + len(said) : start + len(said) + 1]
             if after in ("", "\n") or said[-1] in _FULL_STOPS or (said[-1] in _ENDS and after == " "):
                 return True
@@ -49,11 +54,15 @@ def verbatim(text: str, origin: str) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _folded(text: str) -> tuple[str, str, list[int]]:
+def _folded(text: str) -> tuple[str, str, Mapping[str, Sequence[int]]]:
     """The text with single blanks and line breaks, none at the ends of lines; the same on one line; and where
-    its sentences and lines begin."""
+    its sentences and lines begin, by the first characters."""
     told = _LINES.sub("\n", _SPACE.sub(" ", text)).strip()
-    return told, told.replace("\n", " "), [match.start() for match in _BEGINS.finditer(told)]
+    flat = told.replace("\n", " ")
+    begins: dict[str, list[int]] = {}
+    for match in _BEGINS.finditer(told):
+        begins.setdefault(flat[match.start() : match.start() + HEAD], []).append(match.start())
+    return told, flat, begins
 
 
 def cut(text: str, limit: int) -> list[str]:
