@@ -462,6 +462,7 @@ class Program:
             "HOME": str(home),
             "OPENAI_API_KEY": KEY,
             "INFINIMEM_LIBRARY": str(home / "m"),
+            "INFINIMEM_TRUST": str(home / "m"),
         }
         self.run("offline", None, "init", str(home / "m"))
         self.run("offline", None, "add", "I moved to Lisbon in March.")

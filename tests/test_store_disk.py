@@ -24,8 +24,8 @@ def places(
     def refuses(*_: Any, **__: Any) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    if request.param != "in one step":  # a private name: a test cannot mount a file system without that call
-        monkeypatch.setattr(disk, "_atomic_rename", lambda: None)
+    if request.param != "in one step":
+        monkeypatch.setattr(disk, "_atomic_rename", lambda: None)  # private: no test mounts such a disk
     if request.param == "without":
         monkeypatch.setattr(os, "link", refuses)
     with located(tmp_path, "a/one", make=True) as one, located(tmp_path, "b/other", make=True) as other:
