@@ -177,6 +177,27 @@ def test_what_a_person_saves_meanwhile_names_it_nowhere(
     assert any(b"prose of mine" in data for data in tree(tmp_path / "m").values())
 
 
+def test_a_conflict_loses_the_word_in_its_text_its_name_and_its_checksum(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path / "m")
+    memory.observe([Turn(f"I keep a {SECRET}."), Turn("My bike is red.")])
+    folder = tmp_path / "m/.infinimem/conflicts"
+    folder.mkdir()
+    lines = [place.entry.line for place in memory.view.entries()]
+    text = f"# On {SECRET}\n{lines[0]}\n{lines[1]}\nprose of mine\n"
+    (folder / f"0007-0123456789ab-topics-{SECRET}.md").write_text(text)
+    (folder / "0007-0123456789ac-topics-bike.md").write_text(f"{lines[0]}\n{lines[1]}\n")
+    (folder / f"torn-topics-{SECRET}.md").write_text(lines[0])
+    memory.forget(match=SECRET)
+    assert standing(SECRET, tmp_path / "m") == set()
+    found = {path.name: path.read_text().split() for path in folder.iterdir()}
+    assert sorted(name.partition("-")[0] + name[17:] for name in found) == [
+        "0007-topic-1.md",
+        "0007-topics-bike.md",
+    ]
+    assert all(lines[1].split()[-1] in words for words in found.values())
+    assert "0123456789a" not in str(found)
+
+
 def test_accents_do_not_hide_a_word_in_a_name(tmp_path: Path) -> None:
     memory = memory_of(tmp_path / "m")
     memory.observe([Turn("Évora is fine."), Turn("My bike is red.")])

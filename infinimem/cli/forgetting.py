@@ -77,7 +77,8 @@ def _can_ask(out: Output) -> bool:
 
 
 def _agreed(going: Forgotten) -> bool:
-    return click.confirm(f"Forget {counted(len(going.rows), 'line')} for good?", err=True)
+    what = counted(len(going.rows), "line") if going.rows else "what these files tell of it"
+    return click.confirm(f"Forget {what} for good?", err=True)
 
 
 def _show(out: Output, going: Forgotten) -> None:

@@ -118,9 +118,10 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
         again = _looked(library)
         rest = choose(again, library.seen_lines(), replace(wanted, seqs=choice.seqs))
         more = _redaction(library, again, replace(rest, texts=choice.texts))
-        if (done := more.rendered()).documents:
-            _take_out(library, more, done)
-            held |= _holding(again, more, done)
+        if not (done := more.rendered()).documents:
+            break
+        _take_out(library, more, done)
+        held |= _holding(again, more, done)
     return replace(
         _told(library, redaction, held), seqs=tuple(row.seq for row in receipt.rows), receipt=receipt
     )

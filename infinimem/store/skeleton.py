@@ -17,7 +17,7 @@ from infinimem.markdown.document import Document
 from infinimem.store.changes import unified
 
 _BOM, _UNENDED = "\\bom", "\\no newline"
-_LOST = "forgotten"
+_NOTHING, _LOST = "nothing", "forgotten"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
@@ -90,8 +90,8 @@ def reverse_diff(
         changed: lines of `old` that read otherwise in `new`, or that are gone.
     """
     if old is None:
-        return [f"--- {doc_id} (after)", "+++ nothing"]
-    now, then = f"{doc_id} (after)" if new else "nothing", f"{doc_id} (before)"
+        return [f"--- {doc_id} (after)", f"+++ {_NOTHING}"]
+    now, then = f"{doc_id} (after)" if new else _NOTHING, f"{doc_id} (before)"
     diff = list(unified(skeleton(new), skeleton(old, changed), now, then))
     return diff or ([] if new else [f"--- {now}", f"+++ {then}"])  # of an empty file nothing but its name
 
@@ -116,8 +116,14 @@ def parse_reverse(lines: Sequence[str]) -> tuple[Reverse, ...]:
     return tuple(map(_parsed, parts(lines)))
 
 
-def _parsed(part: Sequence[str]) -> Reverse:
+def named(part: Sequence[str]) -> str:
+    """The document of a diff."""
     now, then = part[0][4:], part[1][4:]
+    return (then if now == _NOTHING else now).rpartition(" (")[0]
+
+
+def _parsed(part: Sequence[str]) -> Reverse:
+    then = part[1][4:]
     hunks: list[tuple[int, list[str]]] = []  # where each starts, and its rows
     inside = False
     for line in part:
@@ -128,9 +134,8 @@ def _parsed(part: Sequence[str]) -> Reverse:
             hunks[-1][1].append(line)
         else:
             inside = False
-    name = (then if now == "nothing" else now).rpartition(" (")[0]
     found = tuple(Hunk(start, _side("-", rows), _side("+", rows)) for start, rows in hunks)
-    return Reverse(name, then == "nothing", then == _LOST, found)
+    return Reverse(named(part), then == _NOTHING, then == _LOST, found)
 
 
 def _side(mark: str, rows: Iterable[str]) -> tuple[str, ...]:

@@ -28,34 +28,28 @@ _CONFLICT = re.compile(r"((?:[0-9]+-)?(?:late-|torn-)?)([0-9a-f]{12}-)?(.*)\.md"
 
 def set_aside(files: Files, redaction: Redaction) -> None:
     """Take the lines out of what waits for a person. What cannot be read, or quotes them besides, goes."""
+    seqs, texts = redaction.choice.seqs, redaction.texts
+
+    def concerned(move: Move) -> bool:
+        return bool(seqs & {move.seq, move.by}) or texts.tells(f"{move.to} {move.heading}")
+
     moves = [(item.receipt, item.move) for item in withheld.proposals(files)]
-    withheld.drop(files, {(number, move.seq) for number, move in moves if _concerns(move, redaction)})
-    _plans(files, redaction)
+    withheld.drop(files, {(receipt, move.seq) for receipt, move in moves if concerned(move)})
+    for number, plan in ((one.number, one.plan) for one in kept.plans(files)):
+        said = [(add.text, (*add.origin, *add.replaces)) for add in plan.adds]
+        said += [(item.summary, item.origin) for item in plan.derived]
+        said += [(note, ()) for note in plan.notes]
+        if any(map(concerned, plan.moves)) or any(
+            seqs & {*about} or texts.tells(text) for text, about in said
+        ):
+            files.remove(f"{kept.FOLDER}/{number:04d}.json")  # it could not be carried out as it is
     for path, data in stored(files, STATE):
         if data is None or path.startswith(_LATER):
             continue
         if path.startswith(f"{CONFLICTS}/") and (named := _CONFLICT.fullmatch(path, len(CONFLICTS) + 1)):
             _conflict(files, path, named, data, redaction)
-        elif redaction.texts.within(data):
+        elif texts.within(data):
             files.remove(path)
-
-
-def _plans(files: Files, redaction: Redaction) -> None:
-    """Kept plans with any of the lines, or with a word of them: they could not be carried out as they are."""
-    for kept_plan in kept.plans(files):
-        plan = kept_plan.plan
-        seqs = {*kept_plan.stood, *plan.empty, *(seq for item in plan.derived for seq in item.origin)}
-        seqs |= {seq for add in plan.adds for seq in (*add.origin, *add.replaces)}
-        words = (*plan.notes, *(add.text for add in plan.adds), *(item.summary for item in plan.derived))
-        concerned = any(_concerns(move, redaction) for move in plan.moves) or seqs & redaction.choice.seqs
-        if concerned or any(map(redaction.texts.tells, words)):
-            files.remove(f"{kept.FOLDER}/{kept_plan.number:04d}.json")
-
-
-def _concerns(move: Move, redaction: Redaction) -> bool:
-    """Whether a move is of one of the lines, or names one, or a place that tells of one."""
-    places = f"{move.to.rpartition('/')[2].replace('-', ' ')} {move.heading}"
-    return not redaction.choice.seqs.isdisjoint({move.seq, move.by}) or redaction.texts.tells(places)
 
 
 def _conflict(files: Files, path: str, named: re.Match[str], data: bytes, redaction: Redaction) -> None:

@@ -42,16 +42,14 @@ class Journal:
         """What stands for checksums of files that held any of it; which are the same can still be told."""
         view = redaction.view
         receipts = [view.document(doc_id) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)]
-        parts = {
-            receipt.id: skeleton.parts(receipt.lines[block(receipt.lines, BEFORE)]) for receipt in receipts
-        }
-        lost = {_named(part) for some in parts.values() for part in some if self._is_lost(part)}
+        ways = {receipt.id: list(map(self._told, _parts(receipt))) for receipt in receipts}
+        lost = {doc_id for way in ways.values() for doc_id, _, is_lost in way if is_lost}
         self._untold = lost.union(redaction.held, changed, redaction.names)
         self.documents: dict[str, Document] = {}
         """The receipts that read otherwise."""
         for receipt in receipts:
-            way = [line for part in parts[receipt.id] for line in self.way_back(part)]
-            new = tuple(self._lines(receipt.lines, way))
+            rows = [row for _, part, _ in ways[receipt.id] for row in part]
+            new = tuple(self._lines(receipt.lines, rows))
             if new != receipt.lines:
                 self.documents[receipt.id] = replace(receipt, lines=new)
         for doc_id in (*changed, *self.documents):
@@ -59,17 +57,20 @@ class Journal:
 
     def way_back(self, part: Sequence[str]) -> Sequence[str]:
         """A reverse diff under the name that may be told, or what stands in its place."""
-        if not part:
-            return part
-        name = self._redaction.names.get(_named(part), _named(part))
-        if self._is_lost(part):
-            return skeleton.lost(name)
-        return [*(line.replace(_named(part), name) for line in part[:2]), *part[2:]]
+        return self._told(part)[1] if part else part
 
-    def _is_lost(self, part: Sequence[str]) -> bool:
+    def _told(self, part: Sequence[str]) -> tuple[str, Sequence[str], bool]:
+        """The document of a reverse diff, what is told of it, and whether the way is lost."""
+        doc_id = skeleton.named(part)
+        name = self._redaction.names.get(doc_id, doc_id)
+        if self._is_lost(doc_id, part):
+            return doc_id, skeleton.lost(name), True
+        return doc_id, [*(line.replace(doc_id, name) for line in part[:2]), *part[2:]], False
+
+    def _is_lost(self, doc_id: str, part: Sequence[str]) -> bool:
         """Whether it quotes any of it, or may: that of a document which held any."""
         lines = [row[2:] for row in part[2:] if row[:2] in ("+>", "->") and not _PLAIN.match(row[2:])]
-        if lines and _named(part) in self._redaction.held:
+        if lines and doc_id in self._redaction.held:
             return True
         seqs, tells = self._redaction.choice.seqs, self._redaction.texts.tells
         return any(numbered(line) in seqs or tells(KEY.sub("", line)) for line in lines)
@@ -106,6 +107,5 @@ class Journal:
         return row_of(cells) if cells and cells != cells_of(line) else line
 
 
-def _named(part: Sequence[str]) -> str:
-    """The document of a reverse diff."""
-    return skeleton.parse_reverse(part)[0].doc_id
+def _parts(receipt: Document) -> list[Sequence[str]]:
+    return skeleton.parts(receipt.lines[block(receipt.lines, BEFORE)])

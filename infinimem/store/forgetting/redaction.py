@@ -28,13 +28,14 @@ from infinimem.store.render import HEADER_KEYS, Rendered, described
 from infinimem.store.skeleton import reverse_diff
 from infinimem.store.view import EVIDENCE, JOURNAL, View, aliases_of
 
-NEUTRAL = "Other"
+OTHER = "Other"
 """A heading in place of one that said too much."""
 FORGOTTEN = "forgotten"
 """Why a line is nowhere, in the row of a receipt."""
 
 _OWN_KEYS = HEADER_KEYS | {"kind", "session", "date", "participants"}
-_NEUTRAL = re.compile(r"(?:topic|session)-[0-9]+(?:-[0-9]+)?")
+_RENAMED = re.compile(r"(?:topic|session)-[0-9]+(?:-[0-9]+)?")
+"""The names that a `forget` gives: none of them tells of anything."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-?")
 
 
@@ -97,12 +98,11 @@ class Redaction:
 
     def _stood(self) -> dict[int, str]:
         """In which document each line stands, by the name that the receipt may tell; "-" for none."""
-        stood = dict.fromkeys(self.choice.seqs, "-")
-        stood |= {seq: self.names.get(doc_id, doc_id) for (doc_id, _), seq in self._typed.items()}
+        stood = dict.fromkeys(self.choice.seqs, "-") | {seq: at for (at, _), seq in self._typed.items()}
         for place in reversed(self.choice.lines):
             if place.doc_id in self.view and not place.doc_id.startswith(JOURNAL):
-                stood[place.seq] = self.names.get(place.doc_id, place.doc_id)
-        return stood
+                stood[place.seq] = place.doc_id
+        return {seq: self.names.get(doc_id, doc_id) for seq, doc_id in stood.items()}
 
     @cached_property
     def _typed(self) -> dict[tuple[str, int], int]:
@@ -142,10 +142,10 @@ class Redaction:
     def _is_telling(self, name: str, told: str) -> bool:
         """Whether a document's name tells of it; of what others named only where it has a word asked for."""
         if name.startswith((TOPICS, ARCHIVE)):
-            return not _NEUTRAL.fullmatch(told) and self.texts.tells(told)
+            return not _RENAMED.fullmatch(told) and self.texts.tells(told)
         if name.startswith(EVIDENCE) and name in self.held and name not in self._stands:
             return bool(told)
-        return not (name.startswith(JOURNAL) or _NEUTRAL.fullmatch(told)) and self.texts.named(told)
+        return not (name.startswith(JOURNAL) or _RENAMED.fullmatch(told)) and self.texts.named(told)
 
     @cached_property
     def _stands(self) -> frozenset[str]:
@@ -214,7 +214,7 @@ class Redaction:
         for heading in document.headings:
             if self.texts.tells(heading.title):
                 end = "\r" * lines[heading.line - 1].endswith("\r")
-                lines[heading.line - 1] = f"{'#' * heading.level} {NEUTRAL}{end}"
+                lines[heading.line - 1] = f"{'#' * heading.level} {OTHER}{end}"
         return document if tuple(lines) == document.lines else replace(document, lines=tuple(lines))
 
     def _summarised(self, document: Document, touched: bool) -> Document:

@@ -26,12 +26,10 @@ from infinimem.store.view import OWNED
 GIT = ".git"
 STATE = ".infinimem/"
 _OURS = (f"{CURRENT}.md", *OWNED, STATE)
-_SILENT = frozenset(
-    {SETTINGS, ".gitignore", MEMORIES.rstrip("/"), *(folder.rstrip("/") for folder in OWNED)}
-) | {
-    *(STATE.rstrip("/"), f"{STATE}lock", f"{STATE}.gitignore"),
-    *(tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH),
-}
+_SILENT = frozenset(folder.rstrip("/") for folder in (*OWNED, MEMORIES, STATE)).union(
+    (SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock"),
+    (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH),
+)
 """What is called so in every library, and holds no word of what was said."""
 
 

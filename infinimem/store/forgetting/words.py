@@ -58,10 +58,11 @@ _FORMAT = b"""
 
 def pieces(text: str) -> set[str]:
     """A text, and each of its lines and sentences that is long enough to be nobody else's."""
-    parts = {text.strip()}
-    parts |= {part for some in _END.split(text) if len(part := some.strip()) > SENTENCE}
-    parts |= {part for line in text.split("\n") if len(part := line.strip()) > SENTENCE}
-    return {part for part in parts if len(part) >= SHORTEST}
+    whole = text.strip()
+    parts = {part.strip() for part in (*_END.split(text), *text.split("\n"))}
+    return {
+        part for part in (whole, *parts) if len(part) > SENTENCE or (part == whole and len(part) >= SHORTEST)
+    }
 
 
 def forms(piece: str) -> set[bytes]:
@@ -212,5 +213,7 @@ def stems(text: str, *, names_only: bool = False) -> frozenset[str]:
         elif (len(word) > 2 or (len(word) == 2 and (not names_only or word[0].isupper()))) and (
             word.casefold() not in _COMMON
         ):
-            found |= {word.casefold()[:_STEM], (slug(word) or word.casefold())[:_STEM]}
+            found.add(word.casefold()[:_STEM])
+            if not word.isascii() and (plain := slug(word)):  # as in a file's name
+                found.add(plain[:_STEM])
     return frozenset(found)
