@@ -195,7 +195,7 @@ def sampled(modules: Sequence[str], size: int, seed: int) -> list[Mutant]:
         path = CHECKOUT / "infinimem" / module.removesuffix(".py")
         files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
         for file in files:
-            found += systematic(file, tuple(dict.fromkeys(tests)))
+            found += systematic(file, module, tuple(dict.fromkeys(tests)))
     return random.Random(seed).sample(found, min(size, len(found)))
 
 
