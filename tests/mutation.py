@@ -95,13 +95,13 @@ _NEGATED: dict[type[ast.cmpop], str] = {
 }
 
 
-def systematic(file: Path, tests: tuple[str, ...]) -> list[Mutant]:
+def systematic(file: Path, group: str, tests: tuple[str, ...]) -> list[Mutant]:
     """Mutants of a module, in the order of its source: a comparison negated, a `not` dropped, a call that
     is a statement left out, `and` and `or` swapped, a condition of one dropped, a whole number one larger.
 
     Args:
         file: the module.
-        tests: see `Mutant`.
+        group, tests: of the mutants.
     """
     source = file.read_text()
     starts = [0]
@@ -114,7 +114,7 @@ def systematic(file: Path, tests: tuple[str, ...]) -> list[Mutant]:
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         changed = (data[:start] + new.encode() + data[end:]).decode()
         why = f"line {node.lineno}: {_short(data[start:end].decode())} became {_short(new)}"
-        found.append(Mutant(name, str(len(found) + 1), name, source, changed, tests, why))
+        found.append(Mutant(group, f"{name}:{len(found) + 1}", name, source, changed, tests, why))
     return found
 
 

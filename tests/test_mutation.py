@@ -37,7 +37,7 @@ def test_a_row_that_is_no_mutant_is_told(old: str, new: str, tests: tuple[str, .
 
 
 def test_mutants_are_made_of_every_kind_and_each_compiles() -> None:
-    made = systematic(CHECKOUT / "infinimem" / "law.py", ("test_law.py",))
+    made = systematic(CHECKOUT / "infinimem" / "law.py", "law", ("test_law.py",))
     whys = [mutant.why.partition(": ")[2] for mutant in made]
     assert "`add.to != CURRENT` became `((add.to) == (CURRENT))`" in whys
     assert "`not add.origin` became `(add.origin)`" in whys
@@ -53,7 +53,7 @@ def test_mutants_are_made_of_every_kind_and_each_compiles() -> None:
 def test_a_sample_is_the_same_for_the_same_seed() -> None:
     one, again, other = (mutate.sampled(["law", "store/state"], 5, seed) for seed in (1, 1, 2))
     assert one == again != other
-    assert len({mutant.group for mutant in mutate.sampled(["store/state"], 500, 1)}) > 5
+    assert len({mutant.file for mutant in mutate.sampled(["store/state"], 500, 1)}) > 5
 
 
 def test_what_notices_a_fault_is_told_and_the_checkout_stays_as_it_is() -> None:
