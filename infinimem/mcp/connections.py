@@ -11,7 +11,8 @@ from typing import ClassVar, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MAX_CONNECTIONS = 200
+MAX_CONNECTIONS = 128
+"""Together with BACKLOG (http.py) fewer than the files that a process may have open: 256 on macOS."""
 REQUEST_SECONDS = 10.0
 """For a request to arrive whole, body included: from the opening of the connection, or from the first byte of
 a later request on it."""

@@ -20,7 +20,7 @@ SHORTEST = 16
 """Characters of a token that one chooses."""
 MAX_BODY = 1024 * 1024
 MAX_SESSIONS = 200
-BACKLOG = 128
+BACKLOG = 64
 """Connections that the system holds until they are accepted."""
 
 
