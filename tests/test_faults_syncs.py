@@ -23,10 +23,11 @@ NEEDLESS = {
     "size", [pytest.param(60, id="short"), pytest.param(2_000, id="long", marks=pytest.mark.soak)]
 )
 def test_each_sync_is_missed_when_it_is_taken_away(scratch: Path, seed: int, size: int) -> None:
-    search = Search(scratch, seed)
+    search = Search(scratch, 0)  # the same runs, and so the same syncs, each time; what is searched differs
     tapes = [search.record(work.__name__, work) for work in WORKLOADS]
     for number, tape in enumerate(tapes[1:3]):
         tapes += search.interrupted(tape, 2, f"interrupted {number}")
+    search.chance.seed(seed)
     left = {role for tape in tapes for role in tape.roles() if role.split(",")[0] not in NEEDLESS}
     for tries in (size // 12, size // 4, size, 8 * size):
         for tape in tapes:
