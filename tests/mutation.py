@@ -114,7 +114,8 @@ def systematic(file: Path, group: str, tests: tuple[str, ...]) -> list[Mutant]:
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         changed = (data[:start] + new.encode() + data[end:]).decode()
         why = f"line {node.lineno}: {_short(data[start:end].decode())} became {_short(new)}"
-        found.append(Mutant(group, f"{name}:{len(found) + 1}", name, source, changed, tests, why))
+        key = f"{name.removeprefix(f'{group}/')}:{len(found) + 1}"
+        found.append(Mutant(group, key, name, source, changed, tests, why))
     return found
 
 

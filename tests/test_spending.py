@@ -99,6 +99,9 @@ def test_a_garbled_book_counts_as_far_as_it_can_be_read(tmp_path: Path) -> None:
         book.write(b"2025-03-03 1\n\xff\n2025-03-04 1 2 three\n2025-03-03 1 1 1")
     usage.note(files, "2025-03-03", Usage(1, 20, 3))
     assert usage.by_day(files)["2025-03-03"] == Usage(3, 41, 7)
+    for nothing_else in (Usage(1, 9, 0), Usage(1, 0, 9), Usage(1, 0, 0)):
+        usage.note(files, "2025-03-04", nothing_else)
+    assert usage.by_day(files)["2025-03-04"] == Usage(2, 9, 9)
 
 
 def test_an_estimate_grows_with_what_is_to_be_done(memory: Memory) -> None:

@@ -161,6 +161,17 @@ def test_someone_who_saves_at_every_try_is_told_of_and_nothing_is_changed(
     assert path.read_text().endswith("word 1\nword 2\nword 3\n")
 
 
+def test_a_folder_that_may_not_be_written_is_found_before_anything_is(
+    library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = in_tree(library.root)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "topics")
+    with pytest.raises(LibraryError, match="cannot write topics/"):
+        library.apply(plan, base=library.view())
+    assert in_tree(library.root) == before
+    assert list((library.root / ".infinimem/tx").iterdir()) == []
+
+
 # ── a save while it is installed ────────────────────────────────────────────────────────────────
 
 

@@ -64,7 +64,7 @@ def test_what_two_processes_draw_from_the_same_turn_stands_once(library: Library
     assert [place.text for place in outcome.view.entries()] == ["One", "Two"]
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x00" * 9, b"1-2"])
+@pytest.mark.parametrize("damage", [b"", b"\x00" * 9, b"1-2", b"1-2\n"])
 def test_a_list_of_which_nothing_can_be_read_is_lost(library: Library, damage: bytes) -> None:
     one, two, three = say(library, "one", "two", "three")
     library.apply(Plan(adds=(NewEntry("two", (two,)),), empty=(one,)))

@@ -318,7 +318,7 @@ def test_a_turn_that_is_whole_after_a_boot_is_not_recorded_again(
 # ── numbers ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("opening", ["sound", "refused", "unknown boot"])
+@pytest.mark.parametrize("opening", ["sound", "refused", "unknown boot", "garbled"])
 def test_no_seq_is_given_again_where_a_boot_took_the_newest_hint(
     root: Path, restart: Restart, opening: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,6 +331,8 @@ def test_no_seq_is_given_again_where_a_boot_took_the_newest_hint(
     restart()
     if opening == "unknown boot":
         monkeypatch.setattr(disk, "boot", lambda: "")
+    if opening == "garbled":
+        (root / ".infinimem/seq.given").write_text(f"1x {disk.boot()}\n")
     with hooked(fail(1, errno.EROFS, onward=True) if opening == "refused" else nothing):
         library = Library(root)
     assert tell(library, "four")[0] > max(given)
