@@ -108,8 +108,8 @@ def test_search_gives_the_lines_around_the_best_one() -> None:
 def test_a_hit_names_the_entries_whose_beginning_it_shows() -> None:
     filler = "".join(f"  filler sentence number {n} about nothing in particular\n" for n in range(40))
     text = f"# Long\n- <seq=1,source=user> it begins\n{filler}  the zeppelin landed\n{filler}"
-    view = view_of({"CURRENT": f"{text}- <seq=2,source=user> a zeppelin again\n"})
-    hit = Toolbox(lambda: view).search(query="zeppelin landed")["hits"][0]
+    view = view_of({"evidence/s": f"{text}- <seq=2,source=user> a zeppelin again\n"})
+    hit = Toolbox(lambda: view).search(query="zeppelin landed", scope="evidence")["hits"][0]
     assert "the zeppelin landed" in hit["snippet"] and "it begins" not in hit["snippet"]
     assert hit["seqs"] == []
 
