@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from infinimem.markdown.characters import normalize
@@ -62,7 +63,8 @@ _ASKED = re.compile(rf"(?:(?:and|but|so|well|oh|hey|how|what|who|where|when) )?{
 
 _WORD = re.compile(r"\w+(?:'\w+)?")
 _NEGATION_OR_WORD = re.compile(rf"({_SAID}|{_GAVE_UP}|{_SELDOM})|\w+(?:'\w+)?")
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"[^\S\n]+")
+_LINE_END = re.compile(r" ?\n[ \n]*")
 _LABEL = re.compile(r"[^\s:]+(?: [^\s:]+){0,3}: ")
 """Who said an origin."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n|[。！？]")
@@ -224,15 +226,17 @@ def _parted(origin: str) -> tuple[str, str]:
 
 def _nearest(words: frozenset[str], places: Mapping[str, Sequence[int]]) -> set[int]:
     """The clauses that share most of these words; light ones decide where the others do not."""
-    shared: Counter[int] = Counter()
-    for word in words:
-        if len(places[word]) <= COMMONPLACE:
-            weight = 1 if word in _LIGHT else len(words)
-            shared.update(dict.fromkeys(places[word], weight))
-    most = max(shared.values(), default=0)
-    if most < len(words) and not words <= _LIGHT:
-        return set()
-    return {number for number, count in shared.items() if count == most}
+    rare = [word for word in words if len(places[word]) <= COMMONPLACE]
+    shared = Counter(chain.from_iterable(places[word] for word in rare if word not in _LIGHT))
+    light = Counter(chain.from_iterable(places[word] for word in rare if word in _LIGHT))
+    if not words <= _LIGHT:
+        light = Counter({number: light[number] for number in _top(shared)})
+    return _top(light)
+
+
+def _top(counts: Counter[int]) -> set[int]:
+    most = max(counts.values(), default=0)
+    return {number for number, count in counts.items() if count == most}
 
 
 def _bears(text: str, origins: Iterable[_Clause]) -> bool:
@@ -252,7 +256,7 @@ def _plain(text: str) -> str:
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.lower()
     text = normalize("NFKC", text).casefold().replace("’", "'")
-    return _SPACE.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
+    return _LINE_END.sub("\n", _SPACE.sub(" ", text))
 
 
 def _clauses(text: str) -> Iterator[_Clause]:
