@@ -185,7 +185,7 @@ def lost(text: str, origins: Iterable[str]) -> bool:
     for clause in ours:
         words = clause.words - names
         # A clause that the origin has too is nearest to itself, and so not denied.
-        if clause.text not in texts and not denials.isdisjoint(words):
+        if clause.text not in texts and not denials.isdisjoint(words - _LIGHT or words):
             best = _nearest(words, places)
             if all((words - _LIGHT or words) & theirs[number].governed for number in best):
                 denied |= best
