@@ -42,8 +42,8 @@ AFTER = (
 """What is asked of a library once it is consolidated."""
 _WORDS = (
     "amber basil cedar copper delta ember fjord grove heron indigo jasper kelp lotus maple nectar olive "
-    "pearl quartz raven sage tulip umber violet willow yarrow the of and to in is was on with at from has had "
-    "said"
+    "pearl quartz raven sage tulip umber violet willow yarrow the of and to in is was on with at from has "
+    "had said"
 ).split()
 
 Spent = tuple[float, float]
