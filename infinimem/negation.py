@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from infinimem.markdown.characters import normalize
@@ -62,7 +63,8 @@ _ASKED = re.compile(rf"(?:(?:and|but|so|well|oh|hey|how|what|who|where|when) )?{
 
 _WORD = re.compile(r"\w+(?:'\w+)?")
 _NEGATION_OR_WORD = re.compile(rf"({_SAID}|{_GAVE_UP}|{_SELDOM})|\w+(?:'\w+)?")
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"[^\S\n]+")
+_LINE_END = re.compile(r" ?\n[ \n]*")
 _LABEL = re.compile(r"[^\s:]+(?: [^\s:]+){0,3}: ")
 """Who said an origin."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s|\n|[。！？]")
@@ -116,20 +118,25 @@ _BEARS = re.compile(
 _PREFIX = re.compile(r"^(?:un|dis|non|in|im|ir|il|mis)-?(?=\w{3})")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Clause:
     text: str
     words: frozenset[str]
     """Stems of its content words."""
-    governed: frozenset[str]
-    """Those that its negation is about; none where it does not negate."""
+    asked: bool
+    """Whether it stands in a question."""
+
+    @cached_property
+    def governed(self) -> frozenset[str]:
+        """The words that its negation is about; none where it does not negate."""
+        return frozenset(_denied(self.text.strip(), self.asked))
 
 
 class _Said(NamedTuple):
     """What was said, clause by clause."""
 
     clauses: Sequence[_Clause]
-    texts: frozenset[str]
+    texts: Set[str]
     places: Mapping[str, Sequence[int]]
     """In which clauses each of their words stands."""
 
@@ -169,27 +176,19 @@ def lost(text: str, origins: Iterable[str]) -> bool:
     if all(denials.isdisjoint(clause.words) for clause in ours):  # most often: the rest takes far longer
         return False
     names = {name for origin in origins for name in _stems(_parted(origin)[0])}
-    ours = [clause for clause in ours if clause.words - names]
-    theirs: list[_Clause] = []
-    texts: set[str] = set()
-    places: dict[str, list[int]] = {word: [] for clause in ours for word in clause.words - names}
-    for said in map(_said, origins):
-        for word in places.keys() & said.places.keys():
-            places[word] += [len(theirs) + number for number in said.places[word]]
-        theirs += said.clauses
-        texts |= said.texts.intersection(clause.text for clause in ours)
+    said = _said(origins[0]) if len(origins) == 1 else _united(map(_said, origins), ours)
     denied: set[int] = set()
     borne: set[int] = set()
     for clause in ours:
         words = clause.words - names
         # A clause that the origin has too is nearest to itself, and so not denied.
-        if clause.text not in texts and not denials.isdisjoint(words):
-            best = _nearest(words, places)
-            if all((words - _LIGHT or words) & theirs[number].governed for number in best):
+        if clause.text not in said.texts and not denials.isdisjoint(words - _LIGHT or words):
+            best = _nearest(words, said.places)
+            if all((words - _LIGHT or words) & said.clauses[number].governed for number in best):
                 denied |= best
     for clause in ours if denied else ():
-        best = _nearest(clause.words - names, places)
-        if _bears(clause.text, (theirs[number] for number in best)):
+        best = _nearest(clause.words - names, said.places)
+        if _bears(clause.text, (said.clauses[number] for number in best)):
             borne |= best
     return bool(denied - borne)
 
@@ -213,6 +212,19 @@ def _said(origin: str) -> _Said:
     return _Said(clauses, frozenset(clause.text for clause in clauses), places)
 
 
+def _united(those: Iterable[_Said], ours: Sequence[_Clause]) -> _Said:
+    """Several origins as one, as far as these clauses can be told by them."""
+    clauses: list[_Clause] = []
+    texts: set[str] = set()
+    places: dict[str, list[int]] = {word: [] for clause in ours for word in clause.words}
+    for said in those:
+        for word in places.keys() & said.places.keys():
+            places[word] += [len(clauses) + number for number in said.places[word]]
+        clauses += said.clauses
+        texts |= said.texts.intersection(clause.text for clause in ours)
+    return _Said(clauses, texts, places)
+
+
 @lru_cache(maxsize=16)
 def _parted(origin: str) -> tuple[str, str]:
     """Who said an origin, and what was said, for comparing."""
@@ -224,15 +236,17 @@ def _parted(origin: str) -> tuple[str, str]:
 
 def _nearest(words: frozenset[str], places: Mapping[str, Sequence[int]]) -> set[int]:
     """The clauses that share most of these words; light ones decide where the others do not."""
-    shared: Counter[int] = Counter()
-    for word in words:
-        if len(places[word]) <= COMMONPLACE:
-            weight = 1 if word in _LIGHT else len(words)
-            shared.update(dict.fromkeys(places[word], weight))
-    most = max(shared.values(), default=0)
-    if most < len(words) and not words <= _LIGHT:
-        return set()
-    return {number for number, count in shared.items() if count == most}
+    rare = [word for word in words if len(places.get(word, ())) <= COMMONPLACE]
+    shared = Counter(chain.from_iterable(places.get(word, ()) for word in rare if word not in _LIGHT))
+    light = Counter(chain.from_iterable(places.get(word, ()) for word in rare if word in _LIGHT))
+    if not words <= _LIGHT:
+        light = Counter({number: light[number] for number in _top(shared)})
+    return _top(light)
+
+
+def _top(counts: Counter[int]) -> set[int]:
+    most = max(counts.values(), default=0)
+    return {number for number, count in counts.items() if count == most}
 
 
 def _bears(text: str, origins: Iterable[_Clause]) -> bool:
@@ -252,7 +266,7 @@ def _plain(text: str) -> str:
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.lower()
     text = normalize("NFKC", text).casefold().replace("’", "'")
-    return _SPACE.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
+    return _LINE_END.sub("\n", _SPACE.sub(" ", text))
 
 
 def _clauses(text: str) -> Iterator[_Clause]:
@@ -261,7 +275,7 @@ def _clauses(text: str) -> Iterator[_Clause]:
         ends = _CLAUSE_END if _OR.search(sentence) else _CLAUSE_END_WITHOUT_OR
         for part in ends.split(sentence):
             if words := frozenset(_stems(part)):
-                yield _Clause(part, words, frozenset(_denied(part.strip(), asked)))
+                yield _Clause(part, words, asked)
 
 
 def _denied(part: str, asked: bool) -> Iterator[str]:
@@ -282,7 +296,7 @@ def _denied(part: str, asked: bool) -> Iterator[str]:
 
 def _stems(text: str) -> Iterator[str]:
     """Stems of the content words, in their order."""
-    return filter(None, (_stem(match[0]) for match in _WORD.finditer(text)))
+    return filter(None, map(_stem, _WORD.findall(text)))
 
 
 @lru_cache(maxsize=16384)

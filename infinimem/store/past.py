@@ -188,24 +188,33 @@ def _as_seen(
 ) -> dict[str, Document]:
     """What a person did before the receipt taken back: the lines as they were last seen, where they stood."""
     old = {entry.seq: line for line in receipt.quoted if (entry := parse_entry(line))}
+    edited: dict[str, dict[int, str]] = {}
+    back: dict[str, list[str]] = {}
+    away: dict[str, set[int]] = {}
     for row in receipt.rows:
-        if row.why == "edited" and row.was in documents and row.seq in old:
-            document = documents[row.was]
-            if [place for place in document.entries if place.seq == row.seq]:
-                documents[row.was] = _reads(document, row.seq, old[row.seq])
-        elif row.why == "deleted" and row.seq in old:
-            document = documents.get(row.was, Document.empty(row.was))
-            documents[row.was] = document.insert([old[row.seq]])
-        elif row.why == "moved by hand" and row.now in documents:
-            line = old.get(row.seq, lines.get(row.seq))
-            if line is not None:
-                documents[row.now] = documents[row.now].without({row.seq})
-                documents[row.was] = documents[row.was].without({row.seq}).insert([line])
+        line = old.get(row.seq, lines.get(row.seq) if row.why == "moved by hand" else None)
+        if line is None:
+            continue
+        if row.why == "edited" and row.was in documents:
+            edited.setdefault(row.was, {})[row.seq] = line
+        elif row.why == "deleted" or (row.why == "moved by hand" and row.now in documents):
+            back.setdefault(row.was, []).append(line)
+            for doc_id in {row.was, row.now} if row.why == "moved by hand" else ():
+                away.setdefault(doc_id, set()).add(row.seq)
+    for doc_id, those in edited.items():
+        documents[doc_id] = _reads(documents[doc_id], those)
+    for doc_id, seqs in away.items():
+        documents[doc_id] = documents[doc_id].without(seqs)
+    for doc_id, found in back.items():
+        documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(found)
     return documents
 
 
-def _reads(document: Document, seq: int, line: str) -> Document:
-    """With another line in place of the one with that seq."""
-    rows = [f">{line}" if row.removesuffix("\r") == f"@{seq}" else row for row in skeleton(document)]
+def _reads(document: Document, instead: Mapping[int, str]) -> Document:
+    """With other lines in place of those with these seqs."""
     known = {place.seq: place.entry.line for place in document.entries}
+    rows = (
+        f">{instead[seq]}" if row[0] == "@" and (seq := int(row[1:])) in instead else row
+        for row in skeleton(document)
+    )
     return rebuilt(document.id, rows, known)

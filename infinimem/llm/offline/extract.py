@@ -135,7 +135,7 @@ def _cut(text: str) -> Iterator[str]:
     piece: list[str] = []
     size = 0
     for word in text.split(" "):
-        for part in (word[i : i + LONGEST] for i in range(0, len(word), LONGEST)):
+        for part in [word[i : i + LONGEST] for i in range(0, len(word), LONGEST)]:
             if piece and (len(piece) >= SHORT_WORDS or size + len(part) > LONGEST):
                 yield " ".join(piece)
                 piece, size = [], 0
