@@ -221,7 +221,7 @@ def _united(those: Iterable[_Said], ours: Sequence[_Clause]) -> _Said:
         for word in places.keys() & said.places.keys():
             places[word] += [len(clauses) + number for number in said.places[word]]
         clauses += said.clauses
-        texts |= said.texts.intersection(clause.text for clause in ours)
+        texts |= said.texts & {clause.text for clause in ours}
     return _Said(clauses, texts, places)
 
 
