@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -128,3 +129,17 @@ def test_records_texts_and_packed_files_are_bounded(tmp_path: Path, monkeypatch:
     path.write_text("- a long note")
     path = path.rename(tmp_path / "note.md")
     assert "of text: split it" in failure(path)
+
+
+def test_a_damaged_file_is_closed_when_that_is_told(tmp_path: Path) -> None:
+    """The error refers to what was read and back: left to the collector of garbage the file stays open."""
+    path = tmp_path / "chat.json"
+    path.write_text('[{"role": "user", "content": "a"}, {"role": "user", "content": ')
+    gc.disable()
+    try:
+        told = failure(path)
+        held = [link for link in Path("/proc/self/fd").iterdir() if link.exists() and link.samefile(path)]
+    finally:
+        gc.enable()
+    assert "damaged" in told
+    assert held == []

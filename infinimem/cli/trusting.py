@@ -17,6 +17,12 @@ from infinimem.errors import LibraryError, UsageError
 from infinimem.settings import defaults
 from infinimem.store.files import Files
 
+_ACTS = {
+    "llm.model": "the model that is asked",
+    "embedder.name": "what gives texts vectors",
+    "embedder.path": "the folder that a model is loaded from",
+    "memory_tool.observe": "what a model writes into memories/ is recorded and drawn from",
+}
 _OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "strategy"}
 
 
@@ -122,7 +128,7 @@ def _effects(proposed: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         elif name == "git" and value:
             yield name, "runs git here, with whatever .git/config and hooks of this folder run"
         else:
-            yield name, "acts"
+            yield name, _ACTS.get(name, "is taken from here")
 
 
 def _state(row: book.Trusted) -> str:

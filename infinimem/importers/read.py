@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, islice
@@ -124,8 +125,14 @@ def read_turns(
         raise _unknown(path, format)
     if first.format == "markdown" and only is not None:
         raise UsageError("only one of several conversations can be chosen, and a Markdown file is one")
-    turns = keyed(_chosen(chain([first], parts), path, only, skipped), path, skipped)
-    return Import(first.format, turns, skipped)
+    chosen = _chosen(chain([first], parts), path, only, skipped)
+    return Import(first.format, keyed(_closing(parts, chosen), path, skipped), skipped)
+
+
+def _closing(parts: Generator[_Part, None, None], turns: Iterator[Turn]) -> Iterator[Turn]:
+    """The turns; the file is closed with them, be it that its damage comes to light."""
+    with closing(parts):
+        yield from turns
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,7 @@ class _Part:
 
 def _parts(
     path: Path, folder: Path | None, wanted: str | None, stem: str, skipped: Skipped
-) -> Iterator[_Part]:
+) -> Generator[_Part, None, None]:
     with opened(path, skipped, folder) as sources:
         for source in sources:
             name = f"{stem}/{PurePosixPath(source.member).with_suffix('')}" if source.member else stem
