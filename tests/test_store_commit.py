@@ -165,7 +165,12 @@ def test_a_folder_that_may_not_be_written_is_found_before_anything_is(
     library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = in_tree(library.root)
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "topics")
+    topics = (library.root / "topics").stat()
+
+    def access(path: str, mode: int, *, dir_fd: int) -> bool:
+        return not os.path.samestat(os.fstat(dir_fd), topics)
+
+    monkeypatch.setattr(os, "access", access)
     with pytest.raises(LibraryError, match="cannot write topics/"):
         library.apply(plan, base=library.view())
     assert in_tree(library.root) == before
