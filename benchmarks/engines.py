@@ -16,7 +16,7 @@ from infinimem.retrieval import cache
 from infinimem.retrieval.disk import DiskIndex
 from infinimem.retrieval.index import Indexed, in_memory
 from infinimem.retrieval.searcher import CANDIDATES
-from infinimem.retrieval.tokenizer import analyzer
+from infinimem.terms import analyzer
 
 BEST = 10
 

@@ -91,7 +91,7 @@ class RankBM25:
     def build(self) -> None:
         import rank_bm25
 
-        from infinimem.retrieval.tokenizer import tokens
+        from infinimem.terms import tokens
 
         rows = list(corpus(self.library))
         self.ids = [number for number, _ in rows]
@@ -104,7 +104,7 @@ class RankBM25:
             self.ids, self.index = pickle.load(file)
 
     def search(self, query: str) -> Sequence[Any]:
-        from infinimem.retrieval.tokenizer import tokens
+        from infinimem.terms import tokens
 
         found: Sequence[Any] = self.index.get_top_n(tokens(query), self.ids, n=BEST)
         return found

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from speed_libraries import SEED, Source
 
-from infinimem.retrieval.tokenizer import STOP_WORDS
+from infinimem.terms import STOP_WORDS
 
 KINDS: Mapping[str, str] = {
     "one": "1 term",

@@ -32,9 +32,9 @@ from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
 from infinimem.settings import AllmemSettings, EmbedderSettings, Settings
 from infinimem.strategies.allmem import AllMem
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, VERSION, Ref, Unit, unit_id
+from infinimem.strategies.allmem.vector_index import Space
 from infinimem.strategies.graph.links import Link
 
 SESSION = 50

@@ -15,7 +15,7 @@ from infinimem.llm.base import LLM
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Retrieved
-from infinimem.store.keeper import MEMORIES
+from infinimem.store.spec import MEMORIES
 from infinimem.store.view import EVIDENCE
 
 QUOTED = 3

@@ -38,7 +38,7 @@ def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
     """
     said = view.entries("evidence") if anew else view.uncited()
     sizes = [tokens.estimate(text) for text in (*(place.text for place in said), *texts)]
-    return _sum(making(sum(sizes), len(sizes), view.settings, view.keeper.name))
+    return _sum(making(sum(sizes), len(sizes), view.settings, view.spec.name))
 
 
 def for_question(view: View, question: str, reader: str) -> int:

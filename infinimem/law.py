@@ -2,7 +2,6 @@
 
     conserved    lines after = lines before + added - removed, by seq and by bytes
     verify       what a plan may do: reasons to refuse it, and archivings that are withheld
-    unsupported  what a model's sentence claims that its origin does not hold, or denies
 
 Reason codes of `verify`:
     UNKNOWN_SEQ        a move or an origin names a line that is not in the library
@@ -24,15 +23,12 @@ and of archivings that are withheld (the line stays live):
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 
-from infinimem import negation
-from infinimem.markdown.characters import normalize
+from infinimem.markdown.characters import normalised
 from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason, Withheld
 
 ARCHIVE_SHARE = 0.2
@@ -41,8 +37,6 @@ ARCHIVE_FLOOR = 3
 """So many always may: a share of a handful of lines means nothing."""
 MAX_NAME = 200
 """Bytes of a part of a document's id: file systems take 255, and ".md" comes behind it."""
-NEAR_DUPLICATE = 0.85
-"""Share of words that two texts must have in common (Jaccard) to be one fact said twice."""
 
 Line = tuple[int, str]
 """A seq and the bytes of its line."""
@@ -71,6 +65,8 @@ def conserved(
 
 Lookup = Callable[[int], Located | None]
 """Finds a line anywhere in the library by its seq."""
+Same = Callable[[str, str], bool]
+"""Whether two texts say the same; grounding.claims.is_duplicate knows."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +78,16 @@ class Verdict:
     refused: tuple[Reason, ...]
 
 
-def verify(plan: Plan, lookup: Lookup, roots: Sequence[str], approved: Collection[int] = ()) -> Verdict:
+def verify(
+    plan: Plan, lookup: Lookup, roots: Sequence[str], same: Same, approved: Collection[int] = ()
+) -> Verdict:
     """Check a plan against the lines as they are.
 
     Args:
         plan: what a strategy wants.
         lookup: finds an entry or an evidence line by its seq.
         roots: the strategy's folders ("topics/"); nothing else may receive a line.
+        same: what counts as a duplicate.
         approved: lines whose archiving a person approved: be they protected or too many, nothing else is
             let pass, and one that may not be archived stays where it is.
     """
@@ -100,7 +99,7 @@ def verify(plan: Plan, lookup: Lookup, roots: Sequence[str], approved: Collectio
             refused.append(Reason("UNKNOWN_SEQ", missing, put.doc_id))
     if refused:
         return Verdict(plan, (), tuple(refused))
-    kept, withheld = _withhold(plan.moves, lookup, approved)
+    kept, withheld = _withhold(plan.moves, lookup, same, approved)
     return Verdict(replace(plan, moves=kept), withheld, ())
 
 
@@ -161,7 +160,7 @@ def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
 
 
 def _withhold(
-    moves: Sequence[Move], lookup: Lookup, approved: Collection[int]
+    moves: Sequence[Move], lookup: Lookup, same: Same, approved: Collection[int]
 ) -> tuple[tuple[Move, ...], tuple[Withheld, ...]]:
     """Turn archivings that may not happen unasked into plain moves, or into nothing where the line stays."""
     headings = {move.seq: move.heading for move in moves if not move.archives}
@@ -175,7 +174,7 @@ def _withhold(
             continue
         old, new = lookup(move.seq), lookup(move.by) if move.by is not None else None
         assert old is not None
-        reason = _why_not(move, old.entry, new, archived, move.seq in approved)
+        reason = _why_not(move, old.entry, new, archived, same, move.seq in approved)
         exact = new is not None and normalised(old.entry.text) == normalised(new.entry.text)
         if reason is None and not exact and move.seq not in approved:
             reason = None if allowed else Reason("TOO_MANY", (move.seq,))
@@ -191,7 +190,7 @@ def _withhold(
 
 
 def _why_not(
-    move: Move, old: Entry, survivor: Located | None, archived: set[int], approved: bool
+    move: Move, old: Entry, survivor: Located | None, archived: set[int], same: Same, approved: bool
 ) -> Reason | None:
     seqs = (move.seq, *((move.by,) if move.by is not None else ()))
     if survivor is None or move.by == move.seq or move.by in archived or is_archive(survivor.doc_id):
@@ -201,7 +200,7 @@ def _why_not(
     new = survivor.entry
     if len({old.fields.get("speaker"), new.fields.get("speaker")} - {None}) > 1:
         return Reason("OTHER_SPEAKER", seqs)
-    if move.why == "duplicate" and not is_duplicate(old.text, new.text):
+    if move.why == "duplicate" and not same(old.text, new.text):
         return Reason("NOT_A_DUPLICATE", seqs)
     if move.why == "superseded" and not is_newer(new, old):
         return Reason("NOT_NEWER", seqs)
@@ -231,118 +230,3 @@ def _moment(time: str) -> datetime:
         return datetime.fromisoformat(time)
     except ValueError:
         return datetime.min
-
-
-# ── texts ───────────────────────────────────────────────────────────────────────────────────────
-
-_WORD = re.compile(r"\w+(?:['’]\w+)?")
-_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
-_QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
-_OPENING = re.compile(r"(?:^|[.!?:;]\s+)([A-Z]\w*(?:s|ed|ing))\b(?!')")
-"""A capitalised verb at the head of a sentence: "Lives in …", "Moved to …", and, alas, Paris."""
-_AROUND = ".,;:!?\"'()[]…“”"
-_NOT_NAMES = frozenset(
-    """
-    i i'm i've i'll i'd a an the this that these those it its he she they we you my his her their
-    our your and but or so if when while because as at by for from in of on to with after before
-    since until during also user assistant speaker there here what who where why how which some many
-    most all both each every today yesterday tomorrow is was are were has have had will would can
-    could should may might must do does did be been being
-    ate bought got found gave knew left lost made met new now old paid plan said sold spent still
-    told took very went won wrote
-    """.split()
-)
-
-
-@lru_cache(maxsize=4096)
-def normalised(text: str) -> str:
-    """Text for comparing: NFKC, case-folded, without the punctuation around words ("C++" keeps its own)."""
-    text = normalize("NFKC", text).replace("’", "'")
-    words = (word.strip(_AROUND) for word in text.casefold().split())
-    return " ".join(word for word in words if word) or text
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(normalize("NFKC", text).casefold().replace("’", "'"))
-
-
-def is_duplicate(one: str, other: str) -> bool:
-    """Whether two lines say the same: equal, or nearly so with equal numbers, names and negations."""
-    if normalised(one) == normalised(other):
-        return True
-    a, b = set(normalised(one).split()), set(normalised(other).split())
-    if len(a & b) < NEAR_DUPLICATE * len(a | b):
-        return False
-    return claims(one) == claims(other) and negation.governed(one) == negation.governed(other)
-
-
-@lru_cache(maxsize=4096)
-def claims(text: str) -> Mapping[str, frozenset[str]]:
-    """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
-    text = normalize("NFKC", text).replace("’", "'")
-    words = _WORD.findall(text)
-    opening = {match[1] for match in _OPENING.finditer(text)}
-    names = frozenset(
-        word.removesuffix("'s").casefold()
-        for word in words
-        if word[0].isupper() and word.removesuffix("'s").casefold() not in _NOT_NAMES and word not in opening
-    )
-    return {
-        "number": frozenset(_NUMBER.findall(text)),
-        "name": names,
-        "quotation": frozenset(normalised(a or b) for a, b in _QUOTED.findall(text)),
-        "negation": frozenset({"not"} if negation.negates(text) else ()),
-    }
-
-
-def unsupported(text: str, origins: Iterable[str]) -> list[str]:
-    """What `text` claims that its origins do not hold, or deny (docs/FORMAT.md, One law).
-
-    Args:
-        text: a sentence that a model phrased.
-        origins: what was said, with the names of those who said it.
-
-    Returns:
-        Lines such as 'number 14'; empty when all is borne out.
-    """
-    origins = list(origins)
-    claimed = claims(text)
-    held, said, whole = _held("\n".join(_telling(origins, claimed)))
-    missing = []
-    for kind, found in claimed.items():
-        for item in sorted(found - held[kind]):
-            if kind == "name" and item in said:
-                continue
-            if kind == "quotation" and item in whole:
-                continue
-            missing.append(f"{kind} {item}")
-    if negation.lost(text, origins):
-        missing.append("negation lost")
-    return missing
-
-
-def _telling(origins: Sequence[str], claimed: Mapping[str, frozenset[str]]) -> Sequence[str]:
-    """The origins that may hold any of what is claimed: a topic has thousands, and its summary a few words.
-
-    A quotation may run over several, so all are looked at for one.
-    """
-    items = claimed["number"] | claimed["name"]
-    if len(origins) < 2 or claimed["quotation"]:
-        return origins
-    return [
-        origin
-        for origin in origins
-        if any(map(_folded(origin).__contains__, items)) or (claimed["negation"] and negation.negates(origin))
-    ]
-
-
-def _folded(text: str) -> str:
-    return normalize("NFKC", text).replace("’", "'").casefold()
-
-
-@lru_cache(maxsize=4)  # one long text is the origin of many sentences, and may be a megabyte
-def _held(origin: str) -> tuple[Mapping[str, frozenset[str]], frozenset[str], str]:
-    """What an origin claims, its words, and all of it for comparing."""
-    words = _words(origin)
-    said = frozenset(words) | {word.removesuffix("'s") for word in words}
-    return claims.__wrapped__(origin), said, normalised.__wrapped__(origin)

@@ -24,26 +24,26 @@ from infinimem.llm.base import LLM, total
 from infinimem.llm.capped import Capped
 from infinimem.llm.connect import permitted
 from infinimem.model import Answer, Finding, Located, Plan, Receipt, Turn
+from infinimem.operations.as_of import as_of
+from infinimem.operations.as_of import moment as moment_of
+from infinimem.operations.blame import Blamed, blame
+from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor.repair import repair
+from infinimem.operations.forget.choice import Wanted
+from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
+from infinimem.operations.history import Event, history
+from infinimem.operations.review import Waiting, decide, drop_void, waiting
+from infinimem.operations.review import keep as keep_plan
+from infinimem.operations.stale_dependents import leaning
+from infinimem.operations.status import counts
+from infinimem.operations.undo import undo
 from infinimem.reader import Reader
 from infinimem.retrieval.cache import cache_folder, is_large
 from infinimem.retrieval.grep import compile_pattern
-from infinimem.store.blame import Blamed, blame
-from infinimem.store.counts import counts
 from infinimem.store.create import init
-from infinimem.store.forget import Forgotten, forget, preview_forget
-from infinimem.store.forgetting.choice import Wanted
-from infinimem.store.health.doctor import examine
-from infinimem.store.health.repair import repair
-from infinimem.store.history import Event, history
-from infinimem.store.leaning import leaning
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome
-from infinimem.store.past import as_of
-from infinimem.store.past import moment as moment_of
-from infinimem.store.review import Waiting, decide, drop_void, waiting
-from infinimem.store.review import keep as keep_plan
 from infinimem.store.state import usage
-from infinimem.store.undo import undo
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans
 from infinimem.strategies.driving import Note, drive
@@ -99,7 +99,7 @@ class Memory(Reader):
     def __init__(self, library: Library, llm: LLM) -> None:
         self.library = library
         capped = Capped(llm)
-        strategy = make(library.keeper.name, capped, library.settings)
+        strategy = make(library.spec.name, capped, library.settings)
         super().__init__(library.view, capped, strategy, lambda: library.clock())
         self._booked, self._booking = total(capped.usage), Lock()
 
@@ -210,7 +210,7 @@ class Memory(Reader):
         finally:
             drafts.close()
         if keep:
-            keep_plan(self.library, plan, view, view.keeper.name, self.llm.name)
+            keep_plan(self.library, plan, view, view.spec.name, self.llm.name)
         return self.library.preview(plan)
 
     def rebuild(self, progress: Progress | None = None, max_tokens: int | None = None) -> tuple[Receipt, ...]:
@@ -232,7 +232,7 @@ class Memory(Reader):
         with self._spending(max_tokens):
             receipts = self._drive(self.strategy.rebuild(view), view)
             self._extract(progress)
-            if not self.library.keeper.has_entries and (last := self._consolidated()):
+            if not self.library.spec.has_entries and (last := self._consolidated()):
                 receipts.append(last)
             return tuple(receipts)
 
@@ -352,7 +352,7 @@ class Memory(Reader):
         return blame(self.view, self.receipts(), doc_id, line)
 
     def review(self) -> tuple[Waiting, ...]:
-        """What waits for a person's word (store/review.py); what is void is told once, then dropped."""
+        """What waits for a person's word (operations/review.py); what is void is told once, then dropped."""
         rows = waiting(self.library)
         drop_void(self.library, rows)
         return rows
@@ -370,13 +370,13 @@ class Memory(Reader):
     def status(self) -> dict[str, Any]:
         """Counts for people and scripts."""
         view = self.view
-        on_disk = is_large(view) and cache_folder(str(self.library.files.root), "index", view.keeper.name)
+        on_disk = is_large(view) and cache_folder(str(self.library.files.root), "index", view.spec.name)
         return {
             **counts(self.library),
             **self.strategy.status(view),
             "index": "on disk" if on_disk else "in memory",
             "spent": {day: vars(one) for day, one in usage.by_day(self.library.files).items()},
-            "strategy": view.keeper.name,
+            "strategy": view.spec.name,
             "model": self.llm.name,
         }
 

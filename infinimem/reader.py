@@ -10,6 +10,7 @@ from infinimem.llm.base import total
 from infinimem.llm.capped import Capped
 from infinimem.model import Answer, Evidence
 from infinimem.store.library import Clock
+from infinimem.store.sources import only
 from infinimem.store.view import View
 from infinimem.strategies.base import Strategy
 from infinimem.tools import Toolbox
@@ -101,4 +102,4 @@ class Reader:
         return self.strategy.readers[0] if chosen == "auto" else chosen
 
     def _seen(self, sources: Collection[str] | None) -> View:
-        return self.view if sources is None else self.view.only(sources)
+        return self.view if sources is None else only(self.view, sources)

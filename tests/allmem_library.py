@@ -9,12 +9,12 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Plan, Reason, Source
 from infinimem.settings import AllmemSettings, Settings
-from infinimem.store.keeper import ALLMEM
 from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.spec import ALLMEM
 from infinimem.store.view import View
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
+from infinimem.strategies.allmem.vector_index import Space
 
 
 class Library:
@@ -46,7 +46,7 @@ class Library:
 
     def view(self) -> View:
         frozen = dict(self.documents)
-        return View(tuple(sorted(frozen)), frozen.__getitem__, self.settings, keeper=ALLMEM)
+        return View(tuple(sorted(frozen)), frozen.__getitem__, self.settings, spec=ALLMEM)
 
     def pending(self) -> list[Located]:
         """Turns that no unit holds."""

@@ -15,9 +15,9 @@ from infinimem.retrieval.vectors import Vectors
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem import read
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
+from infinimem.strategies.allmem.vector_index import Space
 from infinimem.strategies.graph.links import Link
 
 if TYPE_CHECKING:

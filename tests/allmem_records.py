@@ -8,7 +8,7 @@ from pathlib import Path
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.outcome import Applied, Outcome
-from infinimem.strategies.allmem.books import BUFFER, Waiting, book, buffer_text
+from infinimem.strategies.allmem.ledger import BUFFER, Waiting, book, buffer_text
 from infinimem.strategies.allmem.unit import ARCHIVED, UNITS, Quote, Ref, Unit, render, unit_id
 from infinimem.strategies.graph.links import Link
 

@@ -14,8 +14,8 @@ from infinimem.retrieval.disk import disk_index
 from infinimem.retrieval.index import Indexed, in_memory, indexed
 from infinimem.retrieval.lexical import KINDS
 from infinimem.retrieval.searcher import searcher
-from infinimem.retrieval.tokenizer import query_terms
 from infinimem.store.view import SCOPES, View
+from infinimem.terms import query_terms
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
 QUESTIONS = (

@@ -10,7 +10,7 @@ from types import FrameType
 import infinimem.retrieval.disk
 import infinimem.retrieval.packed_grep  # noqa: F401
 from infinimem import tokens
-from infinimem.retrieval.tokenizer import tokens as terms
+from infinimem.terms import tokens as terms
 
 HANG = 2
 """Seconds of this process that one call may take whatever it meets; on the wall ten times as many."""

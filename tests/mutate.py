@@ -38,8 +38,8 @@ PATIENCE = 30.0, 5.0
 """Seconds, and times the usual time, after which tests are stopped."""
 
 ROOMS = {
-    "law": ("test_law.py", "test_negation.py", "test_infini_law.py", "test_faults_honest.py"),
-    "negation": ("test_negation.py", "test_law.py", "test_infini_law.py", "test_faults_honest.py"),
+    "law": ("test_law.py", "test_grounding_negation.py", "test_infini_law.py", "test_faults_honest.py"),
+    "negation": ("test_grounding_negation.py", "test_law.py", "test_infini_law.py", "test_faults_honest.py"),
     "markdown": ("test_markdown_*.py", "test_obsidian.py", "test_sample_library.py", "test_law.py"),
     "store": ("test_store_*.py", "test_faults_*.py", "test_git_*.py", "test_memory.py"),
     "strategies": ("test_infini_*.py", "test_allmem_*.py", "test_graph*.py", "test_readers_*.py"),

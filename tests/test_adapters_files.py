@@ -18,8 +18,8 @@ from infinimem.adapters.paths import Refused
 from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Turn
+from infinimem.operations.undo import undo
 from infinimem.store.outcome import Rejected
-from infinimem.store.undo import undo
 
 
 @pytest.fixture(params=["infini", "allmem"])

@@ -10,13 +10,13 @@ import pytest
 from allmem_library import Library, banked
 
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.bank import Bank
 from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
-from infinimem.strategies.allmem.faults import Caps
+from infinimem.strategies.allmem.invariants import Caps
 from infinimem.strategies.allmem.operators import Editor
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import Quote, Ref
+from infinimem.strategies.allmem.vector_index import Space
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.rewire import Rewired
 

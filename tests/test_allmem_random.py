@@ -12,13 +12,13 @@ from allmem_library import Library
 
 from infinimem.model import Plan
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.bank import Bank, changed, puts
 from infinimem.strategies.allmem.descriptor import Descriptor
-from infinimem.strategies.allmem.faults import Caps, faults
+from infinimem.strategies.allmem.invariants import Caps, faults
 from infinimem.strategies.allmem.operators import Editor
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.record_store import Bank, changed, puts
 from infinimem.strategies.allmem.unit import SEMANTIC, VERSION, Ref, Unit, unit_id
+from infinimem.strategies.allmem.vector_index import Space
 from infinimem.strategies.graph.links import Link
 
 WORDS = "rome oslo chess tea cat dog car tram bread violin sea hill".split()

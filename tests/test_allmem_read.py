@@ -14,7 +14,7 @@ from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem import read
-from infinimem.strategies.allmem.material import joined
+from infinimem.strategies.allmem.evidence_builder import joined
 
 
 class TestAnchors:

@@ -11,7 +11,7 @@ from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 from infinimem.model import Plan
 from infinimem.store.outcome import Applied
-from infinimem.strategies.allmem.bank import Bank, puts
+from infinimem.strategies.allmem.record_store import Bank, puts
 from infinimem.strategies.graph.links import Link
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from allmem_measured import Measured
 
-from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.recover import counts
 
 

@@ -10,11 +10,11 @@ from allmem_library import Library, banked
 
 from infinimem.llm import reading, tasks
 from infinimem.settings import AllmemSettings
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.books import Waiting
 from infinimem.strategies.allmem.diagnose import Context, Op, Proposal, contexts, read
+from infinimem.strategies.allmem.ledger import Waiting
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.route import Routed, route
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.vector_index import Space
 
 A, B, C, D, E, OLD = (f"u-00000{number}" for number in range(1, 7))
 ALL = (A, B, C, D, E, OLD)

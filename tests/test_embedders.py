@@ -24,6 +24,7 @@ from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.memory import open_memory
 from infinimem.model import Turn
 from infinimem.settings import EmbedderSettings, parse_settings, template
+from infinimem.store.sources import only
 
 WORDS = "the cat sat on a mat while old dogs slept under some table near our kitchen door".split()
 
@@ -268,7 +269,7 @@ def test_a_library_and_all_views_of_it_have_the_same(tmp_path: Path) -> None:
     embedder = connect("lexical", EmbedderSettings())
     memory = open_memory(tmp_path / "notes", model="offline", create=True, embedder=embedder)
     memory.observe([Turn(role="user", text="I moved to Lisbon.", time="2025-03-03", session="s1")])
-    views = [memory.view, memory.view.only({"user"}), memory.at("1").view]
+    views = [memory.view, only(memory.view, {"user"}), memory.at("1").view]
     assert all(view.embedder is embedder for view in views)
     write_trusted(tmp_path / "notes", '[embedder]\nname = "openai"\nbase_url = "http://x/v1"\n')
     assert open_memory(tmp_path / "notes", model="offline").view.embedder.name.endswith("at x")

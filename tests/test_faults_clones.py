@@ -17,7 +17,7 @@ from fault_snapshot import EVIDENCE, Snapshot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infinimem import law
+from infinimem.grounding.claims import unsupported
 from infinimem.model import Move, NewEntry, Plan, Turn
 from infinimem.store.create import init
 from infinimem.store.library import Library
@@ -130,7 +130,7 @@ def check(merged: Library, clones: list[Clone], before: Snapshot) -> None:
     for place in after.places:
         if not place.doc_id.startswith(EVIDENCE) and (cited := drawn_from(place.entry)):
             texts = [after.by_seq[seq][0].text for seq in cited]
-            assert not law.unsupported(place.text.partition(" (")[0], texts)
+            assert not unsupported(place.text.partition(" (")[0], texts)
             origins.setdefault(place.text, []).append(set(texts))
     for clone in clones:
         for text, true in clone.truth.items():

@@ -12,11 +12,11 @@ from git_repository import run_git
 
 from infinimem import open_memory
 from infinimem.model import CURRENT, Located, Move, NewEntry, Plan, Turn
+from infinimem.operations.doctor.checks import LED, RENUMBERED
+from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor.repair import repair
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.create import init
-from infinimem.store.health.checks import LED, RENUMBERED
-from infinimem.store.health.doctor import examine
-from infinimem.store.health.repair import repair
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 from infinimem.store.view import drawn_from

@@ -22,8 +22,10 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.memory import Memory, open_memory
 from infinimem.model import SOURCES, Located, Turn
-from infinimem.store.health.doctor import examine
+from infinimem.operations.doctor.examine import examine
 from infinimem.store.render import HEADER_KEYS
+from infinimem.store.sources import only
+from infinimem.store.state import sequence
 from infinimem.testing import ScriptedLLM
 
 TEXTS: Mapping[str, str] = json.loads(Path(__file__).with_name("poisoned.json").read_text("utf-8"))
@@ -183,7 +185,7 @@ def test_nothing_but_the_lines_told_came_into_being(case: tuple[Memory, str]) ->
     view = memory.view
     assert [finding for finding in examine(memory.library) if finding.level == "error"] == []
     given = len(view.document("CURRENT").entries) + len(list(view.entries("evidence"))) + len(entries(memory))
-    assert memory.library.high_water() is not None
+    assert sequence.high_water(memory.library.files) is not None
     assert max(place.seq for place in entries(memory)) < 2 * given + 4096
     for doc_id in view.ids("all"):
         document = view.document(doc_id)
@@ -276,7 +278,7 @@ def test_recall_leaves_out_what_is_not_asked_for(marked: Memory, reader: str) ->
 
 def test_no_way_of_recall_shows_what_is_left_out(marked: Memory) -> None:
     trusted = ("user", "human")
-    view = marked.view.only(trusted)
+    view = only(marked.view, trusted)
     tools = Toolbox(lambda: view)
     for text in MARKED.values():
         items = marked.retrieve(text, budget=10_000, sources=trusted).items

@@ -6,7 +6,8 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,14 @@ ROOMS = (
     ("settings", "tokens"),
     ("trust", "configuration"),
     ("markdown",),
-    ("negation",),
+    ("terms",),
     ("law",),
+    ("grounding",),
     ("remote",),
     ("embedders",),
     ("store",),
     ("retrieval",),
+    ("operations",),
     ("prompts",),
     ("llm",),
     ("tools",),
@@ -34,7 +37,7 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
-    ("adapters", "bench", "hooks", "lint", "mcp"),
+    ("adapters", "bench", "hooks", "mcp"),
     ("cli",),
     ("__main__",),
 )
@@ -55,40 +58,75 @@ def modules() -> list[tuple[str, Path]]:
     return sorted(found)
 
 
-def imports(name: str, path: Path) -> set[str]:
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+def imports(name: str, path: Path, known: Collection[str]) -> set[str]:
+    """Modules of the package that one imports, wherever in it; of `from package import module` the module."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            full = ".".join([*base, *([node.module] if node.module else [])])
-            found |= (
-                {full, *(f"{full}.{alias.name}" for alias in node.names)} if full == "infinimem" else {full}
-            )
-    return {item for item in found if item.startswith("infinimem.")}
+            package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+            above = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                module = f"{base}.{alias.name}"
+                found.add(module if module in known else base)
+    return {item for item in found if item.startswith("infinimem.")} - {name}
+
+
+def graph() -> dict[str, set[str]]:
+    """What each module imports."""
+    paths = {name.removesuffix(".__init__"): path for name, path in modules()}
+    return {name: imports(name, path, paths) for name, path in paths.items()}
 
 
 def room(module: str) -> str:
     return module.split(".")[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else ""
-)
-def test_rooms_import_only_rooms_above(name: str, path: Path) -> None:
-    name = name.removesuffix(".__init__")
-    if name == "infinimem":
-        return
-    for imported in imports(name, path):
-        if room(imported) not in LEVEL:
-            continue
-        assert LEVEL[room(imported)] <= LEVEL[room(name)], f"{name} imports {imported}"
-        if room(name) == room(imported) == "strategies" and name.count(".") > 2:
-            system = name.split(".")[2]
-            other = imported.split(".")[2]
-            assert other in (system, "base", "graph", "readers"), f"{name} imports a sibling, {imported}"
+def test_rooms_import_only_rooms_above() -> None:
+    upwards = [
+        f"{name} imports {imported}"
+        for name, found in graph().items()
+        if name != "infinimem"
+        for imported in sorted(found)
+        if room(imported) in LEVEL and LEVEL[room(imported)] > LEVEL[room(name)]
+    ]
+    assert not upwards
+
+
+def test_a_strategy_imports_no_other() -> None:
+    shared = {"base", "graph", "readers"}
+    siblings = [
+        f"{name} imports {imported}"
+        for name, found in graph().items()
+        if name.startswith("infinimem.strategies.") and name.count(".") > 2
+        for imported in sorted(found)
+        if imported.startswith("infinimem.strategies.")
+        if imported.split(".")[2] not in {name.split(".")[2], *shared}
+    ]
+    assert not siblings
+
+
+def test_the_law_knows_no_english_and_what_checks_a_model_no_offline_rules() -> None:
+    found = graph()
+    assert not {name for name in found["infinimem.law"] if "grounding" in name}
+    outside = [
+        f"{name} imports {imported}"
+        for name, those in found.items()
+        if "." in name and room(name) in ("grounding", "store", "operations", "strategies")
+        for imported in sorted(those)
+        if imported.startswith("infinimem.llm.offline")
+    ]
+    assert not outside
+
+
+def test_files_import_in_no_circle() -> None:
+    """Not within a room either, and not for types alone."""
+    try:
+        TopologicalSorter(graph()).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
 def test_every_room_has_its_row() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem import law
+from infinimem.grounding.claims import is_duplicate, unsupported
 from infinimem.model import CURRENT, Entry, Located, Move, NewEntry, Plan, Put, Source
 
 
@@ -223,7 +224,7 @@ def test_recency_is_time_then_seq(new: str | None, old: str, newer: bool) -> Non
     ],
 )
 def test_duplicates_are_one_fact_said_twice(one: str, other: str, same: bool) -> None:
-    assert law.is_duplicate(one, other) is same
+    assert is_duplicate(one, other) is same
 
 
 @pytest.mark.parametrize(
@@ -242,4 +243,4 @@ def test_duplicates_are_one_fact_said_twice(one: str, other: str, same: bool) ->
     ],
 )
 def test_what_a_model_says_must_be_borne_out(text: str, origin: str, claims: list[str]) -> None:
-    assert sorted(law.unsupported(text, [origin])) == claims
+    assert sorted(unsupported(text, [origin])) == claims

@@ -16,8 +16,8 @@ from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.answer import NOTHING, QUOTED
 from infinimem.llm.reading import read
-from infinimem.retrieval.tokenizer import query_terms
-from infinimem.retrieval.tokenizer import tokens as terms_of
+from infinimem.terms import query_terms
+from infinimem.terms import tokens as terms_of
 
 
 def run(task: Task, **variables: Any) -> Mapping[str, Any]:

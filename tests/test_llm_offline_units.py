@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infinimem import law
+from infinimem.grounding.claims import unsupported
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.describe import CHARACTERS, GAP, KEYWORDS, WORDS
 from infinimem.llm.reading import read
@@ -84,12 +84,12 @@ def test_pieces_make_no_quotation_that_nobody_said() -> None:
         'The glaze of Porto is called celadon" by Rita.',
     )
     told = unit(first + talk * 8 + last)
-    assert GAP.strip() in told["summary"] and not law.unsupported(told["summary"], [origin(told)])
+    assert GAP.strip() in told["summary"] and not unsupported(told["summary"], [origin(told)])
 
 
 def test_a_summary_keeps_its_not() -> None:
     told = unit("I do not eat fish. " + "The harbour of Porto has blue boats and old cranes. " * 12)
-    assert not law.unsupported(told["summary"], [origin(told)])
+    assert not unsupported(told["summary"], [origin(told)])
 
 
 HOSTILE = {
@@ -355,7 +355,7 @@ def _check_descriptor(told: Unit) -> None:
     summary, words = told["summary"], told["keywords"]
     assert bool(summary) == bool(told["text"].strip() or told["speaker"])
     assert len(summary.split()) <= WORDS and len(summary) <= CHARACTERS
-    assert not law.unsupported(summary, [origin(told)])
+    assert not unsupported(summary, [origin(told)])
     assert len(words) <= KEYWORDS and len(set(words)) == len(words) and all(word.strip() for word in words)
     said = " ".join(origin(told).split()).casefold()
     for word in words:
@@ -377,7 +377,7 @@ def _check_split(told: Unit) -> None:
         at = told["text"].index(part["segment_text"], at) + len(part["segment_text"])
         assert part["segment_text"] and part["segment_summary"] and part["segment_keywords"]
         assert part["topic_label"]
-        assert not law.unsupported(part["segment_summary"], [origin(told)])
+        assert not unsupported(part["segment_summary"], [origin(told)])
     assert sum(len(part["segment_text"]) for part in segments) >= 0.8 * len(told["text"])
 
 
@@ -401,9 +401,9 @@ def _check_proposals(target: Unit, neighbours: Sequence[Unit]) -> None:
 
 def _check_restated(*told: Unit) -> None:
     merged = ask(MERGE_UNITS, units=list(told))
-    assert not law.unsupported(merged["summary"], map(origin, told))
+    assert not unsupported(merged["summary"], map(origin, told))
     for point in merged["salient_points"]:
-        assert not law.unsupported(point, map(origin, told))
+        assert not unsupported(point, map(origin, told))
     updated = ask(UPDATE_UNIT, current=told[0], superseded=told[-1], anchors=[])
-    assert not law.unsupported(updated["updated_summary"], [origin(told[0])])
+    assert not unsupported(updated["updated_summary"], [origin(told[0])])
     assert bool(updated["updated_summary"]) == bool(told[0]["summary"])

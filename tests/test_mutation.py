@@ -37,7 +37,7 @@ def test_a_row_that_is_no_mutant_is_told(old: str, new: str, tests: tuple[str, .
 
 
 def test_mutants_are_made_of_every_kind_and_each_compiles() -> None:
-    made = systematic(CHECKOUT / "infinimem" / "law.py", "law", ("test_law.py",))
+    made = systematic(CHECKOUT / "infinimem" / "grounding" / "claims.py", "grounding", ("test_law.py",))
     whys = [mutant.why.partition(": ")[2] for mutant in made]
     assert "`add.to != CURRENT` became `((add.to) == (CURRENT))`" in whys
     assert "`not add.origin` became `(add.origin)`" in whys

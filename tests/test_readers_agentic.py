@@ -15,6 +15,7 @@ from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply
 from infinimem.model import Evidence
 from infinimem.settings import ReaderSettings
+from infinimem.store.sources import only
 from infinimem.store.view import View
 from infinimem.strategies.readers.agentic import read_agentic
 from infinimem.testing import GarbageLLM, ScriptedLLM
@@ -249,7 +250,7 @@ def test_a_call_that_fails_is_told_and_costs_nothing_else() -> None:
 def test_left_out_sources_are_neither_shown_to_the_model_nor_in_the_evidence() -> None:
     calls = step(search("Lisbon trams"), ("grep", {"pattern": "tram"}), ("read_lines", {"doc_id": "home"}))
     llm = ScriptedLLM({"step": [calls, step(done=True, docs=("topics/home",))]})
-    evidence = read(llm, QUIET.only(["user", "human"]))
+    evidence = read(llm, only(QUIET, ["user", "human"]))
     assert {seq for item in evidence.items for seq in item.seqs} == {12, 13}
     assert "tram" not in str([item.text for item in evidence.items])
     shown = [done["result"] for done in llm.calls[1].variables["history"]]

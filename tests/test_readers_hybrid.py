@@ -9,6 +9,7 @@ from infinimem import tokens
 from infinimem.errors import ModelUnavailable
 from infinimem.model import Evidence
 from infinimem.settings import ReaderSettings
+from infinimem.store.sources import only
 from infinimem.strategies.readers.hybrid import read_bm25, read_hybrid, read_summary
 from infinimem.testing import GarbageLLM, ScriptedLLM
 
@@ -80,7 +81,7 @@ def test_no_reader_passes_its_budget(budget: int) -> None:
 
 
 def test_sources_are_left_out_line_by_line() -> None:
-    evidence = read_bm25(QUIET.only(["AI"]), "Lisbon trams", SETTINGS, 4096)
+    evidence = read_bm25(only(QUIET, ["AI"]), "Lisbon trams", SETTINGS, 4096)
     assert [item.seqs for item in evidence.items] == [(14,)]
 
 

@@ -19,14 +19,15 @@ from infinimem.memory import Memory, open_memory
 from infinimem.retrieval import cache
 from infinimem.retrieval.dense import BESIDE_WEIGHT, Dense
 from infinimem.retrieval.disk import disk_index
-from infinimem.retrieval.index import in_memory, indexed
+from infinimem.retrieval.index import in_memory
 from infinimem.retrieval.named_people import nameless
 from infinimem.retrieval.scoring import MEANING_WEIGHT
-from infinimem.retrieval.searcher import searcher
-from infinimem.retrieval.tokenizer import query_terms
+from infinimem.retrieval.searcher import indexed, searcher
 from infinimem.retrieval.vectors import Held, Vectors
 from infinimem.settings import SearchSettings, Settings
+from infinimem.store.sources import only
 from infinimem.store.view import Scope, View
+from infinimem.terms import query_terms
 
 MEANINGS = ("move moved settled lives", "gift gave give present", "violin fiddle", "tea coffee latte drink")
 
@@ -214,12 +215,12 @@ def test_what_a_part_of_a_library_says_is_not_embedded_again(root: Path) -> None
     memory = open_memory(root, model="offline", embedder=embedder)
     searcher(memory.view).entries("Which fiddle do I play?")
     embedder.asked.clear()
-    searcher(memory.view.only(["user"])).entries("Which fiddle do I play?")
+    searcher(only(memory.view, ["user"])).entries("Which fiddle do I play?")
     assert embedder.asked == ["Which fiddle do I play?"]
     folder = cache.cache_folder(str(memory.library.files.root), "vectors")
     assert folder
     before = {path: path.stat().st_size for path in folder.rglob("*")}
-    searcher(memory.view.only(["user"])).blocks("Which fiddle do I play?")
+    searcher(only(memory.view, ["user"])).blocks("Which fiddle do I play?")
     assert len(embedder.asked) > 3  # sections without what others said: used, and not kept
     assert before == {path: path.stat().st_size for path in folder.rglob("*")}
 

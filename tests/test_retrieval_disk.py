@@ -20,8 +20,8 @@ from infinimem.memory import Memory
 from infinimem.model import Turn
 from infinimem.retrieval import build, cache, committed, disk
 from infinimem.retrieval.disk import DiskIndex, disk_index
-from infinimem.retrieval.index import Indexed, in_memory, indexed
-from infinimem.retrieval.searcher import searcher
+from infinimem.retrieval.index import Indexed, in_memory
+from infinimem.retrieval.searcher import indexed, searcher
 from infinimem.store.view import View
 
 memory = pytest.fixture(large_library, name="memory")

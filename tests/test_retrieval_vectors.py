@@ -18,7 +18,7 @@ from infinimem.embedders.lexical import Lexical
 from infinimem.memory import open_memory
 from infinimem.model import Turn
 from infinimem.retrieval import cache
-from infinimem.retrieval.pace import Pace
+from infinimem.retrieval.batching import Pace
 from infinimem.retrieval.vectors import Vectors, as_keys, text_key, top, unchanged, vectors_of
 
 ROOT = "/library"
@@ -258,7 +258,7 @@ def test_rows_that_no_manifest_counts_are_written_over(part: str) -> None:
 WRITER = """
 import sys
 from infinimem.embedders.lexical import Lexical
-from infinimem.retrieval.pace import Pace
+from infinimem.retrieval.batching import Pace
 from infinimem.retrieval.vectors import Vectors
 store = Vectors("/library", Lexical())
 for at in range(int(sys.argv[1]), int(sys.argv[2]), 5):

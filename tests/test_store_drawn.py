@@ -10,6 +10,7 @@ from infinimem.model import NewEntry, Plan, Turn
 from infinimem.store.create import init
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
+from infinimem.store.sources import only
 from infinimem.store.view import View
 
 
@@ -108,7 +109,7 @@ def test_what_was_drawn_from_is_not_pending_without_the_entry_that_says_so(
     if not lost:  # written before the crash that kept the new entry's turns off it
         listed(library).write_text("99\n")
     assert pending(library.view()) == [later]
-    assert pending(library.view().only(["user"])) == [later]
+    assert pending(only(library.view(), ["user"])) == [later]
 
 
 def test_a_turn_in_which_nothing_is_leaves_no_receipt_where_there_is_no_buffer(library: Library) -> None:

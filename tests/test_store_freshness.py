@@ -19,7 +19,7 @@ from freshness_library import Reader
 
 from infinimem.errors import LibraryError
 from infinimem.model import Turn
-from infinimem.store import touched
+from infinimem.store import dirty_list
 from infinimem.store.freshness import BOUND
 from infinimem.store.library import Library
 from infinimem.store.listing import Stamp, state_of
@@ -242,11 +242,11 @@ def test_a_disk_that_refuses_hides_nothing(root: Path, tmp_path: Path, onward: b
 
 def test_who_cannot_name_what_it_writes_still_writes_and_sees_it(root: Path) -> None:
     """There is no list and none can be made: another process learns of it under the lock, at the latest."""
-    (root / touched.PATH).unlink()
+    (root / dirty_list.PATH).unlink()
     writer, reader = Reader(root), Reader(root)
-    (root / touched.PATH).mkdir()
+    (root / dirty_list.PATH).mkdir()
     writer.library.record([Turn("My bike is red.", session="new", time="2025-03-02")])
-    (root / touched.PATH).rmdir()
+    (root / dirty_list.PATH).rmdir()
     assert writer.wrong() == set()
     with reader.library.locked() as view:
         assert set(view.ids("all")) == set(Library(root).files.scan())
@@ -291,7 +291,7 @@ HOW = ["missing", "copied", "cut", "empty", "zeros", "junk", "other head", "a fo
 @pytest.mark.parametrize("how", HOW)
 def test_a_damaged_list_hides_no_later_write(root: Path, how: str) -> None:
     reader = settled(root)
-    damaged(root / touched.PATH, how)
+    damaged(root / dirty_list.PATH, how)
     write(root)
     assert reader.wrong() == set()
     write(root, "topics/home.md")
@@ -301,7 +301,7 @@ def test_a_damaged_list_hides_no_later_write(root: Path, how: str) -> None:
 @pytest.mark.parametrize("how", HOW)
 def test_a_damaged_list_that_is_seen_in_between_hides_nothing(root: Path, how: str) -> None:
     reader = settled(root)
-    damaged(root / touched.PATH, how)
+    damaged(root / dirty_list.PATH, how)
     reader.look()
     write(root)
     assert reader.wrong() == set()
@@ -310,18 +310,18 @@ def test_a_damaged_list_that_is_seen_in_between_hides_nothing(root: Path, how: s
 
 
 def test_a_list_that_grew_long_is_begun_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(touched, "LONGEST", 400)
+    monkeypatch.setattr(dirty_list, "LONGEST", 400)
     reader = settled(root)
     for number in range(60):
         write(root, f"topics/n{number}.md")
         assert reader.wrong() == set(), number
-        assert (root / touched.PATH).stat().st_size < 500
+        assert (root / dirty_list.PATH).stat().st_size < 500
     assert 1 < reader.scans < 10
 
 
 def test_a_row_that_was_cut_short_does_not_swallow_the_next(root: Path) -> None:
     reader = settled(root)
-    with (root / touched.PATH).open("ab") as file:
+    with (root / dirty_list.PATH).open("ab") as file:
         file.write(b"topics/ho")
     write(root, "topics/home.md")
     assert reader.wrong() == set()
@@ -329,11 +329,11 @@ def test_a_row_that_was_cut_short_does_not_swallow_the_next(root: Path) -> None:
 
 def test_nobody_reads_what_only_names_state(root: Path) -> None:
     settled(root)
-    before = (root / touched.PATH).read_bytes()
+    before = (root / dirty_list.PATH).read_bytes()
     with exclusive(files := Library(root).files):
         files.replace(".infinimem/x", b"x")
         files.replace(".infinimem/x.md", b"x")
-    assert (root / touched.PATH).read_bytes() == before
+    assert (root / dirty_list.PATH).read_bytes() == before
 
 
 def test_what_is_being_written_is_looked_at_at_every_call(root: Path) -> None:
@@ -350,9 +350,9 @@ def test_what_is_being_written_is_looked_at_at_every_call(root: Path) -> None:
 
 def test_forgetting_drops_the_list(root: Path) -> None:
     write(root, "topics/psoriasis.md")
-    assert b"psoriasis" in (root / touched.PATH).read_bytes()
+    assert b"psoriasis" in (root / dirty_list.PATH).read_bytes()
     infinimem(root, "forget", "--match", "peanuts", "--yes")
-    assert not (root / touched.PATH).exists()
+    assert not (root / dirty_list.PATH).exists()
 
 
 def test_stamps_compare_by_time_size_and_inode() -> None:

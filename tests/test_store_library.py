@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from infinimem.errors import FormatTooNew, LibraryError, NotALibrary, SettingsError, UsageError
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Turn
+from infinimem.operations.doctor.examine import examine
 from infinimem.store.create import init
-from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
+from infinimem.store.line_map import rebuilt, skeleton, taken_back
 from infinimem.store.outcome import Applied, Rejected
 from infinimem.store.receipts import way_back
-from infinimem.store.skeleton import rebuilt, skeleton, taken_back
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 

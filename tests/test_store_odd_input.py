@@ -9,9 +9,9 @@ import pytest
 
 from infinimem.errors import LibraryError, SettingsError, UsageError
 from infinimem.model import Move, NewEntry, Plan, Receipt, Turn
+from infinimem.operations.doctor.examine import examine
 from infinimem.store.create import init
 from infinimem.store.files import MAX_FILE
-from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
 

@@ -29,10 +29,11 @@ from fault_disk import Crash, die, hooked, nothing
 from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Reason, Turn
+from infinimem.operations.doctor.examine import examine
 from infinimem.store.files import Files, digest
-from infinimem.store.health.doctor import examine
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
+from infinimem.store.sources import only
 from infinimem.strategies.allmem.unit import Quote, Ref, Unit, render, unit_id
 from infinimem.strategies.graph.links import Link
 
@@ -281,7 +282,7 @@ def test_turns_that_no_unit_holds_are_pending(memory: Memory) -> None:
 
 
 def sources_left(memory: Memory, *sources: str) -> set[str]:
-    return {name for name in memory.view.only(sources).ids("all") if name.startswith("allmem/")}
+    return {name for name in only(memory.view, sources).ids("all") if name.startswith("allmem/")}
 
 
 def test_records_count_as_from_what_is_behind_them(memory: Memory) -> None:

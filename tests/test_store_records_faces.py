@@ -14,9 +14,9 @@ from trusting import write_trusted
 from infinimem.errors import UsageError
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Turn
+from infinimem.operations.doctor.examine import examine
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.create import init
-from infinimem.store.health.doctor import examine
 from infinimem.store.outcome import Applied
 from infinimem.strategies.allmem.unit import unit_id
 from infinimem.watch import Change, watch

@@ -19,7 +19,7 @@ from infinimem.store.create import init
 from infinimem.store.files import Files
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
-from infinimem.store.state import seen
+from infinimem.store.state import last_seen
 
 DAY = "2025-03-01"
 SAID = f"evidence/{DAY}.md"
@@ -383,11 +383,11 @@ def test_a_torn_row_of_what_was_seen_tells_of_no_edit(root: Path) -> None:
 
 def test_the_list_of_what_was_seen_stays_short_and_forgets_what_is_gone(root: Path) -> None:
     files = Files(root)
-    seen.note(files, {90: seen.SeenLine(CURRENT, "- <seq=90> gone")})
+    last_seen.note(files, {90: last_seen.SeenLine(CURRENT, "- <seq=90> gone")})
     for number in range(1500):
-        seen.note(files, {91: seen.SeenLine(CURRENT, f"- <seq=91> {number}"), 90: None})
+        last_seen.note(files, {91: last_seen.SeenLine(CURRENT, f"- <seq=91> {number}"), 90: None})
     assert (root / ".infinimem/seen").read_bytes().count(b"\n") < 1200
-    for found in (seen.read(files), seen.read(Files(root))):
+    for found in (last_seen.read(files), last_seen.read(Files(root))):
         assert found[91].line == "- <seq=91> 1499"
         assert 90 not in found
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from in_memory import view_of
 
+from infinimem.store.sources import only
+
 LIBRARY = {
     "topics/trip": (
         "---\nid: topics/trip\nsummary: trams and ferries\n---\n# Lisbon\n"
@@ -20,7 +22,7 @@ LIBRARY = {
 
 
 def test_only_some_sources_leaves_their_lines_where_they_were() -> None:
-    view = view_of(LIBRARY).only(["user"])
+    view = only(view_of(LIBRARY), ["user"])
     assert [place.seq for place in view.entries("all")] == [1, 4]
     (place,) = view.document("topics/trip").entries
     assert place.start_line == 6
@@ -32,16 +34,16 @@ def test_only_some_sources_leaves_their_lines_where_they_were() -> None:
 
 
 def test_what_people_wrote_counts_as_human() -> None:
-    view = view_of(LIBRARY).only(["human", "user", "AI", "tool"])
+    view = only(view_of(LIBRARY), ["human", "user", "AI", "tool"])
     assert {doc_id: view.document(doc_id).lines for doc_id in view.ids("all")} == {
         doc_id: view_of(LIBRARY).document(doc_id).lines for doc_id in LIBRARY
     }
-    assert view_of(LIBRARY).only(["human"]).document("plain").lines == ("# Mine", "notes of a person")
+    assert only(view_of(LIBRARY), ["human"]).document("plain").lines == ("# Mine", "notes of a person")
 
 
 def test_a_rule_stays_a_rule_when_what_follows_is_left_out() -> None:
     text = "---\n- <seq=1,source=AI> # hidden\nsee: mine\n---\nalso mine\n"
     whole = view_of({"topics/x": text}).document("topics/x")
-    left = view_of({"topics/x": text}).only(["human"]).document("topics/x")
+    left = only(view_of({"topics/x": text}), ["human"]).document("topics/x")
     assert (whole.header.end, left.header.end) == (0, 0)
     assert left.body.split() == ["see:", "mine", "---", "also", "mine"]

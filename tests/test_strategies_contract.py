@@ -16,7 +16,7 @@ from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
-from infinimem.store.keeper import KEEPERS
+from infinimem.store.spec import STRATEGIES
 from infinimem.strategies.registry import NAMES
 from infinimem.testing import GarbageLLM
 
@@ -123,14 +123,14 @@ class TestStrategy:
     def test_it_writes_into_its_own_folders_alone(self, tmp_path: Path, name: str, client: Client) -> None:
         memory = opened(tmp_path, name, client())
         (tmp_path / "mine.md").write_text("# A note\n\nof a person\n")
-        for other in KEEPERS.values():
+        for other in STRATEGIES.values():
             if other.name != name:
                 (tmp_path / other.live).mkdir(parents=True, exist_ok=True)
                 (tmp_path / other.live / "theirs.md").write_text("# Theirs\n")
         before = files(tmp_path)
         memory.observe(TURNS)
         memory.consolidate()
-        keeper = memory.strategy.keeper
+        keeper = memory.strategy.spec
         own = (*keeper.folders, "evidence/", "journal/", *([f"{keeper.buffer}.md"] if keeper.buffer else ()))
         after = files(tmp_path)
         changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
@@ -205,7 +205,7 @@ class TestStrategy:
         for other in NAMES:
             if other != name:
                 told(tmp_path, other)
-        folders = KEEPERS[name].folders
+        folders = STRATEGIES[name].folders
         memory = opened(tmp_path, name)
         assert len(memory.view.uncited()) == len(TURNS)
         memory.observe(())

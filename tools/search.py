@@ -9,8 +9,8 @@ from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.model import Retrieved
 from infinimem.retrieval.searcher import searcher
-from infinimem.retrieval.tokenizer import Analyzer, analyzer
 from infinimem.store.view import Scope, View
+from infinimem.terms import Analyzer, analyzer
 
 from .fence import shown
 from .tool import SCOPE, Result, Tool

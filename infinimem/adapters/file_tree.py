@@ -17,9 +17,9 @@ from infinimem.adapters.paths import ROOT, Place, Refused, namesake, path_of
 from infinimem.errors import InfinimemError
 from infinimem.memory import Memory
 from infinimem.model import Plan, Put, Turn
-from infinimem.store.keeper import MEMORIES
 from infinimem.store.outcome import Applied
 from infinimem.store.plans import MEMORY
+from infinimem.store.spec import MEMORIES
 from infinimem.store.view import View
 
 log = logging.getLogger("infinimem")

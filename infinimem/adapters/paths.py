@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from infinimem.errors import UsageError
 from infinimem.law import MAX_NAME
-from infinimem.store.keeper import MEMORIES
+from infinimem.store.spec import MEMORIES
 from infinimem.store.view import fold
 
 ROOT = "/memories"

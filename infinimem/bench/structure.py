@@ -11,10 +11,10 @@ from typing import Any
 from infinimem.bench.model import Transaction
 from infinimem.memory import Memory
 from infinimem.model import Receipt
-from infinimem.store.keeper import ALLMEM
+from infinimem.store.spec import ALLMEM
 from infinimem.strategies.allmem.audit import AUDIT
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.books import rows_of
+from infinimem.strategies.allmem.ledger import rows_of
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.recover import recovery
 from infinimem.strategies.allmem.unit import KINDS, UNITS, VERSION, is_unit_id, number_of
 
@@ -46,7 +46,7 @@ def structure_of(memory: Memory) -> dict[str, Any]:
         accepted, applied: proposals by operator; declined; dropped: by reason code; runs: consolidations.
     """
     view = memory.view
-    if view.keeper is not ALLMEM:
+    if view.spec is not ALLMEM:
         return {}
     bank = Bank.load(view)
     along, near = recovery(bank, (VERSION,)), recovery(bank, KINDS)

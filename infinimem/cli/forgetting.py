@@ -14,7 +14,7 @@ from infinimem.errors import UsageError
 from infinimem.model import SOURCES
 
 if TYPE_CHECKING:
-    from infinimem.store.forget import Forgotten
+    from infinimem.operations.forget.forget import Forgotten
 
 
 @click.command(cls=Command)

@@ -18,8 +18,8 @@ from infinimem.markdown.signature import format_seqs, text_start
 from infinimem.model import Receipt
 
 if TYPE_CHECKING:
-    from infinimem.store.blame import Blamed
-    from infinimem.store.history import Event
+    from infinimem.operations.blame import Blamed
+    from infinimem.operations.history import Event
 
 _NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
 

@@ -20,8 +20,8 @@ def lint(context: click.Context) -> None:
     Nothing is written, and no line is quoted: a finding says where to look. Exit code 1 if there are errors
     (secrets, values that exclude each other); notes are no errors. What breaks the format, `doctor` finds.
     """
-    from infinimem.lint.examine import examine
-    from infinimem.lint.secrets import has_scanner
+    from infinimem.operations.doctor.lint import examine
+    from infinimem.operations.doctor.secrets import has_scanner
 
     options = context.ensure_object(Options)
     out = options.out

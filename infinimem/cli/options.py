@@ -120,7 +120,7 @@ def as_of(options: Options, memory: Memory, moment: str | None) -> Reader:
     """The library as it is, or as it stood at a moment that --as-of names; what cannot be shown is told."""
     if not moment:
         return memory
-    from infinimem.store.past import unreachable
+    from infinimem.operations.as_of import unreachable
 
     past = memory.at(moment)
     if hidden := unreachable(past.view):

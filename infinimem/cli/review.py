@@ -14,7 +14,7 @@ from infinimem.cli.output import Output, counted
 from infinimem.cli.show import receipt_json, show_receipt
 
 if TYPE_CHECKING:
-    from infinimem.store.review import Waiting
+    from infinimem.operations.review import Waiting
 
 _CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
 

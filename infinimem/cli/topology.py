@@ -37,7 +37,7 @@ def graph(options: Options, name: str | None, hops: int, form: str) -> None:
     strategy = memory.strategy
     if not isinstance(strategy, Linked):
         raise LibraryError(
-            f"{memory.view.keeper.name} keeps no links between its documents; --strategy allmem does"
+            f"{memory.view.spec.name} keeps no links between its documents; --strategy allmem does"
         )
     found = strategy.graph(memory.view, name, hops)
     out.result(json.loads(found.as_json()), lambda: out.line(FORMATS[form](found).rstrip("\n")))

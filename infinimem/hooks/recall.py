@@ -13,7 +13,7 @@ from infinimem import tokens
 from infinimem.importers.recalled import BEGIN, END, without_recalled
 from infinimem.model import Retrieved
 from infinimem.reader import Reader
-from infinimem.retrieval.tokenizer import analyzer
+from infinimem.terms import analyzer
 from infinimem.tools.fence import LABEL, fenced, shown
 
 BUDGET = 300

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 _SUSPECT = re.compile(r"[\x00\r\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
@@ -119,3 +119,14 @@ def _escape(char: str) -> str:
     if 0 < code <= 0xFF:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+_AROUND = ".,;:!?\"'()[]…“”"
+
+
+@lru_cache(maxsize=4096)
+def normalised(text: str) -> str:
+    """Text for comparing: NFKC, case-folded, without the punctuation around words ("C++" keeps its own)."""
+    text = normalize("NFKC", text).replace("’", "'")
+    words = (word.strip(_AROUND) for word in text.casefold().split())
+    return " ".join(word for word in words if word) or text

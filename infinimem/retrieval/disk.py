@@ -31,8 +31,8 @@ from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.rows import Rows
 from infinimem.retrieval.segment_file import read_segment
 from infinimem.retrieval.tantivy_index import TantivyIndex
-from infinimem.retrieval.tokenizer import analyzer
 from infinimem.store.view import View
+from infinimem.terms import analyzer
 
 LAYOUT = 4
 """Of files and rows: raise it when either changes, and indexes are built anew."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from infinimem.markdown.characters import sound
 from infinimem.markdown.document import Document
-from infinimem.retrieval.needles import needles, plain
+from infinimem.retrieval.required_literals import needles, plain
 
 MAX_PATTERN = 1000
 MAX_STEPS = 200_000_000

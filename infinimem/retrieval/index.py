@@ -17,7 +17,6 @@ import numpy as np
 
 from infinimem.errors import ModelUnavailable
 from infinimem.retrieval.building import Shelves
-from infinimem.retrieval.cache import cache_folder, is_large
 from infinimem.retrieval.columns import Array
 from infinimem.retrieval.dense import Dense, Near
 from infinimem.retrieval.lexical import GROUPS, Kind, LexicalIndex, MemoryIndex, shelves_of
@@ -138,7 +137,7 @@ class Indexed:
         if not self.view.initialised:
             return _NONE
         said, positions = self.rows.turns()
-        if self.view.drawn is None or not self.view.keeper.has_entries:
+        if self.view.drawn is None or not self.view.spec.has_entries:
             waiting = np.array([place.entry.seq for place in self.view.uncited()], dtype=np.int64)
         else:
             done = np.fromiter(self.view.drawn, np.int64, len(self.view.drawn))
@@ -181,22 +180,6 @@ class RowLines:
         first, last = (int(np.searchsorted(seqs, seq, side)) for side in ("left", "right"))
         found = positions[first:last].tolist()
         return max(found, key=lambda at: precedence(self._rows.place(at).doc_id), default=None)
-
-
-def indexed(view: View) -> Indexed:
-    """The index of a snapshot; on disk where it is large and the cache directory can be used."""
-    if view.stored and is_large(view):
-        from infinimem.retrieval.disk import disk_index
-
-        folder = cache_folder(view.stored.root, "index", view.keeper.name)
-        try:
-            if folder:
-                return disk_index(folder).of(view)
-            why = "the cache directory cannot be used"
-        except (OSError, ValueError) as error:
-            why = f"{folder}: {error}"
-        log.warning("the index is built in memory, each time anew (%s)", why)
-    return in_memory(view)
 
 
 def in_memory(view: View) -> Indexed:

@@ -19,7 +19,7 @@ KINDS: tuple[Kind, ...] = ("entries", "blocks")
 GROUPS = ("live", "archive", "evidence", "journal")
 """Of documents that can be found."""
 ASIDE = "both/aside"
-"""Of documents that are the keeper's books or a sibling's: they have no rows."""
+"""Of documents that are the strategy's ledgers or a sibling's: they have no rows."""
 SHELVES = (*(f"{kind}/{group}" for kind in (*KINDS, "both") for group in GROUPS), ASIDE)
 """Entries and heading blocks of each group of documents; a document without entries has blocks for both."""
 ORDINALS = 24

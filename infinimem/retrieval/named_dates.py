@@ -13,7 +13,7 @@ from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from infinimem.retrieval.tokenizer import fold
+from infinimem.terms import fold
 
 if TYPE_CHECKING:
     import numpy as np

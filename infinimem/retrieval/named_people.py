@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from infinimem.retrieval.tokenizer import STOP_WORDS, fold
+from infinimem.terms import STOP_WORDS, fold
 
 _ONESELF = frozenset({"i", "me", "my", "mine", "myself"})
 _ADDRESSED = frozenset({"you", "your", "yours", "yourself", "yourselves"})

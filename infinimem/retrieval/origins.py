@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from infinimem.model import CURRENT, Located
-from infinimem.store.keeper import ARCHIVE
+from infinimem.store.spec import ARCHIVE
 from infinimem.store.view import EVIDENCE, View, drawn_from
 
 NEIGHBOURS = 2

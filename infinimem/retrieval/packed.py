@@ -100,7 +100,7 @@ class Snapshot:
     pending: tuple[str, ...]
     """Documents that are to be read from their files."""
     chosen: dict[tuple[str, str], NDArray[np.bool_]] = field(default_factory=dict)
-    """Which documents are in a keeper's scope, as far as somebody asked."""
+    """Which documents are in a strategy's scope, as far as somebody asked."""
 
 
 class Packed:

@@ -187,7 +187,7 @@ def _chosen(view: View, snapshot: Snapshot, scope: Scope) -> NDArray[np.bool_]:
     """Which of the documents are in a scope."""
     import numpy as np
 
-    asked = (view.keeper.name, scope)
+    asked = (view.spec.name, scope)
     if asked not in snapshot.chosen:
         wanted = view.ids(scope)
         if len(wanted) == len(snapshot.ids):

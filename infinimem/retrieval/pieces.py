@@ -14,12 +14,12 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
 from infinimem.retrieval.origins import Origins
-from infinimem.retrieval.tokenizer import analyzer
-from infinimem.store.keeper import RECORDS
 from infinimem.store.records import turns_behind
 from infinimem.store.render import common_time
 from infinimem.store.sources import unsigned_source
+from infinimem.store.spec import RECORDS
 from infinimem.store.view import EVIDENCE, View, drawn_from
+from infinimem.terms import analyzer
 
 CONTEXT_LENGTH = 2000
 """Characters of a turn that are context of another entry; every entry carries its own copy."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,22 +11,43 @@ from typing import TYPE_CHECKING
 
 from infinimem.markdown.sections import partitions
 from infinimem.model import Retrieved
-from infinimem.retrieval.kin import related
-from infinimem.retrieval.tokenizer import analyzer
+from infinimem.retrieval.cache import cache_folder, is_large
+from infinimem.retrieval.synonyms import related
 from infinimem.store.view import Scope, View
+from infinimem.terms import analyzer
 
 if TYPE_CHECKING:
-    from infinimem.retrieval.bags import Bags
     from infinimem.retrieval.index import Indexed
     from infinimem.retrieval.lexical import Kind
     from infinimem.retrieval.pieces import Pieces
     from infinimem.retrieval.rows import Place
+    from infinimem.retrieval.term_counts import Bags
+
+log = logging.getLogger("infinimem")
 
 CANDIDATES = {"entries": 2048, "blocks": 512}
 """Rows that are scored, where more hold a term of the query: so many that the best ten are among them. An
 entry is also found by what stands around it, so its own words say less."""
 COMPARED = 2000
 """Documents that are compared with a text one by one; of more, those that hold the best blocks."""
+
+
+def indexed(view: View) -> Indexed:
+    """The index of a snapshot; on disk where it is large and the cache directory can be used."""
+    from infinimem.retrieval.index import in_memory
+
+    if view.stored and is_large(view):
+        from infinimem.retrieval.disk import disk_index
+
+        folder = cache_folder(view.stored.root, "index", view.spec.name)
+        try:
+            if folder:
+                return disk_index(folder).of(view)
+            why = "the cache directory cannot be used"
+        except (OSError, ValueError) as error:
+            why = f"{folder}: {error}"
+        log.warning("the index is built in memory, each time anew (%s)", why)
+    return in_memory(view)
 
 
 class Searcher:
@@ -37,13 +59,11 @@ class Searcher:
 
     @cached_property
     def _index(self) -> Indexed:
-        from infinimem.retrieval.index import indexed
-
         return indexed(self._view)
 
     @cached_property
     def _bags(self) -> Bags:
-        from infinimem.retrieval.bags import Bags
+        from infinimem.retrieval.term_counts import Bags
 
         return Bags(self._view)
 

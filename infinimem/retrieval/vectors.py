@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
-from infinimem.retrieval.pace import Pace
+from infinimem.retrieval.batching import Pace
 from infinimem.store.files import Files
 from infinimem.store.view import Stored
 

@@ -57,12 +57,12 @@ def init(
     library = Library(root, clock, embedder, strategy, trust=trust)
     if not library.initialised:
         raise LibraryError(f"{root / SETTINGS} is a link or no file; put the settings themselves there")
-    keeper = library.keeper
+    spec = library.spec
     with exclusive(files):
-        for folder in (*keeper.folders, EVIDENCE, JOURNAL):
+        for folder in (*spec.folders, EVIDENCE, JOURNAL):
             files.make_folder(folder)
-        if keeper.buffer:
-            _create(files, {f"{keeper.buffer}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n"})
+        if spec.buffer:
+            _create(files, {f"{spec.buffer}.md": b"---\nid: CURRENT\ncurrent_epoch: 0\n---\n"})
     return library
 
 

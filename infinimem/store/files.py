@@ -17,9 +17,9 @@ from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
+from infinimem.store.dirty_list import Touched
 from infinimem.store.folders import located, opened
 from infinimem.store.listing import Stamp, explained, listed, stamp_of, state_of
-from infinimem.store.touched import Touched
 
 MAX_FILE = 8 * 1024 * 1024
 """Bytes; larger notes are skipped, and `doctor` says so."""

@@ -20,9 +20,9 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from infinimem.store.dirty_list import News
 from infinimem.store.files import MAX_FILE, Files
 from infinimem.store.listing import Stamp
-from infinimem.store.touched import News
 from infinimem.store.watcher import MANY, Told, Watcher
 from infinimem.store.watching import Survey, Watching
 

@@ -19,22 +19,21 @@ from infinimem.law import Verdict
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.store import evidence
-from infinimem.store.commit import displaced
+from infinimem.store.adopt_edits import already_drawn, stamp
+from infinimem.store.commit import backups
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
+from infinimem.store.external_edits import look
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.found import look
 from infinimem.store.freshness import Freshness
-from infinimem.store.git import keep
-from infinimem.store.keeper import KEEPERS
+from infinimem.store.hooks import HOOKS
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
-from infinimem.store.past import receipts_of
 from infinimem.store.plans import broken, clashes, previewed, record, weighed
-from infinimem.store.receipts import next_number, parse_receipt
+from infinimem.store.receipts import next_number, parse_receipt, receipts_of
 from infinimem.store.render import Rendered, render
-from infinimem.store.stamp import already_drawn, stamp
-from infinimem.store.state import drawn, rejected, seen, sequence, tails, withheld
+from infinimem.store.spec import STRATEGIES
+from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, withheld
 from infinimem.store.view import OWNED, Stored, View
 
 RETRIES = 2
@@ -85,7 +84,7 @@ class Library:
         self.read_only = read_only
         self.configuration = configuration(found or b"", root, trusted=trust)
         self.settings = self.configuration.settings
-        self.keeper = KEEPERS[strategy or self.settings.strategy]
+        self.spec = STRATEGIES[strategy or self.settings.strategy]
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
         self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
@@ -96,17 +95,23 @@ class Library:
     def _open(self) -> None:
         """Finish what a crash left, mend what a loss of power tore, take in late saves."""
         rebooted = sequence.rebooted(self.files)
-        left = (unfinished, displaced.waiting, tails.waiting)
+        left = (unfinished, backups.waiting, tails.waiting, *(hook.unfinished for hook in HOOKS))
         if not (rebooted or any(waits(self.files) for waits in left)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
         with suppress(LibraryError), exclusive(self.files, timeout=1.0):
-            tails.undo(self.files)
-            recover(self.files)
-            displaced.recheck(self.files, self.clock().timestamp())
+            self._recover()
+            backups.recheck(self.files, self.clock().timestamp())
             if rebooted:
                 tails.mend(self.files, self.view(), self.seen_lines())
                 sequence.settle(self.files)
+
+    def _recover(self) -> None:
+        """Finish what a crash cut short. Under the lock."""
+        tails.undo(self.files)
+        recover(self.files)
+        for hook in HOOKS:
+            hook.finish(self.files)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -146,17 +151,13 @@ class Library:
             buffer_age=age,
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
             embedder=self._embedder,
-            keeper=self.keeper,
+            spec=self.spec,
         )
         self._view = (state, view)
         return view
 
     def _is_newest(self, view: View) -> bool:
         return self._view is not None and self._view[1] is view
-
-    def high_water(self) -> int | None:
-        """Every seq up to this one may have been given; None where the machine state is lost or garbled."""
-        return sequence.high_water(self.files)
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
@@ -252,7 +253,7 @@ class Library:
         """
         self.fresh.doubt()
         view, known = self.view(), self.seen_lines()
-        if not (self.initialised and (seen.differences(view, known) or look(view, known))):
+        if not (self.initialised and (last_seen.differences(view, known) or look(view, known))):
             return None
         with self.locked() as view:
             known = self.seen_lines()
@@ -263,14 +264,14 @@ class Library:
                     raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
                 if found.turns:  # first: a seq that no turn gets after all does no harm
                     drawn.note(self.files, view, (), already_drawn(view, found, first))
-                notice = seen.differences(view, known, done.documents)
+                notice = last_seen.differences(view, known, done.documents)
                 return self.commit(done, view, self.of_people("stamp"), (), notice)
-            seen.note(self.files, seen.differences(view, known))
+            last_seen.note(self.files, last_seen.differences(view, known))
             return None
 
-    def seen_lines(self) -> Mapping[int, seen.SeenLine]:
+    def seen_lines(self) -> Mapping[int, last_seen.SeenLine]:
         """Every line as it was last seen, by seq."""
-        return seen.read(self.files)
+        return last_seen.read(self.files)
 
     # ── for the store's operations ──────────────────────────────────────────────────────────────────────────
 
@@ -299,11 +300,11 @@ class Library:
         """
         self.demand_initialised()
         with exclusive(self.files):
-            tails.undo(self.files)
-            recover(self.files)
+            self._recover()
             self.fresh.locked()
             yield self.view()
-            keep.after(self)
+            for hook in HOOKS:
+                hook.after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         if verdict.refused:
@@ -326,18 +327,18 @@ class Library:
                 self._append(CURRENT, lines.encode("utf-8", "surrogateescape"))
         else:
             moved = (place for document in done.documents.values() if document for place in document.entries)
-            notice = seen.followed(self.seen_lines(), moved)
+            notice = last_seen.followed(self.seen_lines(), moved)
             notes = (*plan.notes, *map(str, verdict.withheld))
             receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
-        if plan.op == "append" and self.keeper.has_entries:
+        if plan.op == "append" and self.spec.has_entries:
             drawn.note(self.files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
         if receipt is None:
             with suppress(LibraryError):  # a line that was not seen only counts as new
-                seen.note(self.files, seen.followed(self.seen_lines(), added))
+                last_seen.note(self.files, last_seen.followed(self.seen_lines(), added))
         return Applied(now, receipt, added)
 
     def _head(self, strategy: str, model: str, usage: Usage, began: datetime | None) -> Receipt:
@@ -350,7 +351,7 @@ class Library:
         return replace(self._head("people", "none", Usage(), None), op=op)
 
     def commit(
-        self, done: Rendered, view: View, head: Receipt, notes: Sequence[str], notice: seen.Changes
+        self, done: Rendered, view: View, head: Receipt, notes: Sequence[str], notice: last_seen.Changes
     ) -> Receipt:
         """Write documents and the receipt as one, under the lock. For the store's own operations.
 
@@ -360,7 +361,8 @@ class Library:
             head, notes: of the receipt; the head says op and who did it.
             notice: what the list of last seen lines says afterwards.
         """
-        keep.before(self, head.op)
+        for hook in HOOKS:
+            hook.before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
         head = replace(head, number=next_number(view), high=high)
         receipt, changes = record(done, view, head, notes)
@@ -372,7 +374,7 @@ class Library:
         except Conflict:
             self.fresh.doubt()
             raise
-        displaced.recheck(self.files, self.clock().timestamp())
+        backups.recheck(self.files, self.clock().timestamp())
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
 

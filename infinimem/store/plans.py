@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from infinimem import law
+from infinimem.grounding.claims import is_duplicate
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
@@ -14,10 +15,10 @@ from infinimem.model import Located, Plan, Reason, Receipt
 from infinimem.store.commit.replay import Moves
 from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
-from infinimem.store.keeper import INFINI, MEMORIES
+from infinimem.store.line_map import reverse_diff
 from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered, render
-from infinimem.store.skeleton import reverse_diff
+from infinimem.store.spec import INFINI, MEMORIES
 from infinimem.store.view import View, fold
 
 REVIEW = "review"
@@ -39,8 +40,8 @@ def weighed(plan: Plan, base: View | None, now: View, approved: Collection[int] 
     """
     if stale := _overtaken(plan, base, now):
         return Verdict(plan, (), stale)
-    roots = _WRITES.get(plan.op, now.keeper.writes)
-    return law.verify(_current(plan, base, now), now.entry, roots, approved)
+    roots = _WRITES.get(plan.op, now.spec.writes)
+    return law.verify(_current(plan, base, now), now.entry, roots, is_duplicate, approved)
 
 
 def _current(plan: Plan, base: View | None, now: View) -> Plan:

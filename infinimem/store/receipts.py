@@ -15,7 +15,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, Touched, Usage
-from infinimem.store.skeleton import Reverse, parse_reverse
+from infinimem.store.line_map import Reverse, parse_reverse
 from infinimem.store.view import JOURNAL, View, whole
 
 QUOTED = "## As it was"
@@ -166,6 +166,12 @@ def _float(value: object) -> float:
         return float(str(value))
     except ValueError:
         return 0.0
+
+
+def receipts_of(view: View) -> list[Receipt]:
+    """All receipts, oldest first."""
+    journal = (view.document(doc_id) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
+    return sorted(map(parse_receipt, journal), key=lambda receipt: (receipt.number, receipt.op))
 
 
 def named(receipts: Sequence[Receipt], name: str) -> Receipt:

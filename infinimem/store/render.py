@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from infinimem import law, tokens
+from infinimem.grounding.claims import unsupported
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Put, Source, Touched
-from infinimem.store.keeper import ARCHIVE, TOPICS
+from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, aliases_of, archive_of, whole
 
 HEADER_KEYS = frozenset({"id", "summary", "token_count", "created_time", "update_log", "aux", "aliases"})
@@ -230,7 +231,7 @@ class _Desk:
         has_one = document.summary not in ("", _title(document.id))
         about = described(document) if has_one and not fresh else ()
         aux = f"from: {format_seqs(about or (entry.seq for entry in facts))}"
-        if law.unsupported(summary, said):
+        if unsupported(summary, said):
             aux += ", unverified: true"
         header: dict[str, str | None] = {
             "id": quote(document.id),

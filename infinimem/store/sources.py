@@ -7,17 +7,15 @@ which nothing is left. A record stays where it is known to come from what stays 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from infinimem.markdown.document import Document
-from infinimem.store.keeper import BOOKS, MEMORIES, RECORDS
+from infinimem.model import Source
 from infinimem.store.records import evidence_behind
+from infinimem.store.spec import LEDGERS, MEMORIES, RECORDS
+from infinimem.store.view import View
 
-if TYPE_CHECKING:
-    from infinimem.model import Source
-    from infinimem.store.view import View
-
-_TELLING = ("journal/", *BOOKS)
+_TELLING = ("journal/", *LEDGERS)
 """What may tell of any line: receipts, and what a strategy keeps beside its records."""
 
 
@@ -26,7 +24,12 @@ def unsigned_source(view: View, doc_id: str) -> Source:
     return "AI" if view.initialised and doc_id.startswith(MEMORIES) else "human"
 
 
-def of_sources(view: View, kept: frozenset[str]) -> dict[str, Document]:
+def only(view: View, sources: Collection[str]) -> View:
+    """The same library with nothing in it but what came from these sources."""
+    return view.showing(_left(view, frozenset(sources)), drawn=view.seen)
+
+
+def _left(view: View, kept: frozenset[str]) -> dict[str, Document]:
     """The documents that are left, by id."""
     left: dict[str, Document] = {}
     records: dict[str, Document] = {}

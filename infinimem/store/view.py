@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -22,10 +22,9 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
-from infinimem.store.keeper import ARCHIVE, INFINI, KEEPERS, TOPICS, Keeper
 from infinimem.store.listing import Stamp
 from infinimem.store.records import held_by
-from infinimem.store.sources import of_sources
+from infinimem.store.spec import ARCHIVE, INFINI, STRATEGIES, TOPICS, StrategySpec
 
 Scope = Literal["default", "archive", "evidence", "all"]
 SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
@@ -35,7 +34,7 @@ Group = Literal["live", "archive", "evidence", "journal", "aside"]
 _GROUP_OF: Mapping[Scope, Group] = {"default": "live", "archive": "archive", "evidence": "evidence"}
 
 EVIDENCE, JOURNAL = "evidence/", "journal/"
-OWNED = (*(folder for keeper in KEEPERS.values() for folder in keeper.folders), EVIDENCE, JOURNAL)
+OWNED = (*(folder for spec in STRATEGIES.values() for folder in spec.folders), EVIDENCE, JOURNAL)
 """Folders that the program writes in an initialised library; all else but CURRENT is a person's."""
 
 
@@ -116,7 +115,7 @@ class View:
         stored: the files that it shows; None where it shows them otherwise than they are.
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
-        keeper: the strategy that looks: its documents are seen by default, and no sibling's.
+        spec: the strategy that looks: its documents are seen by default, and no sibling's.
     """
 
     def __init__(
@@ -131,9 +130,9 @@ class View:
         stored: Stored | None = None,
         embedder: Callable[[], Embedder] | None = None,
         root: str | None = None,
-        keeper: Keeper = INFINI,
+        spec: StrategySpec = INFINI,
     ) -> None:
-        self.keeper = keeper
+        self.spec = spec
         self.stored = stored
         self.root = stored.root if stored else root
         self.connect_embedder = embedder or lazily(None, settings.embedder)
@@ -168,11 +167,11 @@ class View:
         return {group: tuple(ids) for group, ids in found.items()}
 
     def group(self, doc_id: str) -> Group:
-        """What a document is to the keeper."""
-        if self.is_note(doc_id) or doc_id == self.keeper.buffer or doc_id.startswith(self.keeper.live):
+        """What a document is to the strategy."""
+        if self.is_note(doc_id) or doc_id == self.spec.buffer or doc_id.startswith(self.spec.live):
             return "live"
         folders: tuple[tuple[str, Group], ...] = (
-            (self.keeper.archived, "archive"),
+            (self.spec.archived, "archive"),
             (EVIDENCE, "evidence"),
             (JOURNAL, "journal"),
         )
@@ -276,11 +275,6 @@ class View:
         summary = document.summary or next(titles, "")
         return CatalogRow(doc_id, summary, count, len(document.entries), archived)
 
-    def only(self, sources: Collection[str]) -> View:
-        """The same library with nothing in it but what came from these sources (store/sources.py)."""
-        left = of_sources(self, frozenset(sources))
-        return self.showing(left, drawn=self.seen)
-
     def showing(self, documents: Mapping[str, Document], drawn: frozenset[int] | None) -> View:
         """This library with other documents in it."""
         return View(
@@ -292,7 +286,7 @@ class View:
             buffer_age=self.buffer_age,
             embedder=self.connect_embedder,
             root=self.root,
-            keeper=self.keeper,
+            spec=self.spec,
         )
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
@@ -327,9 +321,9 @@ class View:
 
     @cached_property
     def cited(self) -> frozenset[int]:
-        """Seqs that some entry names as its origin, or some record of the keeper's as its evidence."""
-        if not self.keeper.has_entries:
-            kept = map(self.document, self._owned(self.keeper.live, self.keeper.archived))
+        """Seqs that some entry names as its origin, or some record of the strategy's as its evidence."""
+        if not self.spec.has_entries:
+            kept = map(self.document, self._owned(self.spec.live, self.spec.archived))
             return frozenset(seq for document in kept for seq in held_by(document))
         return frozenset(
             seq
@@ -341,7 +335,7 @@ class View:
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
         """Evidence that is still to be drawn from (store/state/drawn.py), by seq; of these seqs alone."""
         drawn, newest = frozenset[int](), 0
-        if self.keeper.has_entries:
+        if self.spec.has_entries:
             drawn = self.drawn or drawn
             if self.drawn is None:
                 newest = max((self._said_at(seq) for seq in self.cited if self._is_evidence(seq)), default=0)

@@ -10,8 +10,8 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
-from infinimem.store.keeper import Keeper
 from infinimem.store.outcome import Applied, Outcome, Rejected
+from infinimem.store.spec import StrategySpec
 from infinimem.store.view import View
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ Plans = Generator[Plan, Outcome, None]
 class Strategy(Protocol):
     """A memory system over the folder.
 
-    `keeper` names its folders, `readers` the ways in which it collects evidence, that which it is best known
+    `spec` names its folders, `readers` the ways in which it collects evidence, that which it is best known
     for first.
     """
 
-    keeper: Keeper
+    spec: StrategySpec
     readers: tuple[str, ...]
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:

@@ -36,7 +36,7 @@ def drive(library: Library, llm: LLM, plans: Plans, view: View, note: Note | Non
             outcome = library.apply(
                 plan,
                 base=view,
-                strategy=library.keeper.name,
+                strategy=library.spec.name,
                 model=llm.name,
                 usage=total(llm.usage) - spent,
                 began=began,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from infinimem.errors import UsageError
 from infinimem.model import Receipt
+from infinimem.operations.as_of import Moment, as_of
 from infinimem.store.files import digest
-from infinimem.store.past import Moment, as_of
 from infinimem.store.receipts import named
 from infinimem.store.view import View
 from infinimem.strategies.base import Replayed, Strategy
@@ -46,7 +46,7 @@ def again(strategy: Strategy, view: View, receipts: Sequence[Receipt], name: str
     if not runs:
         raise UsageError("nothing was consolidated yet, so there is nothing to replay")
     receipt = named(receipts, name) if name else runs[-1]
-    if not isinstance(strategy, Replayed) or receipt.strategy != view.keeper.name:
+    if not isinstance(strategy, Replayed) or receipt.strategy != view.spec.name:
         raise UsageError(f"{receipt.id} cannot be replayed: only consolidations by allmem keep an audit")
     past = as_of(view, Moment(receipt.number - 1, receipt.high))
     came = {

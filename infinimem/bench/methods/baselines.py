@@ -21,7 +21,7 @@ from infinimem.bench.model import Case, Drawn, Ingested, Question
 from infinimem.llm import tasks
 from infinimem.model import Retrieved, Turn
 from infinimem.retrieval.packing import pack
-from infinimem.retrieval.tokenizer import STOP_WORDS, analyzer, fold
+from infinimem.terms import STOP_WORDS, analyzer, fold
 
 RRF_K = 60
 """Source: reciprocal rank fusion, Cormack and others 2009."""

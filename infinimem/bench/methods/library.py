@@ -24,7 +24,7 @@ from infinimem.bench.structure import structure_of, transactions_of
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
 from infinimem.retrieval.cache import cache_folder
-from infinimem.store.keeper import TOPICS
+from infinimem.store.spec import TOPICS
 
 SETTINGS = "infinimem.toml"
 

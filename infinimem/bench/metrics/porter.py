@@ -2,7 +2,7 @@
 
 Sources: Porter, An algorithm for suffix stripping (1980); NLTK's description of what it changed (short words
 and a few irregular ones stay as they are, "flies" and "dies" part, "-fully", "-ology" and "-ally" are taken
-off). The stems of the search index are others (retrieval/tokenizer.py).
+off). The stems of the search index are others (terms.py).
 """
 
 from __future__ import annotations

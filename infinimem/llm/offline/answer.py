@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infinimem.llm.offline.duplicates import number
-from infinimem.llm.offline.lexicon import strip_ordinal
-from infinimem.llm.offline.relevance import Match, Question, split_speaker
-from infinimem.retrieval.tokenizer import fold, tokens
+from infinimem.grounding.duplicates import number
+from infinimem.grounding.sentences import split_speaker, strip_ordinal
+from infinimem.llm.offline.relevance import Match, Question
+from infinimem.terms import fold, tokens
 
 QUOTED = "No model was asked; what memory holds closest to the question, quoted:"
 NOTHING = (

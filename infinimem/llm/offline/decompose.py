@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from infinimem.retrieval.tokenizer import STOP_WORDS, fold
+from infinimem.terms import STOP_WORDS, fold
 
 SHORTEST = 1
 """Telling words of a part."""

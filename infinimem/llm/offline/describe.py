@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from infinimem import law
-from infinimem.llm.offline.extract import sentences
+from infinimem.grounding.claims import unsupported
+from infinimem.grounding.sentences import Said, sentences
 from infinimem.llm.offline.lexicon import Word, content_words, fact_text, short_names, vocatives
 from infinimem.llm.offline.salience import Corpus
 from infinimem.llm.offline.summary import central
-from infinimem.retrieval.tokenizer import STOP_WORDS, fold
+from infinimem.terms import STOP_WORDS, fold
 
 WORDS = 60
 """Of a summary."""
@@ -33,18 +33,6 @@ _TITLE = re.compile(r'"([^"\n]{2,40})"|“([^”\n]{2,40})”')
 _WORD = re.compile(r"[^\W_](?:[\w'’&./-]*\w)?")
 
 Span = tuple[int, int]
-
-
-class Said(NamedTuple):
-    """A text and who said it ("" if that is not known)."""
-
-    speaker: str
-    text: str
-
-    @property
-    def line(self) -> str:
-        """The text after its speaker's name."""
-        return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
 def describe(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +65,7 @@ def summary(said: Said) -> str:
     for i in central([said.text[start:end] for start, end in spans], [said.speaker] if said.speaker else []):
         more = sorted([*chosen, spans[i]])
         text = said._replace(text=_pieces(said.text, more)).line
-        if _fits(text) and not law.unsupported(text, [head.line]):
+        if _fits(text) and not unsupported(text, [head.line]):
             chosen = more
     return said._replace(text=_pieces(said.text, chosen) if chosen else _beginning(said)).line
 
@@ -149,7 +137,7 @@ def _beginning(said: Said) -> str:
     head = " ".join(said.text[:room].split(" ")[:words])
     if len(head) == room < len(said.text) and " " in head:
         head = head.rpartition(" ")[0]
-    while law.unsupported(said._replace(text=head).line, [said.line]) and " " in head:
+    while unsupported(said._replace(text=head).line, [said.line]) and " " in head:
         head = head.rpartition(" ")[0]
     return head + GAP.rstrip()
 

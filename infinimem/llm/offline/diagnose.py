@@ -13,15 +13,16 @@ from itertools import combinations
 from typing import Any
 
 from infinimem import law
-from infinimem.llm.offline.attributes import LIKELY, SURE, Value, values
-from infinimem.llm.offline.describe import GAP, Said, said_by
-from infinimem.llm.offline.duplicates import TODAY
-from infinimem.llm.offline.lexicon import strip_ordinal
-from infinimem.llm.offline.relevance import split_speaker
+from infinimem.grounding.claims import is_duplicate
+from infinimem.grounding.duplicates import TODAY
+from infinimem.grounding.sentences import Said, split_speaker, strip_ordinal
+from infinimem.grounding.values import LIKELY, SURE, Value, values
+from infinimem.llm.offline.describe import GAP, said_by
 from infinimem.llm.offline.shifts import announced, parts
 from infinimem.llm.offline.summary import states
+from infinimem.markdown.characters import normalised
 from infinimem.model import Entry
-from infinimem.retrieval.tokenizer import STOP_WORDS, fold, tokens
+from infinimem.terms import STOP_WORDS, fold, tokens
 
 Unit = Mapping[str, Any]
 
@@ -128,7 +129,7 @@ def _merges(target: Unit, anchors: Sequence[Unit]) -> Iterator[dict[str, Any]]:
     same = [anchor for anchor in anchors if _same(said, _shown(anchor))]
     same = same[: MOST - 1]
     if same and all(_same(_shown(one), _shown(two)) for one, two in combinations(same, 2)):
-        exact = all(law.normalised(_shown(anchor).text) == law.normalised(said.text) for anchor in same)
+        exact = all(normalised(_shown(anchor).text) == normalised(said.text) for anchor in same)
         yield {
             "node_ids": [target["id"], *(anchor["id"] for anchor in same)],
             "confidence": SURE if exact else LIKELY,
@@ -157,7 +158,7 @@ def _same(one: Said, other: Said) -> bool:
     if not _one_speaker(one, other) or GAP.strip() in other.text:
         return False
     a, b = strip_ordinal(one.text), strip_ordinal(other.text)
-    return law.is_duplicate(a, b) and _words(a) == _words(b)
+    return is_duplicate(a, b) and _words(a) == _words(b)
 
 
 def _one_speaker(one: Said, other: Said) -> bool:

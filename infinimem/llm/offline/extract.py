@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from infinimem.grounding.sentences import sentences
 from infinimem.llm.offline.fillers import is_filler
 from infinimem.llm.offline.lexicon import content_terms
 
@@ -23,11 +24,6 @@ LONGEST = 1000
 
 _ITEM = re.compile(r"\s*(?:(?P<bullet>[-*+•‣◦])|\(?(?P<number>\d{1,6})[.):])\s+(?=\S)")
 _INDENT = re.compile(r"\s{2,}\S")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\W_a-z])|(?<=[。！？])")
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|e\.g|i\.e|etc|approx|no|vol|fig|cf|inc|ltd|co)|\b[A-Za-z])\.$",
-    re.IGNORECASE,
-)
 _ROW_END = re.compile(r"[.!?;|。！？][\"'”’)\]]*\s*$")
 
 
@@ -115,20 +111,6 @@ def _groups(text: str) -> Iterator[str]:
             size += words
     if group:
         yield " ".join(group)
-
-
-def sentences(text: str) -> Iterator[str]:
-    """A text cut where sentences end, as far as full stops tell."""
-    start = 0
-    for match in _SENTENCE_END.finditer(text):
-        end = match.end()
-        if _ABBREVIATION.search(text, max(start, match.start() - 8), match.start()):
-            continue
-        if piece := text[start:end].strip():
-            yield piece
-        start = end
-    if piece := text[start:].strip():
-        yield piece
 
 
 def _cut(text: str) -> Iterator[str]:

@@ -12,8 +12,8 @@ from infinimem import tokens
 from infinimem.llm.offline.lexicon import content_terms, content_words
 from infinimem.llm.offline.salience import Corpus, similarity, title
 from infinimem.llm.offline.topics import continues, day_of, is_leftover
-from infinimem.retrieval.tokenizer import query_terms
-from infinimem.retrieval.tokenizer import tokens as terms_of
+from infinimem.terms import query_terms
+from infinimem.terms import tokens as terms_of
 
 NEAR = 0.22
 """Cosine of topic and document from which the document takes the topic in."""

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from functools import cache
 
 from infinimem.llm.offline.lexicon import short_names
-from infinimem.retrieval.tokenizer import fold
+from infinimem.terms import fold
 
 _GOOD = (
     r"(?:good|great|nice|lovely|awesome|amazing|wonderful|fantastic|perfect|excellent|cool|sweet|brilliant|fine"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from infinimem.retrieval.tokenizer import fold, query_terms
+from infinimem.terms import fold, query_terms
 
 ENOUGH = 0.5
 """Of an expected answer's words, what the lenient rule wants."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from infinimem.llm.offline.duplicates import Fact, find_duplicates
+from infinimem.grounding.duplicates import Fact, find_duplicates
 from infinimem.llm.offline.lexicon import content_terms
 from infinimem.llm.offline.summary import summary
-from infinimem.retrieval.tokenizer import fold
+from infinimem.terms import fold
 
 Sections = dict[str, list[Fact]]
 

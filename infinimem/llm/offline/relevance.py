@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
 
+from infinimem.grounding.sentences import split_speaker
 from infinimem.llm.offline.lexicon import vocatives
-from infinimem.retrieval.kin import kin
-from infinimem.retrieval.tokenizer import STOP_WORDS, fold, query_terms, tokens
+from infinimem.retrieval.synonyms import kin
+from infinimem.terms import STOP_WORDS, fold, query_terms, tokens
 
 _MONTHS = "January February March April May June July August September October November December".split()
 _NAME = re.compile(r"(?<=[\w,;]\s)[A-ZÀ-ÖØ-Þ][\w'’.]*")
 _POSSESSIVE = re.compile(r"(?:['’]s)?[.'’]*$")
-_SPEAKER = re.compile(r"\A([^\W\d_][\w .'’-]{0,39}): ")
 _SOUND, _ALIKE, _RELATED = 1.0, 0.7, 0.35
 _BESIDE, _CALLED = 1.0, 0.1
 """Shares of a term's weight: found itself, as a longer or shorter form, as a kin word; found in the line's
@@ -96,12 +96,6 @@ class Question:
 def names(question: str) -> list[str]:
     """Capitalised words inside a question."""
     return [_POSSESSIVE.sub("", name) for name in _NAME.findall(question)]
-
-
-def split_speaker(line: str) -> tuple[str, str]:
-    """ "Caroline: I moved." as its two parts; ("", line) where no one is named."""
-    found = _SPEAKER.match(line)
-    return (found[1], line[found.end() :]) if found else ("", line)
 
 
 def _forms(one: str, other: str) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from infinimem import law
-from infinimem.llm.offline.attributes import values
-from infinimem.llm.offline.describe import KEYWORDS, Said, keywords, said_by, summary
+from infinimem.grounding.sentences import Said
+from infinimem.grounding.values import values
+from infinimem.llm.offline.describe import KEYWORDS, keywords, said_by, summary
+from infinimem.markdown.characters import normalised
 
 MERGED_KEYWORDS = 8
 """Of a merge: its members may name the same thing in different words."""
@@ -21,7 +22,7 @@ def merge_units(variables: Mapping[str, Any]) -> dict[str, Any]:
     said = [said_by(unit) for unit in variables["units"]]
     texts: dict[str, Said] = {}
     for item in reversed(said):
-        texts.setdefault(law.normalised(item.line), item)
+        texts.setdefault(normalised(item.line), item)
     newest, *others = texts.values() or [Said("", "")]
     return {
         "summary": summary(newest),

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from infinimem.llm.offline.lexicon import Word, content_words, fact_text, short_names, vocatives
-from infinimem.retrieval.tokenizer import fold
+from infinimem.terms import fold
 
 Weights = Mapping[str, float]
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice, pairwise
 
-from infinimem.llm.offline.extract import sentences
+from infinimem.grounding.sentences import sentences
 from infinimem.llm.offline.lexicon import content_terms, fact_text
 from infinimem.llm.offline.summary import states
 from infinimem.llm.offline.topics import continues
-from infinimem.retrieval.kin import kin
-from infinimem.retrieval.tokenizer import STOP_WORDS, tokens
+from infinimem.retrieval.synonyms import kin
+from infinimem.terms import STOP_WORDS, tokens
 
 WORDS, TERMS = 10, 3
 """Of a part that could stand alone, where the writer announces the turn: words, and telling ones of them."""

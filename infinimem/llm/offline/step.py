@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from infinimem.llm.offline.lexicon import strip_ordinal
+from infinimem.grounding.sentences import strip_ordinal
 from infinimem.llm.offline.relevance import Match, Question, names
 from infinimem.markdown.signature import parse_entry
-from infinimem.retrieval.kin import related
-from infinimem.retrieval.tokenizer import STOP_WORDS, fold, tokens
+from infinimem.retrieval.synonyms import related
+from infinimem.terms import STOP_WORDS, fold, tokens
 
 GREPS = 3
 """Patterns of the first round."""

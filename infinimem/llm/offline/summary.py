@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from infinimem import tokens
-from infinimem.llm.offline.extract import sentences
+from infinimem.grounding.sentences import sentences
 from infinimem.llm.offline.fillers import called, is_filler
 from infinimem.llm.offline.lexicon import content_terms, fact_text
 from infinimem.llm.offline.salience import Corpus
-from infinimem.retrieval.tokenizer import fold
+from infinimem.terms import fold
 
 WORDS = 60
 """Of a whole summary."""

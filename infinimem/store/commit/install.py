@@ -20,8 +20,8 @@ from infinimem.markdown.document import Document
 from infinimem.store.commit.replay import Moves, replay
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import is_inside
-from infinimem.store.keeper import WHOLE
 from infinimem.store.listing import shows
+from infinimem.store.spec import WHOLE
 
 CONFLICTS = ".infinimem/conflicts"
 NAMED = 12

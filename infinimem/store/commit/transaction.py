@@ -18,14 +18,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from infinimem.errors import LibraryError
-from infinimem.store.commit import displaced
+from infinimem.store.commit import backups
 from infinimem.store.commit.install import NAMED, Step, document, install
 from infinimem.store.commit.replay import Moves
 from infinimem.store.files import MAX_OWNED, Files, digest
-from infinimem.store.forgetting import purge
 from infinimem.store.receipts import amend
-from infinimem.store.state import seen
-from infinimem.store.state.seen import Changes, SeenLine
+from infinimem.store.state import last_seen
+from infinimem.store.state.last_seen import Changes, SeenLine
 from infinimem.store.view import JOURNAL
 
 FOLDER = ".infinimem/tx"
@@ -110,12 +109,12 @@ class Transaction:
         try:
             steps = self._staged()
         except LibraryError:  # what is kept for a day gives way to what is new
-            displaced.discard(self._files, self._folder)
-            displaced.clear(self._files)
+            backups.discard(self._files, self._folder)
+            backups.clear(self._files)
             steps = self._staged()
         for step in steps:
             if digest(self._files.read(step.path, MAX_OWNED)) != step.old:
-                displaced.discard(self._files, self._folder)
+                backups.discard(self._files, self._folder)
                 raise Conflict(f"{step.path} changed while it was being written; try again")
         manifest = Manifest(tuple(steps), self._notice)
         self._files.stage(f"{self._folder}/manifest.new", manifest.to_bytes())
@@ -142,7 +141,7 @@ def _order(change: Change) -> tuple[bool, bool, bool, str]:
 
 def unfinished(files: Files) -> bool:
     """Whether a crash left anything behind."""
-    return bool(files.names(FOLDER)) or purge.waiting(files)
+    return bool(files.names(FOLDER))
 
 
 def recover(files: Files) -> None:
@@ -151,10 +150,9 @@ def recover(files: Files) -> None:
         folder = f"{FOLDER}/{name}"
         manifest = Manifest.parse(files.read(f"{folder}/manifest", limit=MAX_OWNED) or b"")
         if manifest is None:
-            displaced.discard(files, folder)
+            backups.discard(files, folder)
         else:
             _finish(files, folder, manifest)
-    purge.finish(files)
 
 
 # ── installing ──────────────────────────────────────────────────────────────────────────────────
@@ -181,8 +179,8 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
             install(files, _amended(files, step, moving, held, notes) if tells else step)
     for path in {step.path.rpartition("/")[0]: step.path for step in steps}.values():
         files.sync_folder_of(path)
-    seen.note(files, _noticed(files, manifest))
-    displaced.keep(files, folder, steps)
+    last_seen.note(files, _noticed(files, manifest))
+    backups.keep(files, folder, steps)
 
 
 def _noticed(files: Files, manifest: Manifest) -> Changes:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.state import growing
+from infinimem.store.state import append_log
 from infinimem.store.view import View
 
 PATH = ".infinimem/drawn"
@@ -24,7 +24,7 @@ _SPAN = 10_000
 
 def read(files: Files) -> frozenset[int] | None:
     """Seqs of evidence that was drawn from; None where the list is lost, or no line of it can be read."""
-    return growing.value(files, PATH, frozenset[int], _added) or None
+    return append_log.value(files, PATH, frozenset[int], _added) or None
 
 
 def _added(before: frozenset[int], rows: list[bytes]) -> frozenset[int]:

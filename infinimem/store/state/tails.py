@@ -20,7 +20,7 @@ from infinimem.model import CURRENT
 from infinimem.store import disk
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.state.seen import SeenLine
+from infinimem.store.state.last_seen import SeenLine
 from infinimem.store.view import EVIDENCE, View, whole
 
 INTENT = ".infinimem/append"

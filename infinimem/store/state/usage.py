@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from infinimem.model import Usage
 from infinimem.store.files import Files
-from infinimem.store.state import growing
+from infinimem.store.state import append_log
 
 PATH = ".infinimem/usage"
 
@@ -16,7 +16,7 @@ Days = dict[str, Usage]
 
 def by_day(files: Files) -> Mapping[str, Usage]:
     """Usage by day (ISO 8601, UTC), oldest first; what cannot be read counts for nothing."""
-    return dict(sorted(growing.value(files, PATH, Days, _added).items()))
+    return dict(sorted(append_log.value(files, PATH, Days, _added).items()))
 
 
 def _added(before: Days, rows: list[bytes]) -> Days:

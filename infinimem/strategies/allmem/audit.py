@@ -18,13 +18,13 @@ from typing import Any
 
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.books import book
 from infinimem.strategies.allmem.descriptor import Descriptor
 from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, Proposal
 from infinimem.strategies.allmem.execute import Compiled, Done
+from infinimem.strategies.allmem.ledger import book
 from infinimem.strategies.allmem.operators import Edits
 from infinimem.strategies.allmem.plans import Part
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.route import Dropped, Routed
 from infinimem.strategies.allmem.unit import HOME, SEMANTIC, Ref, is_unit_id, number_of
 

@@ -10,12 +10,12 @@ from infinimem.model import Plan, Put
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem.audit import audit_text, next_run
-from infinimem.strategies.allmem.bank import Bank, puts
-from infinimem.strategies.allmem.books import BUFFER, buffered
 from infinimem.strategies.allmem.diagnose import contexts, diagnose
 from infinimem.strategies.allmem.execute import Done, Executor
+from infinimem.strategies.allmem.ledger import BUFFER, buffered
+from infinimem.strategies.allmem.record_store import Bank, puts
 from infinimem.strategies.allmem.route import route
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.vector_index import Space
 
 
 def consolidation(view: View, bank: Bank, space: Space, llm: LLM, settings: AllmemSettings) -> Plan | None:

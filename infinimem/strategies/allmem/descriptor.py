@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from infinimem import law
+from infinimem.grounding.claims import unsupported
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.strategies.allmem.unit import Quote
 
@@ -63,4 +63,4 @@ def undescribed(text: str) -> Descriptor:
 def unverified(found: Descriptor, quotes: Sequence[Quote]) -> bool:
     """Whether it claims a name, a number, a quotation or a negation that its evidence does not hold."""
     origins = [part for said in quotes for part in (said.text, said.speaker or "", said.time or "") if part]
-    return bool(law.unsupported("\n".join((found.summary, *found.keywords)), origins))
+    return bool(unsupported("\n".join((found.summary, *found.keywords)), origins))

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.llm.parallel import in_order
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.books import Waiting
-from infinimem.strategies.allmem.shapes import TARGET, shown_anchor, shown_unit
+from infinimem.strategies.allmem.ledger import Waiting
+from infinimem.strategies.allmem.prompt_views import TARGET, shown_anchor, shown_unit
+from infinimem.strategies.allmem.record_store import Bank
 
 Op = Literal["split", "merge", "update"]
 OPS: tuple[Op, ...] = ("split", "merge", "update")

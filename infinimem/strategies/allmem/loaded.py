@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from infinimem.store.view import View
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.vector_index import Space
 
 
 class Loaded:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from infinimem.strategies.allmem.bank import Bank
 from infinimem.strategies.allmem.descriptor import Descriptor, unverified
-from infinimem.strategies.allmem.faults import Caps
+from infinimem.strategies.allmem.invariants import Caps
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import SEMANTIC, SIBLING, VERSION, Unit
+from infinimem.strategies.allmem.vector_index import Space
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.rewire import Rewired, prune, redirect, settle
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from infinimem.errors import LibraryError
 from infinimem.store.view import whole
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import HOME, KINDS, is_unit_id, unit_id
+from infinimem.strategies.allmem.vector_index import Space
 from infinimem.strategies.graph.draw import Topology, around
 
 MOST = 40

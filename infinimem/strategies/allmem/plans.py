@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infinimem.strategies.allmem.bank import Bank
 from infinimem.strategies.allmem.descriptor import Descriptor, descriptor
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import Ref
 
 SEGMENTS = 8

@@ -17,10 +17,10 @@ from infinimem.retrieval.packing import MOST, pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import EVIDENCE, View
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.material import Material
-from infinimem.strategies.allmem.space import Row, Space
+from infinimem.strategies.allmem.evidence_builder import Material
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, TEMPORAL, VERSION, number_of
+from infinimem.strategies.allmem.vector_index import Row, Space
 from infinimem.strategies.graph.walk import Reached, expand
 
 Scored = list[tuple[str, float]]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from infinimem.strategies.allmem.bank import Bank
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import KINDS, VERSION
 from infinimem.strategies.graph.walk import Recoverability, recoverability
 

@@ -13,10 +13,10 @@ from infinimem.model import Put
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem.audit import REPLAYED, compiled
-from infinimem.strategies.allmem.bank import Bank, puts
-from infinimem.strategies.allmem.books import BUFFER, rows_of
 from infinimem.strategies.allmem.execute import apply
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.ledger import BUFFER, rows_of
+from infinimem.strategies.allmem.record_store import Bank, puts
+from infinimem.strategies.allmem.vector_index import Space
 
 
 def replay(view: View, audit: Document) -> tuple[Put, ...]:

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from infinimem.settings import AllmemSettings
-from infinimem.strategies.allmem.bank import Bank
 from infinimem.strategies.allmem.diagnose import OPS, Op, Proposal
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.unit import number_of
+from infinimem.strategies.allmem.vector_index import Space
 
 Order = tuple[tuple[int, int], ...]
 

@@ -17,18 +17,18 @@ from infinimem.errors import UsageError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
 from infinimem.settings import Settings
-from infinimem.store.keeper import ALLMEM
 from infinimem.store.outcome import Outcome
+from infinimem.store.spec import ALLMEM
 from infinimem.store.view import View
 from infinimem.strategies.allmem.audit import AUDIT
-from infinimem.strategies.allmem.bank import Bank
-from infinimem.strategies.allmem.books import BUFFER, Waiting, buffered, rows_of
 from infinimem.strategies.allmem.consolidate import consolidation
 from infinimem.strategies.allmem.diagnose import contexts
-from infinimem.strategies.allmem.faults import Caps, faults
+from infinimem.strategies.allmem.invariants import Caps, faults
+from infinimem.strategies.allmem.ledger import BUFFER, Waiting, buffered, rows_of
 from infinimem.strategies.allmem.loaded import Loaded
 from infinimem.strategies.allmem.picture import picture
 from infinimem.strategies.allmem.read import block, retrieve
+from infinimem.strategies.allmem.record_store import Bank
 from infinimem.strategies.allmem.recover import counts
 from infinimem.strategies.allmem.replay import replay
 from infinimem.strategies.allmem.unit import ANEW, HOME
@@ -57,7 +57,7 @@ class AllMem:
         settings: those of the library.
     """
 
-    keeper = ALLMEM
+    spec = ALLMEM
     readers: tuple[str, ...] = (TOPOLOGY, *READERS)
 
     def __init__(self, llm: LLM, settings: Settings) -> None:

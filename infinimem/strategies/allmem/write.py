@@ -16,13 +16,13 @@ from infinimem.llm.parallel import in_order
 from infinimem.model import Finding, Located, Plan, Put, RejectedReply
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
-from infinimem.strategies.allmem.bank import Bank, puts
-from infinimem.strategies.allmem.books import BUFFER, Waiting, buffer_text, buffered
 from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
-from infinimem.strategies.allmem.faults import Caps, new_faults
-from infinimem.strategies.allmem.shapes import shown_turn
-from infinimem.strategies.allmem.space import Space
+from infinimem.strategies.allmem.invariants import Caps, new_faults
+from infinimem.strategies.allmem.ledger import BUFFER, Waiting, buffer_text, buffered
+from infinimem.strategies.allmem.prompt_views import shown_turn
+from infinimem.strategies.allmem.record_store import Bank, puts
 from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, Ref, Unit
+from infinimem.strategies.allmem.vector_index import Space
 from infinimem.strategies.graph.links import Link
 
 RUN = 64

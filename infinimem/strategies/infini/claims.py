@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from infinimem import law
+from infinimem.grounding.claims import is_duplicate
 from infinimem.model import Move, Plan, Reason, Withheld
-from infinimem.store.keeper import TOPICS
+from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Data, seq_of
 
@@ -86,7 +87,7 @@ def allowed(
             for claim in [left.pop(seq)]
         ]
         moves = tuple(_archiving(final[seq]) if seq in final else Move(seq, f"{TOPICS}x") for seq in lines)
-        verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,))
+        verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), is_duplicate)
         if verdict.refused:
             move = moves[0]
             return (), [*withheld, *(Withheld(move, reason) for reason in verdict.refused)]

@@ -15,9 +15,7 @@ from functools import cache, cached_property
 from infinimem.llm.tasks import PLAN
 from infinimem.model import Reason
 from infinimem.retrieval.searcher import searcher
-from infinimem.retrieval.tokenizer import query_terms
-from infinimem.retrieval.tokenizer import tokens as terms
-from infinimem.store.keeper import TOPICS
+from infinimem.store.spec import TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of, unreadable
 from infinimem.strategies.infini.topics import (
@@ -36,6 +34,8 @@ from infinimem.strategies.infini.topics import (
     slugify,
     title_of,
 )
+from infinimem.terms import query_terms
+from infinimem.terms import tokens as terms
 
 MAX_DEPTH = 10
 GIVE_UP = 12

@@ -14,8 +14,8 @@ from infinimem import tokens
 from infinimem.llm.tasks import MERGE
 from infinimem.model import Plan, Reason
 from infinimem.settings import InfiniSettings
-from infinimem.store.keeper import TOPICS
 from infinimem.store.render import HEADER_KEYS
+from infinimem.store.spec import TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome
 from infinimem.strategies.infini.apply import apply

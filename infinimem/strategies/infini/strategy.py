@@ -20,7 +20,7 @@ from infinimem.model import Evidence, Finding, Located, Plan, Reason
 from infinimem.retrieval.packing import best_that_fit
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
-from infinimem.store.keeper import INFINI, TOPICS
+from infinimem.store.spec import INFINI, TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
@@ -42,7 +42,7 @@ class Infini:
         settings: those of the library.
     """
 
-    keeper = INFINI
+    spec = INFINI
     readers: tuple[str, ...] = READERS
 
     def __init__(self, llm: LLM, settings: Settings) -> None:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby, takewhile
 from operator import itemgetter
 
-from infinimem import law, tokens
-from infinimem.markdown.characters import clean_text, one_line
+from infinimem import tokens
+from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
-from infinimem.store.keeper import TOPICS
 from infinimem.store.names import is_device, slug
+from infinimem.store.spec import TOPICS
 from infinimem.store.view import View, aliases_of, fold
 
 INBOX = f"{TOPICS}inbox"
@@ -186,7 +186,7 @@ def clean_title(text: str) -> str:
 
 def same(title: str) -> str:
     """What two titles are compared by."""
-    return law.normalised(title)
+    return normalised(title)
 
 
 def slugify(title: str) -> str:

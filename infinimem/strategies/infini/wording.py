@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 
-from infinimem import law, tokens
-from infinimem.retrieval import tokenizer
+from infinimem import terms, tokens
+from infinimem.grounding import claims
 
 HEAD = 16
 """Characters by which a sentence is looked up."""
@@ -25,16 +25,16 @@ _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "
 
 
 def unsupported(text: str, origins: Sequence[str]) -> list[str]:
-    """What the law misses in the origins (law.unsupported); or that text and origins share no word at all."""
-    missing = law.unsupported(text, origins)
-    if not missing and _terms("\n".join(origins)).isdisjoint(tokenizer.tokens(text)):
+    """What the origins do not bear out; or that text and origins share no word at all."""
+    missing = claims.unsupported(text, origins)
+    if not missing and _terms("\n".join(origins)).isdisjoint(terms.tokens(text)):
         return ["no word in common"]
     return missing
 
 
 @lru_cache(maxsize=16)  # one origin is asked about for each of its entries
 def _terms(origin: str) -> frozenset[str]:
-    return frozenset(tokenizer.tokens(origin))
+    return frozenset(terms.tokens(origin))
 
 
 def verbatim(text: str, origin: str) -> bool:

@@ -20,7 +20,13 @@ from infinimem.model import Evidence, Retrieved
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
-from infinimem.strategies.readers.materialise import Place, assemble, blocks_around, bodies, with_fallback
+from infinimem.strategies.readers.evidence_builder import (
+    Place,
+    assemble,
+    blocks_around,
+    bodies,
+    with_fallback,
+)
 from infinimem.strategies.readers.parts import parts_of
 from infinimem.tools import Toolbox
 

@@ -39,4 +39,4 @@ def collect(
         return read_summary(llm, view, question, settings, budget)
     if reader == "bm25":
         return read_bm25(view, question, settings, budget)
-    raise UsageError(f"{view.keeper.name} has no reader {reader!r}; choose {', '.join(READERS)}")
+    raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")

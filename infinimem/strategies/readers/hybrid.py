@@ -11,7 +11,7 @@ from infinimem.model import Evidence
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
-from infinimem.strategies.readers.materialise import assemble, bodies
+from infinimem.strategies.readers.evidence_builder import assemble, bodies
 from infinimem.strategies.readers.parts import interleaved, parts_of
 
 OFFERED = 200

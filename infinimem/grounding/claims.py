@@ -1,0 +1,120 @@
+"""What a sentence claims, and whether what it was drawn from bears it out. Pure.
+
+unsupported   what a model's sentence claims that its origin does not hold, or denies
+is_duplicate  whether two lines say the same
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from infinimem.grounding import negation
+from infinimem.markdown.characters import normalised, normalize
+
+NEAR_DUPLICATE = 0.85
+"""Share of words that two texts must have in common (Jaccard) to be one fact said twice."""
+
+_WORD = re.compile(r"\w+(?:['’]\w+)?")
+_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+_QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
+_OPENING = re.compile(r"(?:^|[.!?:;]\s+)([A-Z]\w*(?:s|ed|ing))\b(?!')")
+"""A capitalised verb at the head of a sentence: "Lives in …", "Moved to …", and, alas, Paris."""
+_NOT_NAMES = frozenset(
+    """
+    i i'm i've i'll i'd a an the this that these those it its he she they we you my his her their
+    our your and but or so if when while because as at by for from in of on to with after before
+    since until during also user assistant speaker there here what who where why how which some many
+    most all both each every today yesterday tomorrow is was are were has have had will would can
+    could should may might must do does did be been being
+    ate bought got found gave knew left lost made met new now old paid plan said sold spent still
+    told took very went won wrote
+    """.split()
+)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(normalize("NFKC", text).casefold().replace("’", "'"))
+
+
+def is_duplicate(one: str, other: str) -> bool:
+    """Whether two lines say the same: equal, or nearly so with equal numbers, names and negations."""
+    if normalised(one) == normalised(other):
+        return True
+    a, b = set(normalised(one).split()), set(normalised(other).split())
+    if len(a & b) < NEAR_DUPLICATE * len(a | b):
+        return False
+    return claims(one) == claims(other) and negation.governed(one) == negation.governed(other)
+
+
+@lru_cache(maxsize=4096)
+def claims(text: str) -> Mapping[str, frozenset[str]]:
+    """What in a sentence can be wrong: its numbers, names, quotations and whether it negates."""
+    text = normalize("NFKC", text).replace("’", "'")
+    words = _WORD.findall(text)
+    opening = {match[1] for match in _OPENING.finditer(text)}
+    names = frozenset(
+        word.removesuffix("'s").casefold()
+        for word in words
+        if word[0].isupper() and word.removesuffix("'s").casefold() not in _NOT_NAMES and word not in opening
+    )
+    return {
+        "number": frozenset(_NUMBER.findall(text)),
+        "name": names,
+        "quotation": frozenset(normalised(a or b) for a, b in _QUOTED.findall(text)),
+        "negation": frozenset({"not"} if negation.negates(text) else ()),
+    }
+
+
+def unsupported(text: str, origins: Iterable[str]) -> list[str]:
+    """What `text` claims that its origins do not hold, or deny (docs/FORMAT.md, One law).
+
+    Args:
+        text: a sentence that a model phrased.
+        origins: what was said, with the names of those who said it.
+
+    Returns:
+        Lines such as 'number 14'; empty when all is borne out.
+    """
+    origins = list(origins)
+    claimed = claims(text)
+    held, said, whole = _held("\n".join(_telling(origins, claimed)))
+    missing = []
+    for kind, found in claimed.items():
+        for item in sorted(found - held[kind]):
+            if kind == "name" and item in said:
+                continue
+            if kind == "quotation" and item in whole:
+                continue
+            missing.append(f"{kind} {item}")
+    if negation.lost(text, origins):
+        missing.append("negation lost")
+    return missing
+
+
+def _telling(origins: Sequence[str], claimed: Mapping[str, frozenset[str]]) -> Sequence[str]:
+    """The origins that may hold any of what is claimed: a topic has thousands, and its summary a few words.
+
+    A quotation may run over several, so all are looked at for one.
+    """
+    items = claimed["number"] | claimed["name"]
+    if len(origins) < 2 or claimed["quotation"]:
+        return origins
+    return [
+        origin
+        for origin in origins
+        if any(map(_folded(origin).__contains__, items)) or (claimed["negation"] and negation.negates(origin))
+    ]
+
+
+def _folded(text: str) -> str:
+    return normalize("NFKC", text).replace("’", "'").casefold()
+
+
+@lru_cache(maxsize=4)  # one long text is the origin of many sentences, and may be a megabyte
+def _held(origin: str) -> tuple[Mapping[str, frozenset[str]], frozenset[str], str]:
+    """What an origin claims, its words, and all of it for comparing."""
+    words = _words(origin)
+    said = frozenset(words) | {word.removesuffix("'s") for word in words}
+    return claims.__wrapped__(origin), said, normalised.__wrapped__(origin)

@@ -1,0 +1,214 @@
+"""The library as it stood: receipts taken back one by one, newest first, from what stands now. Pure.
+
+What a receipt moved goes back where it was; what was said or drawn later is not there yet; lines that a
+person edited or deleted read as they did when they were last seen. People's own notes are as they are now:
+nothing tells how they were. Source: docs/FORMAT.md, Receipt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from infinimem.errors import UsageError
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import parse_entry
+from infinimem.model import Located, Receipt
+from infinimem.store.line_map import Reverse, rebuilt, skeleton, taken_back
+from infinimem.store.receipts import parse_receipt, receipts_of, way_back
+from infinimem.store.spec import LEDGERS, WHOLE
+from infinimem.store.state.last_seen import tracked
+from infinimem.store.view import EVIDENCE, JOURNAL, View
+
+UNREACHABLE = "(This document cannot be shown as it stood then: lines of it were forgotten since.)"
+"""What stands in a document whose way back a `forget` dropped."""
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
+_NUMBER = re.compile(r"(?:journal/)?(\d{4,})-[a-z]+\Z")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment between two writes.
+
+    Args:
+        receipt: number of the last receipt that was written by then; 0 for none.
+        seq: the last seq that was given by then.
+    """
+
+    receipt: int
+    seq: int
+
+
+def moment(view: View, name: str) -> Moment:
+    """What a person means by a seq ("41"), a time ("2025-03-03", "2025-03-03T14:05Z") or a receipt's id.
+
+    A seq is the moment before the next one was given, a date the end of that day; a time without a zone is
+    UTC.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    receipts = receipts_of(view)
+    if name.isascii() and name.isdigit() and len(name) < 19:
+        seq = int(name)
+        return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
+    if found := _NUMBER.match(name.removesuffix(".md")):
+        named = [receipt for receipt in receipts if receipt.number == int(found[1])]
+        if named:
+            return Moment(named[0].number, named[0].high)
+        raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
+    until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
+    if until is None:
+        raise UsageError(
+            f"{name!r} is no moment; give a seq, a time such as 2025-03-03T14:05, or a receipt's id"
+        )
+    return _at(view, receipts, until)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _at(view: View, receipts: Sequence[Receipt], until: datetime) -> Moment:
+    """A receipt tells how far seqs had come. Of the lines after it those count that were said by then."""
+    done = [r for r in receipts if (time := _time(r.time)) is not None and time <= until]
+    number, seq = max(((r.number, r.high) for r in done), default=(0, 0))
+    ahead = min((r.high for r in receipts if r.number > number), default=view.max_seq)
+    said = {
+        place.seq
+        for place in view.entries("evidence")
+        if seq < place.seq <= ahead and (when := _recorded(place)) is not None and when <= until
+    }
+    drawn = {
+        place.seq
+        for place in (place for doc_id in tracked(view) for place in view.document(doc_id).entries)
+        if seq < place.seq <= ahead and said.issuperset(place.entry.origin)
+    }
+    return Moment(number, max({seq, *said, *drawn}))
+
+
+def _recorded(place: Located) -> datetime | None:
+    return _time(place.entry.fields.get("observed") or place.entry.time or "")
+
+
+def as_of(view: View, at: Moment) -> View:
+    """The library as it stood.
+
+    Args:
+        view: the library as it is.
+        at: when; see `moment`.
+    """
+    documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
+    journal = [documents[doc_id] for doc_id in sorted(documents, reverse=True) if doc_id.startswith(JOURNAL)]
+    later = [(parse_receipt(document), way_back(document)) for document in journal]
+    lines: dict[int, str] = {}
+    lost: set[str] = set()
+    for receipt, backs in sorted(later, key=lambda item: item[0].number, reverse=True):
+        if receipt.number > at.receipt:
+            del documents[receipt.id]
+            documents = _without_later(view, documents, receipt.high)
+            # What a lost document says of a line counts less than what another one does.
+            for document in sorted(documents.values(), key=lambda document: document.id not in lost):
+                lines.update((place.seq, place.entry.line) for place in document.entries)
+            lost |= {back.doc_id for back in backs if back.is_lost}
+            lost -= {back.doc_id for back in backs if back.is_new}
+            known = [back for back in backs if back.doc_id not in lost]
+            documents = _before(documents, receipt, known, lines)
+    documents = _without_later(view, documents, at.seq)
+    for doc_id in lost:
+        documents.pop(doc_id, None)
+        if not doc_id.startswith(LEDGERS):
+            documents[doc_id] = Document(doc_id, (UNREACHABLE,))
+    return view.showing(documents, drawn=view.seen)
+
+
+def unreachable(past: View) -> list[str]:
+    """Documents that cannot be shown as they stood; each says so itself."""
+    return [doc_id for doc_id in past.ids("all") if past.document(doc_id).lines == (UNREACHABLE,)]
+
+
+def _without_later(view: View, documents: Mapping[str, Document], seq: int) -> dict[str, Document]:
+    """Without the lines that came after that seq, and without documents that held nothing else."""
+    left: dict[str, Document] = {}
+    for doc_id, document in documents.items():
+        later = {place.seq for place in document.entries if place.seq > seq}
+        if not later or view.is_note(doc_id):
+            left[doc_id] = document
+        elif (rest := document.without(later)).entries or not doc_id.startswith(EVIDENCE):
+            left[doc_id] = rest
+    return left
+
+
+def _before(
+    documents: dict[str, Document], receipt: Receipt, backs: Sequence[Reverse], lines: Mapping[int, str]
+) -> dict[str, Document]:
+    """The documents before a receipt, from those after it."""
+    left = dict(documents)
+    unclear: list[Reverse] = []
+    for back in backs:
+        rows = taken_back(back, skeleton(documents.get(back.doc_id)))
+        if back.is_new:
+            left.pop(back.doc_id, None)
+        elif rows is None:
+            unclear.append(back)
+        else:  # of a line that is nowhere any more there is nothing to show
+            rows = [row for row in rows if row[0] != "@" or int(row[1:]) in lines]
+            left[back.doc_id] = rebuilt(back.doc_id, rows, lines)
+    for back in unclear:
+        if back.doc_id.startswith(WHOLE):  # a record that someone changed is as it is now, or is not there
+            continue
+        # Of others the lines go back, the rest stays as someone made it.
+        left[back.doc_id] = _lines_back(left.get(back.doc_id, Document.empty(back.doc_id)), receipt, lines)
+    for doc_id in {row.was for row in receipt.rows if row.why == "moved by hand"} - left.keys():
+        left[doc_id] = Document.empty(doc_id)
+    return _as_seen(left, receipt, lines)
+
+
+def _lines_back(document: Document, receipt: Receipt, lines: Mapping[int, str]) -> Document:
+    came = {row.seq for row in receipt.rows if row.now == document.id != row.was}
+    there = {place.seq for place in document.entries} - came
+    gone = [row.seq for row in receipt.rows if row.was == document.id != row.now and row.seq not in there]
+    return document.without(came).insert([lines[seq] for seq in gone if seq in lines])
+
+
+def _as_seen(
+    documents: dict[str, Document], receipt: Receipt, lines: Mapping[int, str]
+) -> dict[str, Document]:
+    """What a person did before the receipt taken back: the lines as they were last seen, where they stood."""
+    old = {entry.seq: line for line in receipt.quoted if (entry := parse_entry(line))}
+    edited: dict[str, dict[int, str]] = {}
+    back: dict[str, list[str]] = {}
+    away: dict[str, set[int]] = {}
+    for row in receipt.rows:
+        line = old.get(row.seq, lines.get(row.seq) if row.why == "moved by hand" else None)
+        if line is None:
+            continue
+        if row.why == "edited" and row.was in documents:
+            edited.setdefault(row.was, {})[row.seq] = line
+        elif row.why == "deleted" or (row.why == "moved by hand" and row.now in documents):
+            back.setdefault(row.was, []).append(line)
+            for doc_id in {row.was, row.now} if row.why == "moved by hand" else ():
+                away.setdefault(doc_id, set()).add(row.seq)
+    for doc_id, those in edited.items():
+        documents[doc_id] = _reads(documents[doc_id], those)
+    for doc_id, seqs in away.items():
+        documents[doc_id] = documents[doc_id].without(seqs)
+    for doc_id, found in back.items():
+        documents[doc_id] = documents.get(doc_id, Document.empty(doc_id)).insert(found)
+    return documents
+
+
+def _reads(document: Document, instead: Mapping[int, str]) -> Document:
+    """With other lines in place of those with these seqs."""
+    known = {place.seq: place.entry.line for place in document.entries}
+    rows = (
+        f">{instead[seq]}" if row[0] == "@" and (seq := int(row[1:])) in instead else row
+        for row in skeleton(document)
+    )
+    return rebuilt(document.id, rows, known)

@@ -1,0 +1,105 @@
+"""Links to nowhere: `[[names]]` and relative links to Markdown files, in live documents and people's notes.
+
+What was said is left alone, also where a record quotes it, and so are code, URLs, anchors and files that are
+no Markdown.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from urllib.parse import unquote
+
+from infinimem.errors import DocumentNotFound
+from infinimem.markdown.document import Document
+from infinimem.model import Finding
+from infinimem.operations.doctor.inspection import LIMIT, Shelf
+from infinimem.store.spec import LEDGERS
+from infinimem.store.view import fold
+
+# Bounded and without nested repetition: notes are anybody's text.
+_WIKI = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
+_INLINE = re.compile(r"\]\(\s{0,3}(?:<([^<>\n]{1,300})>|([^()<>\s]{1,300}))")
+_FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
+_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]{0,2000}(?<!`)\1(?!`)")
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,30}:")
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
+
+
+def nowhere(shelf: Shelf) -> Iterator[Finding]:
+    """The first of them; of more it is only told that there are."""
+    found = _nowhere(shelf)
+    yield from islice(found, LIMIT)
+    for first in found:
+        yield Finding("note", "from here on there are more links to nowhere", first.where)
+        return
+
+
+def _nowhere(shelf: Shelf) -> Iterator[Finding]:
+    names = _Names(shelf)
+    for doc_id in shelf.view.ids():
+        document = shelf.documents.get(doc_id)
+        if document is None or (doc_id.startswith(LEDGERS) and not shelf.view.is_note(doc_id)):
+            continue
+        for number, line in _prose(document):
+            for target in _targets(line, doc_id):
+                if not names.holds(target):
+                    yield Finding("note", f"links to {target}, which is not there", f"{doc_id}:{number}")
+
+
+def _prose(document: Document) -> Iterator[tuple[int, str]]:
+    """Lines below the header and outside fences that hold a bracket, with their numbers."""
+    fence = ""
+    for number, line in enumerate(document.lines[document.header.end :], document.header.end + 1):
+        match = _FENCE.match(line) if "```" in line or "~~~" in line else None
+        if match and (not fence or match[1].startswith(fence)):
+            fence = "" if fence else match[1]
+        elif not fence and ("](" in line or "[[" in line):
+            yield number, document.text_line(number)
+
+
+def _targets(line: str, doc_id: str) -> Iterator[str]:
+    """Names, or paths from the root without `.md`."""
+    line = _CODE.sub("", line)
+    for match in _WIKI.finditer(line):
+        name = re.split(r"[|#^\\]", match[1], maxsplit=1)[0].strip()
+        if name and not _SCHEME.match(name) and (name.endswith(".md") or not _SUFFIX.search(name)):
+            yield name.removesuffix(".md")
+    for match in _INLINE.finditer(line):
+        path = unquote((match[1] or match[2]).split("#", 1)[0])
+        if path.endswith(".md") and not _SCHEME.match(path):
+            base = "" if path.startswith("/") else posixpath.dirname(doc_id)
+            full = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
+            if not full.startswith("../"):  # outside the folder is not ours to say
+                yield full.removesuffix(".md")
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What a link may be called by: ids, their last parts, aliases."""
+
+    shelf: Shelf
+
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        return frozenset(map(fold, self.shelf.view.ids("all")))
+
+    @cached_property
+    def _stems(self) -> frozenset[str]:
+        return frozenset(doc_id.rsplit("/", 1)[-1] for doc_id in self._ids)
+
+    def holds(self, target: str) -> bool:
+        wanted = fold(target.strip("/"))
+        if wanted in self._ids or wanted in self._stems:
+            return True
+        if "/" in wanted and any(doc_id.endswith(f"/{wanted}") for doc_id in self._ids):
+            return True
+        try:
+            self.shelf.view.resolve(target)
+        except DocumentNotFound:
+            return False
+        return True

@@ -1,0 +1,43 @@
+"""What `doctor --fix` does: only what loses nothing. Every write goes through the library, under its lock.
+
+Texts are never touched: a damaged signature, a conflict marker or a wrong link is for a person to settle.
+"""
+
+from __future__ import annotations
+
+from infinimem.model import Finding
+from infinimem.operations.doctor.checks import LED, RAISED, RENAMED, RENUMBERED, SIGNED
+from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor.leftovers import FINISHED, REBUILT
+from infinimem.operations.doctor.renamed import renamed
+from infinimem.store.library import Library
+
+
+def repair(library: Library) -> list[Finding]:
+    """Do what the findings' `fix` says; a second time there is nothing to do.
+
+    Returns:
+        The findings that this settled.
+
+    Raises:
+        LibraryError: the disk refused, or the library is busy; what was done until then stays.
+    """
+    found = [finding for finding in examine(library) if finding.fix]
+    if not found:
+        return []
+    wanted = {finding.fix for finding in found}
+    if wanted & {FINISHED, RAISED, REBUILT}:
+        with library.locked() as view:  # which also finishes what a crash left
+            library.allocate(0, view)
+    if RENAMED in wanted:
+        with library.locked() as view:
+            library.commit(renamed(view), view, library.of_people("rename"), (), {})
+    if wanted & {SIGNED, RENUMBERED, LED}:
+        library.stamp()
+    left = {_kind(finding) for finding in examine(library)}
+    return [finding for finding in found if _kind(finding) not in left]
+
+
+def _kind(finding: Finding) -> tuple[str, str]:
+    """What was wrong and where; a repair may move the lines of a document, so their numbers tell nothing."""
+    return finding.fix, finding.where.rsplit(":", 1)[0]

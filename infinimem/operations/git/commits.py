@@ -1,0 +1,191 @@
+"""Each receipt a commit: when, of what, and what is said where that has to wait.
+
+    .infinimem/git      the newest receipt that git has, and what was last said about waiting
+
+Called under the library's lock, so that a commit holds a whole state and two processes never commit at once.
+What git has is asked of git; the note only spares the question. A crash before the commit loses nothing:
+the next receipt's commit holds both.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from infinimem.errors import LibraryError
+from infinimem.model import CURRENT, Finding
+from infinimem.operations.git.message import message
+from infinimem.operations.git.repository import Changed, GitUnusable, NoRepository, Repository
+from infinimem.store.files import Files
+from infinimem.store.hooks import Locked
+from infinimem.store.library import Library
+from infinimem.store.receipts import number_of, parse_receipt
+from infinimem.store.spec import MEMORIES
+from infinimem.store.view import EVIDENCE, JOURNAL, OWNED, View
+
+PATH = ".infinimem/git"
+log = logging.getLogger("infinimem")
+
+_OURS = (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*OWNED, MEMORIES)))
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Receipts that no commit has, oldest first, and why: "" where nothing is in the way."""
+
+    receipts: tuple[str, ...] = ()
+    why: str = ""
+
+
+def before(library: Locked) -> None:
+    """Commit what was said and written since, so that a receipt's own commit shows what it did alone.
+
+    What is about to be forgotten is not put into history first: the hook leaves that out.
+    """
+    _keep(library)
+
+
+def after(library: Locked) -> None:
+    """Commit the receipts that no commit has."""
+    _keep(library, unless_known=True)
+
+
+def _keep(library: Locked, unless_known: bool = False) -> None:
+    """Under the lock. Git's troubles are told, each once, and hinder nothing."""
+    files, note, known = library.files, _read(library.files), None
+    try:
+        view = library.view()
+        newest = _receipts(view)[-1:]
+        if unless_known and note.get("newest", []) == newest:
+            return
+        told = _commit(files, view, library.clock(), newest if note.get("newest") != newest else [])
+        known = newest
+    except (GitUnusable, LibraryError, OSError) as error:
+        told = _advice(error)
+    if told and told != note.get("said"):
+        log.warning("git = true: %s", told)
+    with suppress(LibraryError):
+        files.stage(f"{PATH}.new", json.dumps({"newest": known, "said": told}).encode(), durable=False)
+        files.rename(f"{PATH}.new", PATH)
+
+
+def _commit(files: Files, view: View, now: datetime, unknown: Sequence[str]) -> str:
+    """Commit all that differs. Returns what is to be said of it; "" where all went as it should.
+
+    Args:
+        unknown: the newest receipt, if it is new; for where git is to ignore receipts.
+    """
+    repository = Repository(files.root)
+    if obstacle := repository.obstacle():
+        raise GitUnusable(obstacle)
+    changed = repository.changed(_OURS)
+    if changed.unmerged:
+        raise GitUnusable(f"{changed.unmerged[0]} has an unresolved conflict")
+    ours, ignored = changed.only(lambda path: _is_ours(path, files)), _ignored(changed)
+    if ours.paths:
+        waiting = _uncommitted(changed, view) or (unknown if JOURNAL in ignored else ())
+        receipts = [parse_receipt(view.document(doc_id)) for doc_id in waiting]
+        time = _time(receipts[-1].time, now) if receipts else now
+        text = message(receipts, *_said(view, waiting, ours.paths))
+        repository.commit(ours, text, time, now)
+    return f".gitignore leaves out {', '.join(ignored)}; commits go without" if ignored else ""
+
+
+def _said(view: View, waiting: Collection[str], paths: Collection[str]) -> tuple[int, int]:
+    """Turns and lines in these files that came after the newest receipt that does not wait."""
+    done = [doc_id for doc_id in _receipts(view) if doc_id not in waiting]
+    high = parse_receipt(view.document(done[-1])).high if done else 0
+    documents = [view.document(doc_id) for path in paths if (doc_id := path.removesuffix(".md")) in view]
+    came = [place for document in documents for place in document.entries if place.seq > high]
+    turns = sum(place.doc_id.startswith(EVIDENCE) for place in came)
+    return turns, sum(bool(place.entry.origin) for place in came)
+
+
+def waiting(files: Files, view: View) -> Waiting:
+    """What no commit has. Reads only."""
+    try:
+        repository = Repository(files.root)
+        changed = repository.changed(_OURS)
+        receipts = tuple(_uncommitted(changed, view))
+        if changed.unmerged:
+            return Waiting(receipts, f"{changed.unmerged[0]} has an unresolved conflict")
+        why = (repository.obstacle() or str(_read(files).get("said", ""))) if receipts else ""
+        return Waiting(receipts, why)
+    except NoRepository as error:
+        return Waiting(tuple(_receipts(view)), _advice(error))
+    except (GitUnusable, OSError) as error:
+        return Waiting((), _advice(error))
+
+
+def status(library: Library) -> dict[str, object] | None:
+    """How many receipts no commit has, and why; None where `git = true` is not set."""
+    if not (library.settings.git and library.initialised):
+        return None
+    found = waiting(library.files, library.view())
+    return {"waiting": len(found.receipts), "why": found.why}
+
+
+def findings(files: Files, view: View) -> list[Finding]:
+    """What `doctor` says of it."""
+    found = waiting(files, view)
+    if not found.why:
+        return []
+    count = len(found.receipts)
+    wait = "1 receipt waits" if count == 1 else f"{count} receipts wait"
+    what = f"{wait} to be committed: {found.why}" if count else found.why
+    return [Finding("note", f"git = true: {what}", found.receipts[0] if count else JOURNAL)]
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, NoRepository):
+        return f"{error}; to begin one, run: git init"
+    return f"{error}; the commit is made with the next receipt"
+
+
+def _receipts(view: View) -> list[str]:
+    """Ids of all receipts, oldest first."""
+    found = (doc_id for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
+    return sorted(found, key=lambda doc_id: (number_of(doc_id), doc_id))
+
+
+def _uncommitted(changed: Changed, view: View) -> list[str]:
+    new = set(changed.new)
+    return [doc_id for doc_id in _receipts(view) if f"{doc_id}.md" in new]
+
+
+def _ignored(changed: Changed) -> list[str]:
+    """Folders and files of ours that a .gitignore leaves out."""
+    folders = {path for path in changed.left_out if path.endswith("/")}
+    files = {
+        path.rpartition("/")[0] + "/" if "/" in path else path
+        for path in changed.left_out
+        if path.endswith(".md")
+    }
+    return sorted(folders | files)
+
+
+def _is_ours(path: str, files: Files) -> bool:
+    """Whether the program writes it: Markdown in its folders, no link, nothing hidden or half written."""
+    plain = (
+        path.endswith(".md") and path.isprintable() and not any(p.startswith(".") for p in path.split("/"))
+    )
+    return plain and (files.is_plain(path) or not files.exists(path))
+
+
+def _time(said: str, now: datetime) -> datetime:
+    try:
+        return datetime.strptime(said, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return now
+
+
+def _read(files: Files) -> dict[str, object]:
+    try:
+        found = json.loads(files.read(PATH) or b"{}")
+    except (ValueError, RecursionError, LibraryError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,32 @@
+"""What a library holds, in numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infinimem.model import CURRENT
+from infinimem.operations.git.commits import status as git_waiting
+from infinimem.operations.stale_dependents import leaning
+from infinimem.store.library import Library
+from infinimem.store.state import kept_plans
+
+
+def counts(library: Library) -> dict[str, Any]:
+    """Counts for people and scripts, of all that no single strategy keeps."""
+    view, receipts = library.view(), library.receipts()
+    last = receipts[-1] if receipts else None
+    return {
+        "library": str(library.root),
+        "initialised": view.initialised,
+        "documents": sum(doc_id != CURRENT for doc_id in view.ids()),
+        "entries": sum(1 for _ in view.entries()),
+        "archived": sum(1 for _ in view.entries("archive")),
+        "evidence": sum(1 for _ in view.entries("evidence")),
+        "pending": len(view.uncited()),
+        "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
+        "receipts": len(receipts),
+        "withheld": len(library.proposals()),
+        "git": git_waiting(library),
+        "plans": len(kept_plans.plans(library.files)),
+        "leaning": len(leaning(view, receipts)),
+    }

@@ -1,0 +1,155 @@
+"""What people, and merges of clones, did to the files since the program last looked: the lines compared.
+
+Pure; stamp.py takes it in. Source: docs/FORMAT.md, Entry and Merged clones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from infinimem.markdown.signature import parse_entry
+from infinimem.model import Entry, Located
+from infinimem.store.clone_merge import Cited, Place, at, certain, cited, keeper
+from infinimem.store.spec import ARCHIVE
+from infinimem.store.state.last_seen import SeenLine, live, tracked
+from infinimem.store.view import View, former
+
+_SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What people did since the program last looked.
+
+    Places are live lines but where said otherwise; each stands in one list only.
+    """
+
+    typed: tuple[tuple[str, int, str], ...] = ()
+    """Document, line and text of list items without signature."""
+    copies: tuple[Located, ...] = ()
+    """Entries whose seq another line keeps."""
+    turns: tuple[Located, ...] = ()
+    """Evidence whose seq another turn keeps."""
+    kept: Mapping[int, Located] = field(default_factory=dict)
+    """The lines that keep a doubled seq."""
+    cites: tuple[Cited, ...] = ()
+    """What entries mean by seqs that several lines have or had."""
+    edited: tuple[tuple[Located, str], ...] = ()
+    """Lines, also archived ones, and how they read before."""
+    deleted: tuple[tuple[int, SeenLine], ...] = ()
+    carried: tuple[tuple[Located, str], ...] = ()
+    """Lines that stand in another document, and in which they stood before."""
+
+    @property
+    def renumbered(self) -> frozenset[Place]:
+        return frozenset(map(at, (*self.copies, *self.turns)))
+
+    @property
+    def to_sign(self) -> int:
+        """How many seqs `stamp` needs."""
+        return len(self.typed) + len(self.copies) + len(self.turns)
+
+    @property
+    def to_lead(self) -> bool:
+        """Whether an entry cites another line than it means."""
+        return any(one.followed(self.renumbered)[0] for one in self.cites)
+
+    def __bool__(self) -> bool:
+        return bool(self.to_sign or self.edited or self.deleted or self.carried or self.to_lead)
+
+
+def look(view: View, seen: Mapping[int, SeenLine]) -> Found:
+    """Compare the files with what was last seen.
+
+    Args:
+        view: the library.
+        seen: the list of state/seen.py; empty where it is lost, then nothing counts as edited or deleted.
+    """
+    typed = [
+        (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
+    ]
+    said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
+    cites = cited(said, entries)
+    sure = certain(cites)
+    kept = {seq: keeper(turns, sure) for seq, turns in said.items() if len(turns) > 1 or seq in entries}
+    turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
+    heirs = _heirs(entries)
+    damaged = _damaged(view)
+    copies: list[Located] = []
+    edited: list[tuple[Located, str]] = []
+    carried: list[tuple[Located, str]] = []
+    for seq, places in entries.items():
+        if seq in said:
+            copies += places
+            continue
+        before = seen.get(seq)
+        original = _original(places, before)
+        if len(places) > 1:
+            kept[seq] = original
+            copies += [place for place in places if place is not original]
+        if before is None or (heirs and seq in heirs.get(_text(before), ())):
+            continue
+        if _is_edited(original.entry, before):
+            edited.append((original, before.line))
+        if original.doc_id != before.doc_id:
+            carried.append((original, before.doc_id))
+    gone = [(seq, seen[seq]) for seq in sorted(seen) if view.entry(seq) is None and seq not in damaged]
+    return Found(
+        tuple(typed), tuple(copies), tuple(turns), kept, cites, tuple(edited), tuple(gone), tuple(carried)
+    )
+
+
+def _by_seq(view: View, doc_ids: Iterable[str]) -> dict[int, list[Located]]:
+    places: dict[int, list[Located]] = defaultdict(list)
+    for doc_id in doc_ids:
+        for place in view.document(doc_id).entries:
+            places[place.seq].append(place)
+    return places
+
+
+def _original(found: list[Located], before: SeenLine | None) -> Located:
+    """Of entries with one seq that which keeps it: as it was and where it was, else the first.
+
+    The archive's copy goes before live ones.
+    """
+    found = [place for place in found if place.doc_id.startswith(ARCHIVE)] or found
+    if before is None:
+        return found[0]
+    return min(found, key=lambda p: (p.entry.line != before.line, p.doc_id != before.doc_id))
+
+
+def _heirs(entries: Mapping[int, Sequence[Located]]) -> dict[str, set[int]]:
+    """Texts of lines that a merge gave other seqs, and those that they had."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for place in (place for places in entries.values() for place in places):
+        if old := former(place.entry):
+            found[place.text.rstrip()].update(old)
+    return found
+
+
+def _text(before: SeenLine) -> str:
+    entry = parse_entry(before.line)
+    return entry.text.rstrip() if entry else ""
+
+
+def _is_edited(entry: Entry, before: SeenLine) -> bool:
+    """Whether a person changed more of a line than its origin, or the white space that editors strip."""
+    if entry.line.rstrip() == before.line.rstrip():
+        return False
+    was = parse_entry(before.line)
+    return was is None or _bare(was) != _bare(entry)
+
+
+def _bare(entry: Entry) -> Entry:
+    fields = {key: value for key, value in entry.fields.items() if key != "was"}
+    return replace(entry, text=entry.text.rstrip(), line="", origin=(), fields=fields)
+
+
+def _damaged(view: View) -> set[int]:
+    """Seqs whose signature someone broke: those lines are there, `doctor` names them."""
+    documents = map(view.document, tracked(view))
+    broken = (document.text_line(number) for document in documents for number in document.malformed)
+    return {int(seq) for line in broken for seq in _SEQ.findall(line)}

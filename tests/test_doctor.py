@@ -1,0 +1,292 @@
+"""The doctor: what it finds in a library that something or someone damaged, and what it leaves alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from doctor_library import build, findings, one, root_of
+from fault_library import tree
+
+from infinimem.errors import LibraryError
+from infinimem.llm.connect import connect
+from infinimem.memory import Memory
+from infinimem.model import Finding, Move, NewEntry, Plan, Turn
+from infinimem.operations.doctor.examine import examine
+from infinimem.operations.doctor.inspection import LIMIT, Shelf
+from infinimem.operations.doctor.links import nowhere
+from infinimem.operations.doctor.repair import repair
+from infinimem.store.files import MAX_FILE
+from infinimem.store.library import Library
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("sound") / "memory").root
+
+
+@pytest.fixture
+def library(sound: Path, tmp_path: Path) -> Library:
+    shutil.copytree(sound, tmp_path / "memory")
+    return Library(tmp_path / "memory")
+
+
+def errors(library: Library) -> list[Finding]:
+    return [item for item in examine(Library(library.root)) if item.level == "error"]
+
+
+def test_a_sound_library_has_no_findings_and_fix_writes_nothing(library: Library) -> None:
+    def files() -> dict[Path, bytes]:
+        found = (path for path in library.root.rglob("*") if path.is_file() and path.name != "lock")
+        return {path: path.read_bytes() for path in found}
+
+    before = files()
+    assert findings(library) == []
+    assert repair(library) == []
+    assert files() == before
+
+
+Damage = Callable[[Path], object]
+
+
+def append(path: str, data: str | bytes) -> Damage:
+    def damage(root: Path) -> None:
+        full = root / path
+        full.parent.mkdir(exist_ok=True)
+        with full.open("ab") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+
+    return damage
+
+
+def replaced(path: str, old: bytes, new: bytes) -> Damage:
+    def damage(root: Path) -> None:
+        data = (root / path).read_bytes()
+        assert old in data
+        (root / path).write_bytes(data.replace(old, new))
+
+    return damage
+
+
+def twin(path: str, other: str) -> Damage:
+    return lambda root: (root / other).write_bytes((root / path).read_bytes())
+
+
+def moved(path: str, other: str) -> Damage:
+    return lambda root: (root / path).rename(root / other)
+
+
+BAD, HINT, MENDED, LEFT = "error", "note", True, False
+FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
+    "signature": (append("topics/food.md", "- <seq=> x\n"), BAD, "does not parse", "topics/food:", LEFT),
+    "conflict": (append("CURRENT.md", "<<<<<<< HEAD\n"), BAD, "conflict marker", "CURRENT:", LEFT),
+    "note-conflict": (append("mine.md", ">>>>>>> x\n"), HINT, "conflict marker", "mine:1", LEFT),
+    "typed": (append("CURRENT.md", "- call Bo\n- and Al\n"), HINT, "2 lines typed", "CURRENT:", MENDED),
+    "pasted": (append("CURRENT.md", "- <seq=4> again\n"), BAD, "stands twice", "", MENDED),
+    "pasted-said": (append("CURRENT.md", "- <seq=1> again\n"), BAD, "stands twice", "CURRENT:", MENDED),
+    "merged": (twin("evidence/s1.md", "evidence/s2.md"), BAD, "stand twice", "evidence/s2:", MENDED),
+    "high": (append("topics/food.md", "- <seq=900000> x\n"), BAD, "high-water", "topics/food:", MENDED),
+    "endless": (
+        append("topics/food.md", f"- typed\n- <seq={10**18 - 1}> x\n"),
+        BAD, "leaves no room", "topics/food:", LEFT,
+    ),
+    "mark": (append(".infinimem/seq", "x"), HINT, "mark of seqs is lost", ".infinimem/seq", MENDED),
+    "renamed": (moved("topics/food.md", "topics/eat.md"), HINT, "header says id", "topics/eat:1", MENDED),
+    "renamed-said": (
+        moved("evidence/s1.md", "evidence/s9.md"), HINT, "header says id", "evidence/s9:1", LEFT
+    ),
+    "header": (replaced("topics/food.md", b"id: ", b"id: ["), BAD, "header:", "topics/food:1", LEFT),
+    "note-header": (append("mine.md", "---\na: [\n---\n"), HINT, "header:", "mine:1", LEFT),
+    "nul": (append("mine.md", "a\n\x00b\n"), HINT, "NUL", "mine:2", LEFT),
+    "bytes": (append("mine.md", b"a\nb\xff\n"), HINT, "no UTF-8", "mine:2", LEFT),
+    "mark-of-order": (
+        replaced("topics/food.md", b"---\nid", b"\xef\xbb\xbf---\nid"), HINT, "byte-order", "topics/", LEFT
+    ),
+    "line-ends": (append("topics/food.md", "- [ ] x\r\n"), HINT, "mixes line ends", "topics/food", LEFT),
+    "case": (append("Mine.md", "a"), BAD, "take these names for one", "Mine", LEFT),
+    "reason": (append("archive/new.md", "- <seq=10> x\n"), BAD, "without a reason", "archive/new:1", LEFT),
+    "successor": (
+        append("archive/food.md", "## Superseded by 99 (receipt 1)\n- <seq=10> x\n"),
+        HINT, "successor 99", "archive/food:", LEFT,
+    ),
+    "origin": (
+        append("CURRENT.md", "- <seq=10,source=user,origin=77-79> x\n"),
+        BAD, "origin 77-79", "CURRENT:", LEFT,
+    ),
+    "origin-typed": (
+        append("CURRENT.md", "- <seq=10,source=human,origin=77> x\n"), HINT, "origin 77", "CURRENT:", LEFT
+    ),
+    "large": (append("big.md", b"x" * (MAX_FILE + 1)), HINT, "larger than tools read", "big.md", LEFT),
+    "name": (append("a\x07b.md", "x"), HINT, "do not show", "a\\x07b.md", LEFT),
+    "link": (lambda root: (root / "l.md").symlink_to("mine.md"), HINT, "a link", "l.md", LEFT),
+    "link-to-folder": (lambda root: (root / "l").symlink_to("topics"), HINT, "a link", "l", LEFT),
+    "pipe": (lambda root: os.mkfifo(root / "p.md"), HINT, "no plain file", "p.md", LEFT),
+    "conflicts": (
+        append(".infinimem/conflicts/0001-topics-food.md", "x"),
+        HINT, "take over what you want", ".infinimem/conflicts/0001-topics-food.md", LEFT,
+    ),
+    "receipts": (
+        twin("journal/0001-consolidate.md", "journal/0001-x.md"), HINT, "number 1", "journal/", LEFT
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_damage_is_found_told_and_repaired_or_left(library: Library, name: str) -> None:
+    damage, level, words, where, fixable = FINDINGS[name]
+    append("mine.md", "")(library.root)
+    damage(library.root)
+    again = Library(library.root)
+    found = one(examine(again), words)
+    assert (found.level, bool(found.fix)) == (level, fixable)
+    assert found.where.startswith(where)
+    before = tree(library.root)
+    done = repair(again)
+    assert (found in done) == fixable
+    left = examine(Library(library.root))
+    assert any(words in item.what for item in left) != fixable
+    if not fixable:
+        assert (done, tree(library.root)) == ([], before)
+    once = tree(library.root)
+    assert repair(Library(library.root)) == []
+    assert tree(library.root) == once
+
+
+def test_what_a_person_deleted_is_a_note_where_it_is_cited_and_none_once_that_is_recorded(
+    library: Library,
+) -> None:
+    path = library.root / "evidence/s1.md"
+    kept = [line for line in path.read_text().splitlines(True) if "seq=2," not in line]
+    path.write_text("".join(kept))
+    assert one(examine(Library(library.root)), "its origin 2").level == "note"  # it had been drawn from
+    shutil.rmtree(library.root / ".infinimem")
+    assert one(examine(Library(library.root)), "its origin 2").level == "error"  # nothing tells any more
+    row = "| 2 | evidence/s1 | - | deleted |"
+    replaced("journal/0001-consolidate.md", b"\n## Files", f"{row}\n\n## Files".encode())(library.root)
+    assert findings(library) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "kept"),
+    [
+        ("aliases: [snacks, Drinks]", "aliases: [snacks, Drinks, food]"),
+        ("aliases:\n  - snacks\ntags: [a]", "aliases: [snacks, food]\ntags: [a]"),
+        ("tags: [a]", "aliases: [food]"),
+        ("aliases: snacks", ""),
+        ("aliases: [snacks]  # mine", ""),
+        ("aliases:\n  - snacks  # mine", ""),
+        ("  # a comment of mine", ""),
+    ],
+)
+def test_a_renamed_document_is_called_by_its_old_name_too(library: Library, key: str, kept: str) -> None:
+    path = library.root / "topics/food.md"
+    path.write_text(path.read_text().replace("id: topics/food\n", f"id: topics/food\n{key}\n"))
+    moved("topics/food.md", "topics/eat.md")(library.root)
+    before = (library.root / "topics/eat.md").read_text()
+    again = Library(library.root)
+    found = one(examine(again), "the header says id topics/food")
+    assert bool(repair(again)) == bool(found.fix) == bool(kept)
+    after = (library.root / "topics/eat.md").read_text()
+    if kept:
+        assert kept in after
+        assert "id: topics/eat\n" in after
+        assert Library(library.root).view().resolve("topics/food") == "topics/eat"
+        assert library.receipts()[-1].op == "rename"
+    else:
+        assert after == before
+
+
+def test_two_clones_that_gave_the_same_numbers_are_one_finding_that_can_be_mended(library: Library) -> None:
+    data = (library.root / "evidence/s1.md").read_text()
+    (library.root / "evidence/s2.md").write_text(data.replace("tea", "wine").replace("coffee", "beer"))
+    found = one(errors(library), "stand twice")
+    assert found.what == "seq 1-3 stand twice: evidence/s1 and evidence/s2"
+    assert found in repair(library)
+    assert errors(library) == []
+
+
+def test_a_document_that_cannot_be_read_stops_no_other_check(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append("CURRENT.md", "- <seq=> x\n")(library.root)
+    again = Library(library.root)
+    view = again.view()
+    real = view.document
+
+    def refuse(doc_id: str) -> object:
+        if doc_id == "topics/food":
+            raise LibraryError("cannot read topics/food.md: Permission denied")
+        return real(doc_id)
+
+    monkeypatch.setattr(view, "document", refuse)
+    found = [(item.where.partition(":")[0], item.what) for item in examine(again)]
+    assert ("topics/food", "cannot read topics/food.md: Permission denied") in found
+    assert "CURRENT" in [where for where, _ in found]
+    assert len(found) == 2  # what the unread document holds is not missed elsewhere
+    assert len(Memory(again, connect("offline", again.settings.llm)).doctor()) == 2
+
+
+def test_settings_behind_a_link_are_told(library: Library, tmp_path: Path) -> None:
+    (library.root / "infinimem.toml").rename(tmp_path / "else.toml")
+    (library.root / "infinimem.toml").symlink_to(tmp_path / "else.toml")
+    assert one(errors(library), "is a link or no file").where == "infinimem.toml"
+
+
+def test_withheld_archivings_are_told_while_both_lines_are_live(library: Library) -> None:
+    said = library.record([Turn("I like figs", session="s2"), Turn("I like figs.", session="s2")])
+    library.apply(Plan(adds=tuple(NewEntry(turn.text, (turn.seq,)) for turn in said)))
+    older, newer = [place.seq for place in library.view().buffer.entries]
+    replaced("CURRENT.md", b"origin=7", b"pin=1,origin=7")(library.root)
+    library = Library(library.root)
+    library.apply(Plan("consolidate", moves=(Move(older, "topics/food", why="duplicate", by=newer),)))
+    library.apply(Plan("consolidate", moves=(Move(newer, "topics/food"),)))
+    found = one(examine(library), "was not archived unasked")
+    assert (found.level, f"line {older} may be a duplicate of {newer}" in found.what) == ("note", True)
+    path = library.root / root_of(library, older)
+    kept = [line for line in path.read_text().splitlines(True) if f"seq={older}," not in line]
+    path.write_text("".join(kept))
+    assert not any("unasked" in item.what for item in examine(Library(library.root)))
+
+
+# ── links ───────────────────────────────────────────────────────────────────────────────────────
+
+LINKS = """---
+up: "[[nothing in a header]]"
+---
+[[food]] [[Topics/FOOD]] [[topics/food#Drinks|tea]] [[food^block]] ![[food.md]] [[photo.png]] [[was-called]]
+[a](../topics/food.md#x) [b](<../my file.md>) [c](../my%20file.md "title") [d](#top) [e](https://x.org/a.md)
+[f](../img.png) [g](../../outside.md) [h](/mine.md) `[[in code]]` ``[i](gone.md)`` m[[1],[2]] [[https://x]]
+[[]]
+```
+[[in a fence]]
+```
+"""
+
+
+def test_links_that_lead_somewhere_or_are_none_of_ours_are_left_alone(library: Library) -> None:
+    append("mine.md", "")(library.root)
+    append("my file.md", "")(library.root)
+    replaced("topics/food.md", b"id: topics/food\n", b"id: topics/food\naliases: [was-called]\n")(
+        library.root
+    )
+    append("notes/links.md", LINKS)(library.root)
+    append("evidence/s1.md", "- <seq=10> [[said, and not ours to judge]]\n")(library.root)
+    assert findings(library) == []
+
+
+def test_links_to_nowhere_are_told_up_to_a_number(library: Library) -> None:
+    append("notes/a.md", "see [[Foood]]\nand [b](food.md), [[x/y|z]]\n")(library.root)
+    append("topics/food.md", "\nSee [[nobody]].\n")(library.root)
+    assert findings(library) == [
+        "note notes/a:1 links to Foood, which is not there",
+        "note notes/a:2 links to notes/food, which is not there",
+        "note notes/a:2 links to x/y, which is not there",
+        f"note {one(examine(library), 'nobody').where} links to nobody, which is not there",
+    ]
+    append("notes/a.md", "[[no]] " * 100 + "".join(f"[[no {n}]]\n" for n in range(100)))(library.root)
+    found = list(nowhere(Shelf.of(Library(library.root).view())))
+    assert len(found) == LIMIT + 1
+    assert "more links" in found[-1].what

@@ -1,0 +1,284 @@
+"""`lint`: what lines say that is worth a look; each check finds its case, and keeps silent beside it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from allmem_library import Library
+from cli_runner import Shell
+from in_memory import LISBON, view_of
+
+from infinimem.markdown.document import Document
+from infinimem.model import Finding
+from infinimem.operations.doctor import secrets
+from infinimem.operations.doctor.lint import MOST, examine
+from infinimem.settings import InfiniSettings, Settings
+
+SAMPLE = Path(__file__).parents[1] / "sample_library"
+
+
+def topic(*lines: str, name: str = "topics/home") -> dict[str, str]:
+    """A topic; a line is its signature's fields and text, "time=… speaker=…|text"."""
+    rows = []
+    for seq, line in enumerate(lines, 41):
+        fields, _, text = line.rpartition("|")
+        signed = {"time": "", "source": "user", **dict(part.split("=") for part in fields.split())}
+        given = ",".join(f"{key}={value}" for key, value in signed.items() if value)
+        rows.append(f"- <seq={seq},{given}> {text}")
+    return {name: "\n".join(["---", f"id: {name}", "---", "# Things", *rows, ""])}
+
+
+def found(files: Mapping[str, str], words: str = "", settings: Settings | None = None) -> list[Finding]:
+    return [one for one in examine(view_of(files, settings)) if words in f"{one.what} {one.fix}"]
+
+
+# ── contradictions ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("lines", "level", "subject"),
+    [
+        (("speaker=Ana|I moved to Porto.", "speaker=Ana|I moved to Lisbon."), "error", "where Ana lives"),
+        (("speaker=Ana|I live in Porto.", "speaker=Ana|I live in Rome."), "note", "where Ana lives"),
+        (("|My phone number is 55 12 34.", "|My phone number is 66 77 88."), "error", "User's phone number"),
+        (
+            ("|The capital of Chad is Abéché.", "|The capital of Chad is N'Djamena."),
+            "error",
+            '"the capital of chad is"',
+        ),
+        (("|The spare key of 4B is Rita.", "|The spare key of 4B is Ben."), "error", "the same thing"),
+    ],
+)
+def test_two_values_of_one_thing_are_a_contradiction(
+    lines: tuple[str, ...], level: str, subject: str
+) -> None:
+    (one,) = found(topic(*lines))
+    assert (one.level, one.where) == (level, "topics/home:6")
+    assert one.what == f"line 42 gives {subject} another value than 41 (topics/home:5)"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("speaker=Ana|I moved to Porto.", "speaker=Ben|I moved to Lisbon."),  # two people
+        ("speaker=Ana|I live in Boston.", "speaker=Ana|I live in Boston, Massachusetts."),
+        ("speaker=Ana|I lived in Porto.", "speaker=Ana|I moved to Lisbon."),
+        ("|Has a friend in Porto", "|Has a friend in Rome"),
+    ],
+)
+def test_what_may_both_be_so_is_none(lines: tuple[str, ...]) -> None:
+    assert found(topic(*lines)) == []
+
+
+def test_the_newest_line_is_named_first_and_what_is_archived_counts_no_more() -> None:
+    lines = ("time=2025-05-01 speaker=Ana|I moved to Porto.", "time=2025-03-01 speaker=Ana|I moved to Rome.")
+    (one,) = found(topic(*lines))
+    assert (one.where, "line 41 gives" in one.what, "42 (topics/home:6)" in one.what) == (
+        "topics/home:5",
+        True,
+        True,
+    )
+    old = topic(lines[1], name="archive/home")["archive/home"].replace("seq=41", "seq=40")
+    assert found({**topic(lines[0]), "archive/home": old}) == []
+
+
+def test_a_plain_denial_is_a_note() -> None:
+    (one,) = found(topic("speaker=Ana|Eats meat", "speaker=Ana|Does not eat meat"))
+    assert (one.level, one.what) == ("note", "line 42 denies what 41 (topics/home:5) says")
+    for other in (
+        "speaker=Ben|Does not eat meat",
+        "speaker=Ana|Does not eat fish",
+        "speaker=Ana|Ate no meat today",
+    ):
+        assert found(topic("speaker=Ana|Eats meat", other)) == []
+
+
+def test_units_are_held_to_what_the_turns_behind_them_say() -> None:
+    library = Library()
+    library.say("I moved to Porto.", "I moved to Lisbon.", speaker="Ana")
+    unit = "---\nid: allmem/{folder}/u-00000{seq}\nkind: unit\nevidence:\n  - {{ref: {seq}}}\n---\n"
+
+    def put(folder: str, seq: int) -> None:
+        name = f"allmem/{folder}/u-00000{seq}"
+        library.documents[name] = Document.parse(name, unit.format(folder=folder, seq=seq).encode())
+
+    put("units", 2)
+    put("archive", 1)
+    assert examine(library.view()) == []
+    put("units", 1)
+    (one,) = examine(library.view())
+    assert one.what == "line 2 gives where Ana lives another value than 1 (evidence/s1:1)"
+
+
+# ── secrets ─────────────────────────────────────────────────────────────────────────────────────
+
+# Put together here, so that no scanner of this repository stumbles over them.
+KEYS = {
+    "AWS Access Key": "AKIA" + "Z7Q2MD4KX9PLW3VT",
+    "Anthropic API Key": "sk-ant-" + "api03-" + "k3Jd8sLq0ZpX7vBn2MwRt5Yc9HfGa4Ue1Ti6Oo-Ww8Aa",
+    "OpenAI Token": "sk-proj-" + "k3Jd8sLq0ZpX7vBn2MwR" + "T3BlbkFJ" + "t5Yc9HfGa4Ue1Ti6OoWw",
+    "GitHub Token": "github_pat_"
+    + "11ABCDEFG0k3Jd8sLq0ZpX"
+    + "_"
+    + "k3Jd8sLq0ZpX7vBn2MwRt5Yc9" * 2
+    + "HfGa4Ue1T",
+    "Google API Key": "AIza" + "SyD4k3Jd8sLq0ZpX7vBn2MwRt5Yc9HfGa4U",
+    "Hugging Face Token": "hf_" + "kJdsLqZpXvBnMwRtYcHfGaUeTiOoWwAaQr",
+    "Private Key": "-----BEGIN OPENSSH " + "PRIVATE KEY-----",
+    "Password": "the wifi password is " + "Tr0ub4dor&3",
+}
+SCANNED = {
+    "GitHub Token": "ghp_" + "k3Jd8sLq0ZpX7vBn2MwRt5Yc9HfGa4Ue1Ti6",
+    "Slack Token": "xoxb-" + "123456789012-1234567890123-k3jd8slq0zpx7vbn2mwrt5yc",
+    "Stripe Access Key": "sk_live_" + "k3Jd8sLq0ZpX7vBn2MwRt5Yc",
+    "Basic Auth Credentials": "https://nora:" + "k3Jd8sLq@example.org/",
+}
+
+
+def _told(kind: str, secret: str) -> None:
+    """A secret is told wherever it stands, by kind and place; nothing that is printed holds it."""
+    plain = secret.split()[-1]
+    entry = f"speaker=Ana|Please note: {secret} thanks"
+    files = {
+        **topic(
+            entry, entry, "speaker=Ana|My phone number is 55.", f"speaker=Ana|My phone number is {plain}."
+        ),
+        "notes/plan": f"# Plan\n\ntext\n{secret}\n",
+        "journal/0001-consolidate": f"---\nid: journal/0001-consolidate\n---\n## As it was\n\n    {secret}\n",
+    }
+    all_found = examine(view_of(files))
+    told = {(one.where, one.level) for one in all_found if one.what == f"looks like a secret: {kind}"}
+    places = {"topics/home:5", "topics/home:6", "notes/plan:4", "journal/0001-consolidate:6"}
+    assert {(where, "error") for where in places} <= told
+    assert not any(plain in f"{one.what} {one.where} {one.fix}" for one in all_found)
+    assert any("forget --seq 41 " in one.fix for one in all_found)
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_key_is_told_without_the_scanner(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "detect_secrets.core.plugins.util", None)
+    secrets.scanner.cache_clear()
+    secrets.detectors.cache_clear()
+    try:
+        assert not secrets.has_scanner()
+        _told(kind, KEYS[kind])
+    finally:
+        secrets.scanner.cache_clear()
+        secrets.detectors.cache_clear()
+
+
+@pytest.mark.parametrize("kind", SCANNED)
+def test_the_scanner_knows_more_kinds(kind: str) -> None:
+    pytest.importorskip("detect_secrets", reason="needs the extra `lint`")
+    _told(kind, SCANNED[kind])
+
+
+def test_a_secret_in_a_files_name_is_not_shown_either() -> None:
+    key = KEYS["AWS Access Key"]
+    told = found({f"notes/{key}": f"the key {key}\n"})
+    assert [(one.level, one.where) for one in told] == [("error", "notes/…:1"), ("error", "notes")]
+    assert not any(key in f"{one.what} {one.where} {one.fix}" for one in told)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password is wrong again, and my PIN is safe with me.",
+        "Store it as sk-ant-… in the environment; password: <yours>; https://user:password@example.org/",
+        "AKIA" + "IOSFODNN7EXAMPLE is the key of the documentation",
+        "sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 of the file, 192.168.1.17",
+        "We met at 10:30, room B2, order 4711-0815, ISBN 978-3-16-148410-0.",
+    ],
+)
+def test_what_is_no_secret_is_none(text: str) -> None:
+    assert found({"notes/plan": text}) == []
+
+
+# ── times, growth, duplicates, names ────────────────────────────────────────────────────────────
+
+
+def test_times_with_and_without_a_zone_in_one_document_or_session() -> None:
+    naive, zoned = "time=2025-03-01T10:00:00|Said one thing", "time=2025-03-01T11:00:00Z|Said some thing else"
+    (one,) = found(topic(zoned, naive, zoned.replace("else", "more")), "zone")
+    assert (one.level, one.where) == ("note", "topics/home:6")
+    assert one.what == "1 times without a zone beside 2 with one"
+    assert found(topic(naive, "time=2025-03-01|Another day", "|No time")) == []
+    part = "---\nid: evidence/{n}\nsession: s1\n---\n- <seq={seq},time={time},source=user> Hello {seq}\n"
+    files = {
+        "evidence/s1": part.format(n="s1", seq=1, time="2025-03-01T10:00:00"),
+        "evidence/s1-part2": part.format(n="s1-part2", seq=2, time="2025-03-01T10:00:00+01:00"),
+    }
+    (one,) = found(files, "zone")
+    assert one.where == "evidence/s1:5"
+
+
+def test_topics_without_bounds() -> None:
+    small = Settings(infini=InfiniSettings(markdown_length=500))
+    many = topic(*(f"|Bought item number {n} of the list" for n in range(120)))
+    (long, under) = found(many, settings=small)
+    assert "a topic should have 500 at most" in long.what
+    assert under.what == "120 entries under one heading"
+    assert found(topic(*(f"|Bought item number {n}" for n in range(20))), settings=small) == []
+    pile = topic(*(f"|Bought item number {n}" for n in range(40)), name="topics/inbox")
+    assert [one.what for one in found(pile)] == ["a pile of 40 lines without a subject, which only grows"]
+    log = "update_log:\n  - {op: update, added: 3, archived: 1}\n---\n# Things"
+    shrunk = {"topics/inbox": pile["topics/inbox"].replace("---\n# Things", log)}
+    assert found(shrunk) == []
+
+
+def test_duplicates_that_consolidation_missed() -> None:
+    lines = (
+        "speaker=Ana|Allergic to peanuts",
+        "speaker=Ana|allergic to peanuts.",
+        "speaker=Ben|Allergic to peanuts",
+    )
+    (one,) = found(topic(*lines))
+    assert (one.where, one.what) == ("topics/home:5", "line 41 says what 42 (topics/home:6) says")
+    buffer = {"CURRENT": topic(lines[0], name="CURRENT")["CURRENT"].replace("seq=41", "seq=51")}
+    assert found({**topic(lines[0]), **buffer}) == []  # it is still to be consolidated
+
+
+def test_of_one_kind_of_note_only_so_many_are_listed() -> None:
+    lines = [f"|Thing number {n} was bought" for n in range(MOST + 5)]
+    told = found(topic(*lines, *lines))
+    assert len(told) == MOST + 2
+    assert any(one.what.startswith("5 more like this") for one in told)
+
+
+def test_names_that_some_system_cannot_hold() -> None:
+    (one,) = found({"notes/C# plan": "text", "topics/con": "text"})
+    assert (one.where, one.level) == ("notes/C# plan", "note")
+
+
+def test_a_library_in_order_has_no_findings() -> None:
+    assert found(LISBON) == []
+
+
+# ── the command ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_command_fails_on_errors_only_and_writes_nothing(shell: Shell) -> None:
+    assert shell("--library", str(SAMPLE), "lint").code == 0
+    (shell.library / "note.md").write_text(f"key {KEYS['AWS Access Key']}\n")
+    (shell.library / "C#.md").write_text("text\n")
+    before = shell.tree()
+    ran = shell("--library", ".", "lint")
+    assert ran.code == 1
+    assert ran.out.splitlines()[0].startswith("error\tnote:1\tlooks like a secret: AWS Access Key\t")
+    assert ran.out.splitlines()[1].startswith("note\tC#\t")
+    assert "1 error, 1 note" in ran.err
+    told = shell("--library", ".", "--json", "lint").json
+    assert set(told) == {"findings", "scanner"}
+    assert {key for row in told["findings"] for key in row} == {"level", "what", "where", "fix"}
+    assert KEYS["AWS Access Key"] not in ran.out + ran.err + str(told)
+    assert shell.tree() == before
+
+
+def test_without_the_scanner_one_line_says_so(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "scanner", lambda: ())
+    ran = shell("--library", ".", "lint")
+    assert (ran.code, ran.err.count("pip install 'infinimem[lint]'")) == (0, 1)
+    assert shell("--library", ".", "--json", "lint").json["scanner"] is None

@@ -1,0 +1,255 @@
+"""What a forget takes of records, and that no byte of it is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from allmem_records import (
+    AUDIT,
+    LISBON,
+    NUTS,
+    PORTO,
+    REX,
+    TALK,
+    applied,
+    buffer,
+    consolidated,
+    doc,
+    put,
+    quoted,
+    tree,
+    unit,
+    written,
+)
+from forget_library import held
+
+from infinimem.errors import LibraryError
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Put, Turn
+from infinimem.operations.doctor.examine import examine
+from infinimem.operations.forget.forget import Forgotten
+from infinimem.strategies.allmem.ledger import BUFFER, buffered, rows_of
+from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.unit import Quote, Ref, Unit, render, unit_id
+from infinimem.strategies.graph.links import Link
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return consolidated(tmp_path / "m")
+
+
+def forget(memory: Memory, *seqs: int) -> Forgotten:
+    """Forget them, and see that nothing is left, and that the library is in order."""
+    preview = memory.forget(seqs, dry_run=True)
+    done = memory.forget(seqs)
+    assert done.receipt
+    assert (done.left, preview.left) == ((), ())
+    assert preview.records == done.records
+    assert held([TALK[seq - 1].text for seq in seqs], memory.library.root) == {}
+    assert examine(memory.library) == []
+    return done
+
+
+def names(memory: Memory) -> set[str]:
+    return {name for name in memory.view.ids("all") if name.startswith("allmem/")}
+
+
+def test_a_unit_goes_with_its_turn(memory: Memory) -> None:
+    bank = Bank.load(memory.view)
+    done = forget(memory, NUTS)
+    assert done.records == (doc(NUTS),)
+    assert done.receipt
+    assert done.receipt.notes == (f"records deleted, with all links to them: {unit_id(NUTS)}",)
+    assert (doc(NUTS), "-") in {(name, now) for name, _, now in done.receipt.files}
+    assert held(["pistachios are dangerous", "pistachios"], memory.library.root) == {}
+    left = Bank.load(memory.view)
+    assert set(left.units) == set(bank.units) - {unit_id(NUTS)}
+    assert (left.findings, left.lost) == ((), {})
+    assert left.graph.links(unit_id(PORTO)) == (Link("version", unit_id(LISBON)),)
+    assert AUDIT in memory.view
+    assert memory.view.uncited() == ()
+
+
+def test_a_unit_with_no_link_left_reads_as_before(tmp_path: Path) -> None:
+    memory = written(tmp_path / "m")
+    forget(memory, LISBON)
+    assert b"links:" not in memory.view.document(doc(NUTS)).to_bytes()
+    left = Bank.load(memory.view)
+    assert (left.findings, left.lost) == ((), {})
+    assert unit_id(NUTS) in left
+
+
+def test_the_buffer_loses_its_lines(tmp_path: Path) -> None:
+    memory = written(tmp_path / "m")
+    forget(memory, NUTS)
+    rows = rows_of(memory.view.document(BUFFER))
+    assert [row["unit"] for row in rows] == [unit_id(LISBON), unit_id(PORTO), unit_id(REX)]
+    assert unit_id(NUTS) not in json.dumps(rows)
+    assert [one.near for one in buffered(memory.view, Bank.load(memory.view))] == [
+        (),
+        (unit_id(LISBON),),
+        (unit_id(LISBON), unit_id(PORTO)),
+    ]
+
+
+def test_what_was_described_with_it_goes_and_is_made_anew(memory: Memory) -> None:
+    """The unit of Porto was told of Lisbon: its turn stays, and is pending again. So is the audit."""
+    done = forget(memory, LISBON)
+    assert set(done.records) == {doc(LISBON, archived=True), doc(PORTO), AUDIT}
+    assert done.receipt
+    assert done.receipt.notes[-1] == f"deleted whole, for they told of it: {AUDIT}"
+    assert [place.seq for place in memory.view.uncited()] == [PORTO]
+    memory.observe([])
+    assert doc(PORTO) in memory.view
+    assert memory.view.uncited() == ()
+
+
+def test_a_representative_goes_and_what_it_stood_for_is_back(memory: Memory) -> None:
+    rep = unit(REX, 1, sources=(unit_id(REX), unit_id(NUTS)), summary="a dog, and a household")
+    over = unit(REX, 2, sources=(unit_id(REX, 1),), summary="a household")
+    applied(
+        memory,
+        Put(doc(REX), None),
+        put(unit(REX, archived=True)),
+        Put(doc(NUTS), None),
+        put(unit(NUTS, archived=True)),
+        put(
+            Unit(**{**vars_of(rep), "visible": False}),
+            Link("version", unit_id(NUTS)),
+            Link("version", unit_id(REX)),
+            quotes=quoted(NUTS, REX),
+        ),
+        put(over, Link("version", unit_id(REX, 1)), quotes=quoted(NUTS, REX)),
+        put(unit(PORTO), Link("version", unit_id(LISBON))),
+    )
+    before = memory.view.document(doc(REX, archived=True)).to_bytes()
+    done = forget(memory, NUTS)
+    assert set(done.records) == {doc(NUTS, archived=True), doc(REX, 1, archived=True), doc(REX, 2)}
+    assert done.receipt
+    assert done.receipt.notes[1] == f"back on the surface, for nothing led to them any more: {unit_id(REX)}"
+    assert memory.view.document(doc(REX)).to_bytes() == before.replace(b"allmem/archive", b"allmem/units")
+    assert doc(REX, archived=True) not in memory.view
+    assert doc(LISBON, archived=True) in memory.view, "the unit of Porto still leads there"
+    assert Bank.load(memory.view).findings == ()
+
+
+def vars_of(one: Unit) -> dict[str, object]:
+    return {name: getattr(one, name) for name in one.__slots__}
+
+
+def test_of_archived_units_that_lead_to_each_other_the_first_is_back(memory: Memory) -> None:
+    """Rex replaced Porto, which replaced Lisbon; without Rex, Porto leads to Lisbon as before."""
+    applied(
+        memory,
+        Put(doc(PORTO), None),
+        put(unit(PORTO, archived=True), Link("version", unit_id(LISBON))),
+        put(unit(REX), Link("version", unit_id(PORTO))),
+    )
+    forget(memory, REX)
+    assert {doc(PORTO), doc(LISBON, archived=True), doc(NUTS)} <= names(memory)
+    assert {doc(LISBON), doc(PORTO, archived=True)} & names(memory) == set()
+
+
+def test_a_record_that_tells_of_it_goes(memory: Memory) -> None:
+    applied(memory, put(unit(REX, summary="a dog that eats pistachios"), Link("temporal", unit_id(PORTO))))
+    applied(memory, put(unit(REX, summary="a dog"), Link("temporal", unit_id(PORTO))))
+    applied(memory, put(unit(PORTO, summary="pistachios grow in Porto"), Link("version", unit_id(LISBON))))
+    (memory.library.root / f"{doc(9)}.md").write_text("I am allergic to pistachios.\n")
+    done = forget(memory, NUTS)
+    assert set(done.records) == {doc(NUTS), doc(PORTO), doc(9), AUDIT}
+    assert held(["pistachios"], memory.library.root) == {}
+    assert [place.seq for place in memory.view.uncited()] == [PORTO]
+    assert doc(LISBON) in memory.view
+    assert memory.view.document(doc(REX)).summary == "a dog"
+
+
+def test_what_another_turn_says_in_its_own_right_stays(memory: Memory) -> None:
+    memory.library.record([Turn("I say it again:\nI am allergic to pistachios. Really.", session="s3")])
+    said = Quote(Ref(5), None, None, "I say it again:\nI am allergic to pistachios. Really.")
+    summary = "I am allergic to pistachios. Really."
+    applied(memory, Put(doc(5), render(Unit(unit_id(5), summary, refs=(Ref(5),)), (), [said]), (5,)))
+    applied(memory, put(unit(REX, summary=f"he says: {summary}")))
+    applied(memory, put(unit(REX)))
+    done = memory.forget([NUTS])
+    assert (done.left, done.repeated) == ((), (5,))
+    assert done.records == (doc(NUTS),)
+    assert doc(5) in memory.view
+
+
+def test_no_receipt_leads_back_to_it(memory: Memory) -> None:
+    """Rewritten, moved, deleted, rebuilt: whatever receipts quoted of the unit is nowhere."""
+    applied(memory, put(unit(NUTS, summary="beware of pistachios"), Link("temporal", unit_id(LISBON))))
+    applied(memory, Put(doc(NUTS), None), put(unit(NUTS, archived=True), Link("temporal", unit_id(LISBON))))
+    applied(
+        memory, Put(doc(NUTS, archived=True), None), put(unit(NUTS, 1, summary="kernels kill"), quotes=[])
+    )
+    applied(memory, Put(doc(NUTS, 1), None))
+    applied(memory, put(unit(NUTS)))
+    forget(memory, NUTS)
+    assert held(["pistachios", "beware", "kernels kill"], memory.library.root) == {}
+    for receipt in memory.receipts():
+        past = memory.at(receipt.id).view
+        assert doc(NUTS) not in past
+        assert doc(NUTS, archived=True) not in past
+        assert not Bank.load(past).findings
+    first = memory.at("journal/0001-write").view
+    assert {doc(LISBON), doc(PORTO), doc(REX)} <= set(first.ids("all"))
+    assert first.document(doc(LISBON)).summary == "home is Lisbon"
+
+
+def test_what_leans_on_it_is_not_undone(memory: Memory) -> None:
+    forget(memory, NUTS)
+    with pytest.raises(LibraryError, match="0003-forget"):
+        memory.undo("1")
+    with pytest.raises(LibraryError, match="what was forgotten is nowhere any more"):
+        memory.undo("3")
+
+
+def test_people_and_the_other_strategy_may_forget_as_well(memory: Memory) -> None:
+    """Whoever opened the library: all records are looked at, and all lines."""
+    other = open_memory(memory.library.root, model="offline", strategy="infini")
+    other.observe([])
+    assert [place.entry.origin for place in other.view.entries()]
+    topics = memory.library.root / "topics/mine.md"
+    topics.parent.mkdir()
+    topics.write_text("- my pistachios\n")
+    memory.forget(match="pistachios")
+    assert held(["pistachios"], memory.library.root) == {}
+    assert doc(NUTS) not in memory.view
+    assert [place for place in other.view.entries() if NUTS in place.entry.origin] == []
+
+
+def test_of_a_turn_that_stays_all_records_go_or_none(memory: Memory) -> None:
+    """Else the turn would count as held, and a part of it never be told again."""
+    applied(memory, Put(doc(REX), None), put(unit(REX, archived=True)))
+    parts = [unit(REX, 1, summary="Rex eats pistachios"), unit(REX, 2)]
+    applied(memory, *(put(part, Link("version", unit_id(REX)), quotes=quoted(REX)) for part in parts))
+    done = forget(memory, NUTS)
+    assert set(done.records) == {doc(NUTS), doc(REX, archived=True), doc(REX, 1), doc(REX, 2)}
+    assert [place.seq for place in memory.view.uncited()] == [REX]
+
+
+def test_git_is_told_of_the_files_that_held_it(memory: Memory) -> None:
+    root = memory.library.root
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    told = memory.forget([NUTS], dry_run=True).history
+    assert f"--path {doc(NUTS)}.md" in told
+    assert f"--path {doc(PORTO)}.md" not in told
+
+
+def test_a_note_of_a_person_stays_and_is_named(memory: Memory) -> None:
+    (memory.library.root / "notes.md").write_text("I am allergic to pistachios. See [[u-000002]].\n")
+    done = memory.forget([NUTS])
+    assert [(left.path, left.why) for left in done.left] == [("notes.md", "a person's note: edit it")]
+
+
+def test_forgetting_all_leaves_no_record(memory: Memory) -> None:
+    applied(memory, buffer(PORTO, REX))
+    forget(memory, *range(1, 5))
+    assert {name.split("/")[1] for name in names(memory)} <= {"buffer"}
+    assert "u-" not in json.dumps(rows_of(memory.view.document(BUFFER)))
+    assert tree(memory.library.root, "evidence") == {}

@@ -1,0 +1,190 @@
+"""A retelling may not say what its origin denies; a "not" that denies nothing is no reason to refuse one."""
+
+from __future__ import annotations
+
+import pytest
+from fault_hang import watched
+
+from infinimem.grounding import negation
+from infinimem.grounding.claims import is_duplicate, unsupported
+
+LOST = (
+    ("I do not eat meat", "Eats meat"),
+    ("I don't eat meat.", "Ana eats meat."),
+    ("I don’t eat meat.", "Ana eats meat."),
+    ("i dont eat meat", "Eats meat"),
+    ("I never eat meat, and I love oats.", "The user eats meat and loves oats."),
+    ("I don't eat meat, fish or eggs.", "Eats eggs."),
+    ("I don't eat meat and fish.", "The user eats meat and fish."),
+    ("I eat fish, but I don't eat meat.", "The user eats fish and meat. The user eats meat."),
+    ("I have no siblings.", "The user has siblings."),
+    ("I don't own a car.", "The user has a car."),
+    ("I do not like it.", "Likes it."),
+    ("I've never been to the Louvre.", "Has been to the Louvre."),
+    ("I never went to Rome with Tom.", "The user went to Rome."),
+    ("I no longer work at Siemens.", "The user works at Siemens."),
+    ("I stopped smoking last year.", "The user smokes."),
+    ("I quit smoking three years ago.", "The user has been smoking for three years."),
+    ("I gave up sugar in May.", "The user takes sugar."),
+    ("We gave up renting.", "They are renting."),
+    ("I hardly drink alcohol.", "The user drinks alcohol."),
+    ("I rarely cook at home.", "The user cooks at home."),
+    ("Neither of my brothers smokes.", "The user's brothers smoke."),
+    ("I take my coffee without sugar.", "The user takes coffee with sugar."),
+    ("Nobody in my family skis.", "The user's family skis."),
+    ("My flat isn't near the river.", "The user's flat is near the river."),
+    ("I won't move to Oslo.", "The user will move to Oslo."),
+    ("I can't swim.", "The user can swim."),
+    ("I cannot come on Friday, sorry!", "The user can come on Friday."),
+    ("Rita wasn't hired by Siemens.", "Rita was hired by Siemens."),
+    ("The tests aren't passing.", "The tests are passing."),
+    ("Mo hasn't had his vaccine yet.", "Mo had his vaccine."),
+    ("You shouldn't call me before ten.", "Call the user before ten."),
+    ("Don't use em dashes in mails.", "The user wants em dashes in mails."),
+    ("Please never deploy on Fridays.", "The user wants to deploy on Fridays."),
+    ("I don't think we will sell the house.", "They will sell the house."),
+    ("None of the plants survived the move.", "The plants survived the move."),
+    ("I don't smoke because of my asthma.", "The user smokes."),
+    ("So I'm not allergic to nuts, the test said.", "The user is allergic to nuts."),
+    ("I don't hate fish.", "The user hates fish."),
+    ("Joan: I have no car.", "Joan has a car."),
+    ("I'm not married. My sister is in Porto.", "The user is married."),
+    ("I ain't going to the party", "The user is going to the party."),
+    ("We didn't get the flat, although we got the keys.", "The user got the flat."),
+    ("You don't eat meat, do you?", "The user eats meat."),
+    ("I don't like to eat meat.", "The user eats meat. The user does not like Oslo."),
+    ("I never found a way.", "The user found a good way."),
+    ("I do not swim.", "The user is swimming."),
+    ("I don't eat meat at home. I don't eat meat at work. I never eat meat.", "Eats meat."),
+)
+"""What was said, and a retelling that inverts it."""
+
+HONEST = (
+    ("I do not eat meat", "Does not eat meat"),
+    ("I don't eat meat.", "The user avoids meat."),
+    ("I don't eat meat.", "The user is a vegetarian and eats no meat."),
+    ("I don't eat meat any more.", "The user used to eat meat."),
+    ("I don't eat meat or fish.", "The user eats neither fish nor meat."),
+    ("I don't eat meat and fish.", "Does not eat fish, meat."),
+    ("I don't eat meat. Oats are fine.", "Eats oats."),
+    ("I don't eat meat on Fridays, but I eat meat on Sundays.", "The user eats meat on Sundays."),
+    ("I don't eat meat, I eat fish.", "The user eats fish."),
+    ("I stopped smoking last year.", "Stopped smoking last year."),
+    ("I stopped smoking last year.", "The user is a former smoker."),
+    ("I stopped at the café in Graz.", "The user visited the café in Graz."),
+    ("I quit my job at Siemens.", "The user left the job at Siemens."),
+    ("I'm not happy with my landlord.", "The user is unhappy with the landlord."),
+    ("I can't stand cilantro.", "The user dislikes cilantro."),
+    ("I couldn't come to the party.", "The user was unable to come to the party."),
+    ("I haven't been to Rome since 2019.", "The user was last in Rome in 2019."),
+    ("I won't move until May.", "The user will move in May."),
+    ("I don't drink unless it's Friday.", "The user drinks on Fridays."),
+    ("I eat nothing but oats.", "The user eats oats."),
+    ("Don't you love the Louvre?", "The user loves the Louvre."),
+    ("Isn't Mo a lovely cat, Rita?", "Mo is a lovely cat."),
+    ("You love Rome, don't you?", "The speaker's friend loves Rome."),
+    ("Mo likes fish, doesn't he?", "Mo likes fish."),
+    ("I not only ski but also climb.", "The user skis and climbs."),
+    ("It's not just a hobby, pottery is my job.", "Pottery is the user's hobby and job."),
+    ("I can't wait to see Rome!", "The user looks forward to seeing Rome."),
+    ("I couldn't agree more with Tom.", "The user agrees with Tom."),
+    ("There is no doubt that Tom will win.", "Tom will win, says the user."),
+    ("The food was not bad.", "The food was good, the user says."),
+    ("Why not meet at ten in the park?", "The user proposes to meet at ten in the park."),
+    ("Why don't we meet at ten in the park?", "The user proposes to meet at ten in the park."),
+    ("No problem, I moved to Oslo.", "The user moved to Oslo."),
+    ("No I live in Oslo", "The user lives in Oslo."),
+    ("No, I live in Oslo.", "The user lives in Oslo."),
+    ("Don't forget that Emma turns seven.", "Emma turns seven."),
+    ("I'll never forget our trip to Rome.", "The user went on a trip to Rome."),
+    ("Don't worry about the car, Tom fixed it.", "Tom fixed the car."),
+    ("I can't live without coffee.", "The user needs coffee to live."),
+    ("I never leave without my keys.", "The user leaves with keys."),
+    ("I couldn't be happier with my flat.", "The user is happy with the flat."),
+    ("I can't recommend this dentist enough.", "The user recommends this dentist."),
+    ("I'm not sure if I told you, I moved to Oslo.", "The user moved to Oslo."),
+    ("Nothing beats a cold IPA.", "The user likes a cold IPA."),
+    ("use tabs not spaces pls", "The user uses tabs."),
+    ("My wife's vegan, I'm not.", "The user's wife is vegan."),
+    ("I don't have a dog, my sister has a dog.", "The user's sister has a dog."),
+    ("I didn't bring my camera to the festival in Rome.", "The user went to a festival in Rome."),
+    ("My dentist Dr. Smith in Porto did not call.", "Dr. Smith in Porto is the user's dentist."),
+    ("I drove to Rome with Anna, without my dog.", "The user drove to Rome with Anna."),
+    ("I don't eat meat because I love animals.", "The user loves animals."),
+    ("Never mind the rain, we swam in the lake.", "They swam in the lake."),
+    ("If I don't run on Sunday I get grumpy.", "The user runs on Sunday."),
+    ("The ticket costs no more than 5 euros.", "The ticket costs at most 5 euros."),
+    ("Ich esse kein Fleisch.", "Isst kein Fleisch."),
+    ("我不吃肉。", "用户不吃肉。"),
+    ("I like oats.", "The user likes oats."),
+    ("My bike isn't red.", "The user's bike has a ring."),
+)
+"""What was said, and a retelling that is true to it, so far as its "not" goes."""
+
+
+@pytest.mark.parametrize(("said", "told"), LOST)
+def test_a_negation_that_is_dropped_is_seen(said: str, told: str) -> None:
+    assert negation.lost(told, [said])
+    assert "negation lost" in unsupported(told, [said])
+
+
+@pytest.mark.parametrize(("said", "told"), HONEST)
+def test_what_is_true_to_a_negation_is_taken(said: str, told: str) -> None:
+    assert not negation.lost(told, [said])
+
+
+def test_all_that_was_said_bears_a_retelling_out() -> None:
+    assert negation.lost("Eats meat.", ["Ana: I don't eat meat.", "Mel: Oats are fine."])
+    assert not negation.lost("Ana eats meat.", ["Mel: I don't eat meat.", "Ana: I eat meat."])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "She likes fish and rice with her whole family",
+            "She hardly likes fish and rice with her whole family",
+        ),
+        (
+            "He does not eat meat and does not drink wine on any day of the week",
+            "He does not eat meat and does drink wine on any day of the week",
+        ),
+        (
+            "He does not eat meat and does drink wine on any day of the week",
+            "He does eat meat and does not drink wine on any day of the week",
+        ),
+        ("Likes fish", "Does not like fish"),
+        ("She does not eat fish, and he does not", "She does not eat fish, and he does"),
+    ],
+)
+def test_lines_that_deny_different_things_are_no_duplicates(one: str, other: str) -> None:
+    assert not is_duplicate(one, other)
+    assert not is_duplicate(other, one)
+
+
+def test_a_denial_said_twice_is_a_duplicate() -> None:
+    one, other = "She does not eat any fish at home, not ever.", "she does not eat any fish at home not ever!"
+    assert is_duplicate(one, other)
+    assert negation.governed("I don't like fish") == negation.governed("I do not really like fish")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not " * 20_000,
+        "I don't eat meat, " * 6000,
+        "no" + " " * 100_000 + "meat",
+        "a, b" + ", c" * 50_000 + " or",
+        "can't say " * 10_000,
+        "x" * 200_000 + "n't",
+        "'" * 100_000,
+        "not " + " ".join(f"x{n}" for n in range(20_000)),
+        "not, " + ", ".join(f"x a{n}" for n in range(20_000)),
+        "not e" + "\u0301\u0316" * 50_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_no_text_hangs(text: str) -> None:
+    for work in (lambda: negation.lost(text, [text]), lambda: negation.governed(text)):
+        with watched():
+            work()

@@ -1,0 +1,395 @@
+"""history and blame: every line leads to its turn, through moves, edits, copies, and with records lost."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from history_library import DOG, FLAT, HOME, LISBON, PORTO, REX, TALK, apply, filled, moved, rewrite
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from infinimem.errors import LibraryError
+from infinimem.importers import read_turns
+from infinimem.markdown.characters import normalised
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Move, NewEntry, Turn
+from infinimem.operations.history import Event
+from infinimem.store.outcome import Applied
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return filled(tmp_path / "m")
+
+
+def kinds(memory: Memory, seq: int) -> list[tuple[str, int, str]]:
+    """What happened, to which line, and why or where."""
+    return [(event.event, event.seq, event.why or event.where) for event in memory.history(seq)]
+
+
+def where(memory: Memory, seq: int) -> str:
+    place = memory.view.entry(seq)
+    assert place is not None
+    return f"{place.doc_id}:{place.start_line}"
+
+
+def last(memory: Memory, seq: int) -> Event:
+    return next(event for event in memory.history(seq) if event.event == "now")
+
+
+# ── history ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_story_goes_from_the_turn_to_where_the_line_is(memory: Memory) -> None:
+    assert kinds(memory, PORTO) == [
+        ("said", 3, "evidence/2025-06-01-s2:8"),
+        ("drawn", PORTO, "CURRENT"),
+        ("receipt", PORTO, "moved"),
+        ("now", PORTO, where(memory, PORTO)),
+    ]
+    said, drawn, receipt, now = memory.history(PORTO)
+    assert (said.speaker, said.session, said.turn, said.time, said.source) == (
+        "Nora", "s2", "D2:1", "2025-06-01", "user",
+    )  # fmt: skip
+    assert (said.text, drawn.text, now.text) == (TALK[2].text,) * 3
+    assert drawn.origin == (3,)
+    assert (receipt.receipt, receipt.was, receipt.now) == ("journal/0001-consolidate", "CURRENT", HOME)
+    assert receipt.time == memory.receipts()[0].time
+    lines = (memory.library.root / f"{HOME}.md").read_text().splitlines()
+    assert TALK[2].text in lines[int(now.where.rpartition(":")[2]) - 1]
+
+
+def test_a_superseded_line_names_what_came_after_it(memory: Memory) -> None:
+    assert kinds(memory, LISBON)[2:] == [
+        ("receipt", LISBON, "moved"),
+        ("receipt", LISBON, f"superseded by {PORTO}"),
+        ("now", LISBON, f"superseded by {PORTO}"),
+        ("heir", PORTO, f"supersedes {LISBON}"),
+    ]
+    assert last(memory, LISBON).where.startswith("archive/home:")
+
+
+def test_the_chain_of_successors_is_followed(memory: Memory) -> None:
+    memory.library.record([Turn("I moved to Faro.", speaker="Nora", time="2025-09-01", session="s3")])
+    apply(memory, op="append", adds=(NewEntry("I moved to Faro.", (9,)),))
+    apply(memory, moved(10))
+    apply(memory, Move(PORTO, HOME, "", "superseded", 10))
+    heirs = [(event.seq, event.why) for event in memory.history(LISBON) if event.event == "heir"]
+    assert heirs == [(PORTO, f"supersedes {LISBON}"), (10, f"supersedes {PORTO}")]
+
+
+def test_undone_is_live_again_and_has_no_successor(memory: Memory) -> None:
+    memory.undo()
+    assert kinds(memory, LISBON)[-2:] == [
+        ("receipt", LISBON, "undone"),
+        ("now", LISBON, where(memory, LISBON)),
+    ]
+
+
+def test_a_turn_names_what_was_drawn_from_it(memory: Memory) -> None:
+    assert kinds(memory, 4) == [
+        ("said", 4, where(memory, 4)),
+        ("now", 4, where(memory, 4)),
+        ("heir", REX, "drawn from 4"),
+    ]
+
+
+def test_an_edit_shows_the_words_before(memory: Memory) -> None:
+    rewrite(memory, DOG, "called Rex", "called Max")
+    memory.library.stamp()
+    edited = next(event for event in memory.history(REX) if event.why == "edited")
+    assert edited.text == TALK[3].text
+    drawn = next(event for event in memory.history(REX) if event.event == "drawn")
+    assert (drawn.text, last(memory, REX).text) == (TALK[3].text, "My dog is called Max.")
+    assert memory.history(REX)[0].event == "said"
+
+
+def test_what_a_person_deleted_still_leads_to_its_turn(memory: Memory) -> None:
+    path = memory.library.root / f"{DOG}.md"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if "Rex." not in line))
+    memory.library.stamp()
+    assert memory.view.entry(REX) is None
+    assert kinds(memory, REX) == [
+        ("said", 4, where(memory, 4)),
+        ("drawn", REX, "CURRENT"),
+        ("receipt", REX, "moved"),
+        ("receipt", REX, "deleted"),
+        ("now", REX, "deleted"),
+    ]
+
+
+def test_what_vanished_unnoted_is_told_by_where_it_was_last(memory: Memory) -> None:
+    path = memory.library.root / f"{DOG}.md"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if "Rex." not in line))
+    now = last(memory, REX)
+    assert now.why == f"not in the library any more; journal/0001-consolidate put it into {DOG}"
+    assert (now.where, now.text) == ("", "")
+
+
+def test_numbers_of_what_is_gone_count_among_the_highest(memory: Memory) -> None:
+    test_what_a_person_deleted_still_leads_to_its_turn(memory)
+    assert memory.view.max_seq < REX
+    with pytest.raises(LibraryError, match=f"no line has seq 99, .* the highest is {REX}"):
+        memory.history(99)
+
+
+def test_a_turn_that_names_its_own_session_is_told_with_that(memory: Memory) -> None:
+    """As after two evidence files were joined by hand."""
+    rewrite(memory, "evidence/2025-06-01-s2", "turn=D2:1", "turn=D2:1,session=s9")
+    assert [event.session for event in memory.history(PORTO) if event.event == "said"] == ["s9"]
+    assert [event.session for event in memory.history(REX) if event.event == "said"] == ["s2"]
+
+
+def test_a_copy_leads_through_its_original(memory: Memory) -> None:
+    path = memory.library.root / f"{DOG}.md"
+    line = next(line for line in path.read_text().splitlines(True) if "Rex." in line)
+    path.write_text(path.read_text() + line)
+    memory.library.stamp()
+    copy = memory.view.max_seq
+    story = kinds(memory, copy)
+    assert story[0] == ("said", 4, where(memory, 4))
+    assert ("drawn", REX, "CURRENT") in story
+    assert story[-2] == ("receipt", copy, f"renumbered from {REX}")
+    assert ("heir", copy, f"renumbered from {REX}") in kinds(memory, REX)
+    apply(memory, moved(REX, HOME, "Pets"))
+    assert kinds(memory, copy) == story, "what became of the original since is its own story"
+
+
+def test_rewritten_lines_lead_to_all_their_turns(memory: Memory) -> None:
+    text = "Nora moved to Porto and rents a flat near Lisbon castle."
+    added = NewEntry(text, (FLAT, PORTO), HOME, "Home", by="model", replaces=(FLAT, PORTO))
+    outcome = apply(memory, adds=(added,))
+    assert isinstance(outcome, Applied)
+    (new,) = outcome.added
+    story = memory.history(new.seq)
+    assert [event.seq for event in story if event.event == "said"] == [2, 3]
+    assert [event.why for event in story if event.seq == FLAT][-1] == f"rewritten as {new.seq}"
+    assert ("heir", new.seq, f"rewrites {FLAT}") in kinds(memory, FLAT)
+    (blamed,) = memory.blame(HOME, new.start_line)
+    assert [turn.seq for turn in blamed.turns] == [2, 3]
+
+
+def test_what_a_person_typed_began_with_them(memory: Memory) -> None:
+    rewrite(memory, DOG, "# Rex\n", "# Rex\n- He sleeps by the stove\n")
+    memory.library.stamp()
+    seq = memory.view.max_seq
+    assert kinds(memory, seq) == [("receipt", seq, "stamped"), ("now", seq, where(memory, seq))]
+    (signed_by_hand,) = [place for place in memory.view.document(DOG).entries if place.seq == seq]
+    assert signed_by_hand.entry.source == "human"
+
+
+@pytest.mark.parametrize(
+    ("seq", "words"), [(0, "no line has seq 0"), (99, "the highest is 8"), (-1, "seq -1")]
+)
+def test_a_seq_that_nobody_knows(memory: Memory, seq: int, words: str) -> None:
+    with pytest.raises(LibraryError, match=words):
+        memory.history(seq)
+
+
+def test_an_empty_library_has_no_seqs(tmp_path: Path) -> None:
+    with pytest.raises(LibraryError, match="no line of this library has a seq yet"):
+        open_memory(tmp_path / "m", model="offline", create=True).history(1)
+
+
+def test_origins_that_lead_into_a_circle_end(memory: Memory) -> None:
+    rewrite(memory, DOG, "origin=4", f"origin={FLAT}")
+    rewrite(memory, HOME, "origin=2", f"origin={PORTO}")
+    rewrite(memory, HOME, "origin=3", f"origin={FLAT}")
+    assert {event.seq for event in memory.history(REX)} == {FLAT, PORTO, REX}
+
+
+def test_origins_in_a_circle_end(memory: Memory) -> None:
+    rewrite(memory, DOG, "origin=4", f"origin={FLAT}+{REX}")
+    rewrite(memory, HOME, "origin=2", f"origin={REX}")
+    story = memory.history(REX)
+    assert {event.seq for event in story} == {FLAT, REX}
+    assert len(set(story)) == len(story), "nothing is told twice"
+    assert all(one.turns == () for one in memory.blame(DOG))
+
+
+# ── with records lost ───────────────────────────────────────────────────────────────────────────
+
+
+def test_without_machine_state_nothing_is_lost(memory: Memory) -> None:
+    before = {seq: memory.history(seq) for seq in range(1, 9)}
+    blamed = {doc_id: memory.blame(doc_id) for doc_id in memory.view.ids("all")}
+    shutil.rmtree(memory.library.root / ".infinimem")
+    again = open_memory(memory.library.root, model="offline")
+    assert {seq: again.history(seq) for seq in range(1, 9)} == before
+    assert {doc_id: again.blame(doc_id) for doc_id in again.view.ids("all")} == blamed
+
+
+def test_without_receipts_turns_and_successors_are_still_known(memory: Memory) -> None:
+    shutil.rmtree(memory.library.root / "journal")
+    assert kinds(memory, LISBON) == [
+        ("said", 1, where(memory, 1)),
+        ("drawn", LISBON, ""),
+        ("now", LISBON, f"superseded by {PORTO}"),
+        ("heir", PORTO, f"supersedes {LISBON}"),
+    ]
+    for doc_id in (HOME, DOG):
+        assert all(one.turns for one in memory.blame(doc_id) if one.kind == "entry")
+        assert all(one.receipt == "" for one in memory.blame(doc_id))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    at=st.integers(0, 3000), junk=st.sampled_from([b"", b"| x |", b"\x00\xff", b"\n```\n", b"@@ -1 +1 @@\n"])
+)
+def test_a_damaged_receipt_stops_nothing(memory: Memory, at: int, junk: bytes) -> None:
+    for path in sorted((memory.library.root / "journal").iterdir()):
+        data = path.read_bytes()
+        cut = at % len(data)
+        path.write_bytes(data[:cut] + junk + data[cut + 7 :])
+        try:
+            for doc_id in memory.view.ids("all"):
+                memory.blame(doc_id)
+            for seq in range(1, 9):
+                assert any(event.event == "said" for event in memory.history(seq))
+        finally:
+            path.write_bytes(data)
+
+
+# ── blame ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_blame_tells_entries_from_derived_lines_from_a_persons(memory: Memory) -> None:
+    rewrite(memory, HOME, "# Home\n", "# Home\nThe view is fine.\n- a balcony\n")
+    found = memory.blame("home")
+    lines = (memory.library.root / f"{HOME}.md").read_text().split("\n")[:-1]
+    assert [(one.line, one.text) for one in found] == list(enumerate(lines, 1))
+    by_text = {one.text: one for one in found}
+    assert by_text["The view is fine."].kind == by_text["- a balcony"].kind == "person"
+    assert by_text["# Home"].kind == "derived"
+    porto = next(one for one in found if one.seq == PORTO)
+    assert (porto.kind, porto.receipt, porto.why) == ("entry", "journal/0001-consolidate", "moved")
+    assert [(turn.seq, turn.turn, turn.where) for turn in porto.turns] == [
+        (3, "D2:1", "evidence/2025-06-01-s2:8")
+    ]
+    assert memory.blame(HOME, porto.line) == (porto,)
+
+
+def test_a_derived_line_names_the_receipt_that_wrote_it(memory: Memory) -> None:
+    derived = {one.text.split(":")[0]: one.receipt for one in memory.blame(HOME) if one.kind == "derived"}
+    assert derived["# Home"] == derived["id"] == "journal/0001-consolidate"
+    assert derived["aux"] == derived["token_count"] == "journal/0002-consolidate"
+    assert all(one.why == "" for one in memory.blame(HOME) if one.kind == "derived")
+    rewrite(memory, HOME, "# Home", "# My home")
+    assert next(one for one in memory.blame(HOME) if "# My" in one.text).why == "or typed since"
+
+
+def test_blame_tells_how_a_line_came_not_who_edited_it_since(memory: Memory) -> None:
+    rewrite(memory, DOG, "called Rex", "called Max")
+    assert memory.library.stamp() is not None
+    (entry,) = (one for one in memory.blame(DOG) if one.seq == REX)
+    assert (entry.receipt, entry.why, entry.source) == ("journal/0001-consolidate", "moved", "human")
+
+
+def test_blame_of_an_archived_line(memory: Memory) -> None:
+    entry = next(one for one in memory.blame("archive/home") if one.seq == LISBON)
+    assert (entry.receipt, entry.why) == ("journal/0002-consolidate", f"superseded by {PORTO}")
+    assert [turn.seq for turn in entry.turns] == [1]
+
+
+def test_a_line_that_a_person_carried_elsewhere(memory: Memory) -> None:
+    home, dog = (memory.library.root / f"{name}.md" for name in (HOME, DOG))
+    line = next(line for line in home.read_text().splitlines(True) if "Porto" in line)
+    home.write_text(home.read_text().replace(line, ""))
+    dog.write_text(dog.read_text() + line)
+    assert next(one for one in memory.blame(DOG) if one.seq == PORTO).why == "moved by hand"
+    memory.library.stamp()
+    carried = next(one for one in memory.blame(DOG) if one.seq == PORTO)
+    assert (carried.why, carried.receipt) == ("moved by hand", "journal/0003-stamp")
+
+
+def test_a_renamed_document_keeps_its_receipts(memory: Memory) -> None:
+    (memory.library.root / f"{DOG}.md").rename(memory.library.root / "topics/rex.md")
+    apply(memory, moved(FLAT, HOME, "Flat"))
+    entry = next(one for one in memory.blame("topics/rex") if one.seq == REX)
+    assert entry.receipt == "journal/0001-consolidate"
+
+
+def test_notes_evidence_and_receipts(memory: Memory) -> None:
+    (memory.library.root / "note.md").write_text("# Mine\n- <seq=7,source=user> no entry here\n")
+    assert {one.kind for one in memory.blame("note")} == {"person"}
+    said = [one for one in memory.blame("evidence/2025-03-03-s1") if one.kind == "said"]
+    assert [(one.seq, one.turns[0].seq) for one in said] == [(1, 1), (2, 2)]
+    journal = memory.blame("journal/0001-consolidate")
+    assert {one.receipt for one in journal if one.kind == "derived"} == {"journal/0001-consolidate"}
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "words"),
+    [("nowhere", None, "nowhere"), (HOME, 99, "no line 99"), (HOME, 0, "no line 0")],
+)
+def test_blame_of_what_is_not_there(memory: Memory, name: str, line: int | None, words: str) -> None:
+    with pytest.raises(LibraryError, match=words):
+        memory.blame(name, line)
+
+
+def test_a_doubled_seq_leads_each_line_to_its_own_turn(memory: Memory) -> None:
+    """As after a git merge, before anyone settled it."""
+    rewrite(
+        memory,
+        DOG,
+        "# Rex\n",
+        f"# Rex\n- <seq={PORTO},source=user,origin=2> I rent a flat near Lisbon castle.\n",
+    )
+    other = next(one for one in memory.blame(DOG) if one.seq == PORTO)
+    assert [turn.seq for turn in other.turns] == [2]
+
+
+# ── a real conversation ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def conversation(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """conv-26 of LoCoMo, consolidated, some lines archived, two receipts taken back."""
+    memory = open_memory(tmp_path_factory.mktemp("conv26") / "m", model="offline", create=True)
+    turns = list(read_turns(shared_data / "locomo_dev.json", only="conv-26").turns)
+    memory.observe(turns[:300])
+    memory.consolidate()
+    topics = [doc_id for doc_id in memory.view.ids() if doc_id.startswith("topics/")]
+    for doc_id in topics[:12]:
+        lines = memory.view.document(doc_id).entries
+        pairs = [
+            (a, b)
+            for a in lines
+            for b in lines
+            if a.entry.fields.get("speaker") == b.entry.fields.get("speaker")
+        ]
+        if pair := next((p for p in pairs if (p[1].entry.time or "") > (p[0].entry.time or "")), None):
+            apply(memory, Move(pair[0].seq, doc_id, "", "superseded", pair[1].seq))
+    memory.undo()
+    memory.observe(turns[300:])
+    memory.consolidate()
+    memory.observe([Turn("We bought a red kayak.", speaker="Caroline", session="late", turn="late")])
+    return memory
+
+
+def test_every_line_of_a_real_library_leads_to_its_turn(conversation: Memory) -> None:
+    archived = led = 0
+    for doc_id in conversation.view.ids("all"):
+        if doc_id.startswith(("evidence/", "journal/")):
+            continue
+        for one in conversation.blame(doc_id):
+            if one.kind != "entry":
+                assert one.kind in ("derived", "blank"), one
+                continue
+            assert one.turns, one
+            place = conversation.view.entry(one.seq or 0)
+            assert place is not None
+            turn = one.turns[0]
+            assert turn.turn and turn.session and turn.speaker == place.entry.fields["speaker"]
+            assert normalised(place.text) in normalised(turn.text)
+            assert bool(one.receipt) == (doc_id != "CURRENT")
+            led += 1
+            archived += doc_id.startswith("archive/")
+            if led % 5 == 0 or doc_id.startswith("archive/"):
+                story = conversation.history(place.seq)
+                assert story[0].event == "said"
+                assert any(event.event == "now" and event.where == f"{doc_id}:{one.line}" for event in story)
+    assert led > 400
+    assert archived > 2

@@ -1,0 +1,388 @@
+"""What waits for a person's word: withheld archivings and kept plans, approved, rejected, void."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from history_library import DOG, FLAT, HOME, LISBON, PORTO, REX, apply, moved, rewrite, superseded
+from history_library import filled as sorted_library
+
+from infinimem import law
+from infinimem.errors import LibraryError, NotALibrary, UsageError
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Derived, Move, NewEntry, Plan, Put, Turn
+from infinimem.operations import review
+from infinimem.operations.review import Waiting
+
+
+def pin(memory: Memory, seq: int) -> None:
+    """A person pins a line."""
+    place = memory.view.entry(seq)
+    assert place is not None
+    rewrite(memory, place.doc_id, f"- <seq={seq},", f"- <seq={seq},pin=yes,")
+    memory.library.stamp()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    """Line 5 was pinned; to supersede it was withheld by receipt 5."""
+    memory = sorted_library(tmp_path / "m")
+    memory.undo()
+    pin(memory, LISBON)
+    apply(memory, superseded(LISBON, PORTO))
+    assert [proposal.code for proposal in memory.library.proposals()] == ["PROTECTED"]
+    return memory
+
+
+def item(memory: Memory) -> str:
+    return str(memory.library.proposals()[0].receipt)
+
+
+def where(memory: Memory, seq: int) -> str:
+    place = memory.view.entry(seq)
+    assert place is not None
+    return place.doc_id
+
+
+def lines(memory: Memory) -> list[tuple[int, str]]:
+    """Every line of the library."""
+    view = memory.view
+    return sorted((p.seq, p.entry.line) for scope in ("default", "archive") for p in view.entries(scope))
+
+
+# ── the law ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_persons_word_lets_pass_what_is_protected_or_too_much_and_nothing_else(memory: Memory) -> None:
+    view = memory.view
+    for move, code in (
+        (superseded(LISBON, PORTO), None),
+        (superseded(PORTO, LISBON), "NOT_NEWER"),
+        (superseded(PORTO, LISBON, DOG), "NOT_NEWER"),
+        (Move(LISBON, HOME, "", "duplicate", PORTO), "NOT_A_DUPLICATE"),
+        (superseded(LISBON, 99), "UNKNOWN_SURVIVOR"),
+        (superseded(LISBON, LISBON), "UNKNOWN_SURVIVOR"),
+        (superseded(LISBON, 3), "UNKNOWN_SURVIVOR"),
+    ):
+        verdict = law.verify(Plan("review", moves=(move,)), view.entry, ("topics/",), {move.seq})
+        assert [held.reason.code for held in verdict.withheld] == ([code] if code else []), move
+        assert verdict.plan.moves == (() if code else (move,))
+        unasked = law.verify(Plan("review", moves=(move,)), view.entry, ("topics/",))
+        assert unasked.withheld or move.seq == PORTO
+
+
+def test_approval_of_one_line_is_no_approval_of_another(memory: Memory) -> None:
+    plan = Plan("review", moves=(superseded(LISBON, PORTO),))
+    verdict = law.verify(plan, memory.view.entry, ("topics/",), {FLAT})
+    assert [held.reason.code for held in verdict.withheld] == ["PROTECTED"]
+
+
+# ── withheld ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_proposal_is_shown_with_both_lines(memory: Memory) -> None:
+    (row,) = memory.review()
+    assert (row.item, row.seq, row.by, row.code, row.void) == (item(memory), LISBON, PORTO, "PROTECTED", "")
+    assert (row.text, row.by_text) == ("I live in Lisbon.", "I moved to Porto.")
+    assert row.was.startswith(f"{HOME}:")
+    assert row.now == "archive/home"
+
+
+def test_approved_is_archived_with_a_receipt(memory: Memory) -> None:
+    before = lines(memory)
+    (receipt,) = memory.decide([item(memory)])
+    assert (receipt.op, receipt.strategy) == ("review", "people")
+    assert [(row.seq, row.was, row.now, row.why) for row in receipt.rows] == [
+        (LISBON, HOME, "archive/home", f"superseded by {PORTO}")
+    ]
+    assert lines(memory) == before
+    assert where(memory, LISBON) == "archive/home"
+    assert memory.review() == memory.library.proposals() == ()
+    assert memory.status()["withheld"] == 0
+
+
+def test_an_approval_can_be_taken_back(memory: Memory) -> None:
+    before = (memory.library.root / f"{HOME}.md").read_bytes()
+    memory.decide([item(memory)])
+    memory.undo()
+    assert (memory.library.root / f"{HOME}.md").read_bytes() == before
+
+
+def test_the_line_goes_from_where_it_is_now_to_the_archive_of_its_survivors_document(memory: Memory) -> None:
+    apply(memory, moved(LISBON, "topics/old", "Old"), moved(PORTO, "topics/new", "New"))
+    (receipt,) = memory.decide([item(memory)])
+    assert [(row.was, row.now) for row in receipt.rows] == [("topics/old", "archive/new")]
+
+
+def test_rejected_is_dropped_and_moves_nothing(memory: Memory) -> None:
+    before = lines(memory), where(memory, LISBON)
+    assert memory.decide(reject=[f"{item(memory)}:{LISBON}"]) == ()
+    assert (lines(memory), where(memory, LISBON)) == before
+    assert memory.review() == ()
+    assert not list((memory.library.root / ".infinimem/withheld").glob("*.json"))
+
+
+def test_one_line_of_several(tmp_path: Path) -> None:
+    memory = sorted_library(tmp_path / "m")
+    memory.undo()
+    for seq in (LISBON, FLAT):
+        pin(memory, seq)
+    apply(memory, superseded(LISBON, PORTO), superseded(FLAT, PORTO))
+    name = item(memory)
+    assert [row.seq for row in memory.review()] == [LISBON, FLAT]
+    memory.decide([f"{name}:{FLAT}"])
+    assert (where(memory, FLAT), where(memory, LISBON)) == ("archive/home", HOME)
+    assert [row.seq for row in memory.review()] == [LISBON]
+    memory.decide(reject=[name])
+    assert memory.review() == ()
+
+
+def test_a_second_proposal_for_a_line_is_settled_with_the_first(memory: Memory) -> None:
+    apply(memory, superseded(LISBON, PORTO))
+    first, second = (str(proposal.receipt) for proposal in memory.library.proposals())
+    memory.decide([first])
+    assert where(memory, LISBON) == "archive/home"
+    assert memory.library.proposals() == () and second != first
+
+
+def test_a_chain_is_archived_link_by_link(memory: Memory) -> None:
+    memory.library.record([Turn("I moved to Faro.", speaker="Nora", time="2025-09-01", session="s3")])
+    apply(memory, op="append", adds=(NewEntry("I moved to Faro.", (9,)),))
+    apply(memory, moved(10))
+    pin(memory, PORTO)
+    apply(memory, superseded(PORTO, 10))
+    names = [str(proposal.receipt) for proposal in memory.library.proposals()]
+    assert len(memory.decide(names)) == 2
+    assert where(memory, LISBON) == where(memory, PORTO) == "archive/home"
+    assert memory.review() == ()
+
+
+def edited(memory: Memory) -> None:
+    rewrite(memory, HOME, "I live in Lisbon.", "I live in Lisbon, mostly.")
+    memory.library.stamp()
+
+
+def survivor_edited(memory: Memory) -> None:
+    rewrite(memory, HOME, "I moved to Porto.", "I moved to Porto for a week.")
+
+
+def deleted(memory: Memory) -> None:
+    path = memory.library.root / f"{HOME}.md"
+    path.write_text("".join(s for s in path.read_text().splitlines(True) if "live in Lisbon" not in s))
+
+
+def survivor_archived(memory: Memory) -> None:
+    memory.library.record([Turn("I moved to Faro.", speaker="Nora", time="2025-09-01", session="s3")])
+    apply(memory, op="append", adds=(NewEntry("I moved to Faro.", (9,)),))
+    apply(memory, superseded(PORTO, 10))
+
+
+def archived(memory: Memory) -> None:
+    rewrite(memory, HOME, ",pin=yes", "")
+    memory.library.stamp()
+    rewrite(memory, HOME, "source=human", "source=user")
+    memory.library.stamp()
+    memory.library.apply(Plan("review", moves=(superseded(LISBON, PORTO),)), approved={LISBON})
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (edited, "edited"),
+        (survivor_edited, "edited"),
+        (deleted, "gone"),
+        (survivor_archived, "not live"),
+        (archived, "already"),
+    ],
+)
+def test_what_cannot_be_done_any_more_is_void_and_dropped(memory: Memory, what, words: str) -> None:  # type: ignore[no-untyped-def]
+    name = item(memory)
+    what(memory)
+    before = lines(memory)
+    with pytest.raises(LibraryError, match=words):
+        memory.decide([f"{name}:{LISBON}"])
+    (row,) = (row for row in memory.review() if row.seq == LISBON)
+    assert words in row.void
+    assert lines(memory) == before
+    assert [row for row in memory.review() if row.seq == LISBON] == []
+
+
+def test_a_whole_item_with_only_void_lines_moves_nothing(memory: Memory) -> None:
+    name = item(memory)
+    edited(memory)
+    number = len(memory.receipts())
+    assert memory.decide([name]) == ()
+    assert len(memory.receipts()) == number
+
+
+@pytest.mark.parametrize("name", ["", "9999", "p1", "x", ":5", "5:", "5:x", "5:99", "5:5-1", "-1"])
+def test_names_of_nothing(memory: Memory, name: str) -> None:
+    assert item(memory) == "5"
+    before = memory.review()
+    for call in ({"approve": [name]}, {"reject": [name]}, {"approve": ["5"], "reject": [name]}):
+        with pytest.raises(UsageError):
+            memory.decide(**call)
+    with pytest.raises(UsageError, match="both"):
+        memory.decide(["5"], ["5:5"])
+    assert memory.review() == before
+    assert where(memory, LISBON) == HOME
+
+
+def test_proposals_hold_no_word_of_the_lines(memory: Memory) -> None:
+    text = (memory.library.root / f".infinimem/withheld/{int(item(memory)):04d}.json").read_text()
+    assert "Lisbon" not in text
+    assert "Porto" not in text
+
+
+def test_a_proposal_of_before_marks_were_kept_can_be_approved(memory: Memory) -> None:
+    path = memory.library.root / f".infinimem/withheld/{int(item(memory)):04d}.json"
+    path.write_text(
+        json.dumps([{k: v for k, v in row.items() if k != "marks"} for row in json.loads(path.read_text())])
+    )
+    assert len(memory.decide([item(memory)])) == 1
+
+
+def test_a_folder_of_notes_has_nothing_to_review(tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("# Mine\n")
+    memory = open_memory(tmp_path, model="offline")
+    assert memory.review() == ()
+    with pytest.raises(NotALibrary):
+        memory.decide(["1"])
+    assert [path.name for path in tmp_path.iterdir()] == ["note.md"]
+
+
+# ── kept plans ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Memory:
+    """Lines 12 to 14 are in the buffer; a plan that sorts them was kept."""
+    memory = sorted_library(tmp_path / "m")
+    texts = ("I moved to Faro.", "Rex likes snow.", "I paint on Sundays.")
+    told = memory.library.record(
+        [Turn(text, speaker="Nora", time="2025-09-01", session="s3") for text in texts]
+    )
+    memory.library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told)))
+    plan = Plan(
+        "consolidate",
+        moves=(moved(12), superseded(PORTO, 12), moved(13, DOG, "Rex"), moved(14, "topics/art", "Art")),
+        derived=(
+            Derived(HOME, "lives in Faro", (FLAT, 12)),
+            Derived(DOG, "Rex, snow", (REX, 13)),
+            Derived("topics/art", "paints", (14,)),
+        ),
+    )
+    assert review.keep(memory.library, plan, memory.view, "infini", "offline") == "p1"
+    return memory
+
+
+def waiting(rows: tuple[Waiting, ...]) -> list[tuple[int, str, str, int | None]]:
+    return [(row.seq, row.now, row.why, row.by) for row in rows]
+
+
+def test_a_kept_plan_is_listed_and_writes_nothing_else(planned: Memory) -> None:
+    assert waiting(planned.review()) == [
+        (12, HOME, "moved", None),
+        (PORTO, "archive/home", "superseded", 12),
+        (13, DOG, "moved", None),
+        (14, "topics/art", "moved", None),
+    ]
+    assert len(planned.receipts()) == 2
+    assert planned.status()["plans"] == 1
+    assert {row.item for row in planned.review()} == {"p1"}
+
+
+def test_a_plan_of_records_is_not_kept(memory: Memory) -> None:
+    before = memory.review()
+    plan = Plan("consolidate", records=(Put("allmem/units/u-000001", "x\n"),))
+    with pytest.raises(UsageError, match="cannot be kept, for review goes line by line"):
+        review.keep(memory.library, plan, memory.view, "allmem", "none")
+    assert memory.review() == before
+
+
+def test_a_kept_plan_does_what_it_would_have_done(planned: Memory) -> None:
+    (receipt,) = planned.decide(["p1"])
+    assert (receipt.op, receipt.strategy, receipt.model) == ("review", "infini", "offline")
+    assert [where(planned, seq) for seq in (12, PORTO, 13, 14)] == [HOME, "archive/home", DOG, "topics/art"]
+    assert planned.view.document(HOME).summary == "lives in Faro"
+    assert planned.view.document("topics/art").summary == "paints"
+    assert planned.review() == ()
+    assert not planned.view.buffer.entries
+
+
+def test_lines_of_a_plan_alone(planned: Memory) -> None:
+    before = lines(planned)
+    planned.decide(["p1:13"], ["p1:14"])
+    assert lines(planned) == before
+    assert [where(planned, seq) for seq in (12, PORTO, 13, 14)] == ["CURRENT", HOME, DOG, "CURRENT"]
+    assert planned.view.document(DOG).summary == "Rex, snow"
+    assert [row.seq for row in planned.review()] == [12, PORTO]
+    planned.decide([f"p1:{PORTO}"])
+    assert where(planned, PORTO) == "archive/home"
+    assert planned.view.document(HOME).summary != "lives in Faro", "a summary of what did not come"
+    planned.decide(["p1"])
+    assert planned.review() == ()
+    assert where(planned, 12) == HOME
+
+
+def test_lines_that_left_are_left_out(planned: Memory) -> None:
+    apply(planned, moved(14, "topics/hobby", "Art"))
+    rewrite(planned, HOME, "I moved to Porto.", "I moved to Porto, Nora says.")
+    void = {row.seq: row.void for row in planned.review() if row.void}
+    assert set(void) == {14, PORTO}
+    assert "topics/hobby" in void[14]
+    assert {row.seq for row in planned.review()} == {12, 13}
+    planned.decide(["p1"])
+    assert [where(planned, seq) for seq in (12, PORTO, 13, 14)] == [HOME, HOME, DOG, "topics/hobby"]
+
+
+def test_what_is_too_much_unasked_is_done_when_approved(planned: Memory) -> None:
+    for number in range(9):  # all older than 12
+        planned.library.record([Turn(f"I said {number}.", speaker="Nora", time="2025-01-01", session="s4")])
+    first = planned.view.max_seq - 8
+    told = [NewEntry(f"I said {n}.", (first + n,)) for n in range(9)]
+    planned.library.apply(Plan(adds=tuple(told)))
+    olds = [place.seq for place in planned.view.buffer.entries if place.seq > 14]
+    plan = Plan("consolidate", moves=(moved(12), *(superseded(seq, 12) for seq in olds)))
+    assert law.verify(plan, planned.view.entry, ("topics/",)).withheld
+    assert review.keep(planned.library, plan, planned.view, "infini", "offline") == "p2"
+    planned.decide(["p2"])
+    assert {where(planned, seq) for seq in olds} == {"archive/home"}
+
+
+def test_a_rewriting_plan_comes_back_whole(planned: Memory) -> None:
+    text = "Nora rents a flat near Lisbon castle and moved to Porto."
+    add = NewEntry(text, (FLAT, PORTO), HOME, "Home", by="model", replaces=(FLAT, PORTO))
+    review.keep(planned.library, Plan("consolidate", adds=(add,)), planned.view, "infini", "offline")
+    rows = [row for row in planned.review() if row.item == "p2"]
+    assert [(row.seq, row.why, row.by_text) for row in rows] == [
+        (FLAT, "rewritten", text), (PORTO, "rewritten", text),
+    ]  # fmt: skip
+    with pytest.raises(LibraryError, match="together"):
+        planned.decide([f"p2:{FLAT}"])
+    planned.decide(["p2"])
+    assert {where(planned, seq) for seq in (FLAT, PORTO)} == {"archive/home"}
+    assert text in [place.text for place in planned.view.entries()]
+
+
+@pytest.mark.parametrize(
+    "junk", ["{", "[]", "null", '{"plan": {}}', '{"plan": {"op": 1, "adds": [{}]}}', "\x00"]
+)
+def test_a_damaged_plan_is_passed_over(planned: Memory, junk: str) -> None:
+    (planned.library.root / ".infinimem/plans/0001.json").write_text(junk)
+    assert planned.review() == ()
+    assert planned.status()["plans"] == 0
+
+
+def test_a_consolidation_that_was_kept_is_what_the_diff_showed(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "m", model="offline", create=True)
+    memory.observe([Turn("I moved to Lisbon in March.", session="s1"), Turn("My dog is Rex.", session="s1")])
+    shown = memory.preview(keep=True)
+    (receipt,) = memory.decide(["p1"])
+    after = {doc_id: (memory.library.root / f"{doc_id}.md").read_bytes() for doc_id, *_ in receipt.files}
+    assert set(after) == set(shown)
+    for doc_id, (_, data) in shown.items():
+        told = [line for line in data.splitlines() if line[:2] in (b"- ", b"# ", b"su")]
+        assert [line for line in after[doc_id].splitlines() if line[:2] in (b"- ", b"# ", b"su")] == told

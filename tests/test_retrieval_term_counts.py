@@ -1,0 +1,160 @@
+"""Documents compared by their bags of terms come in the order that the index of the whole library gives."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from in_memory import LISBON
+
+from infinimem.markdown.document import Document
+from infinimem.retrieval import index, searcher
+from infinimem.retrieval.index import in_memory
+from infinimem.retrieval.pieces import Pieces
+from infinimem.retrieval.scoring import compared
+from infinimem.retrieval.searcher import Searcher
+from infinimem.retrieval.term_counts import Bags
+from infinimem.settings import Settings
+from infinimem.store.view import View
+from infinimem.terms import query_terms
+
+WORDS = "tea boat Ana Ana's 8 May 2023 moved Lisbon café l'eau 京都 3rd trams not -".split()
+NAMES = ("Ana", "Mel", "Zoe")
+
+
+class _Folder:
+    """A library's documents, those that do not change the same objects in all its views."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.documents: dict[str, Document] = {}
+        self.seq = 0
+        for name in ("evidence/s1", "evidence/s2"):
+            self.save(name, self.entries(self.random.randint(1, 6), ()))
+        said = range(1, self.seq + 3)  # of some nobody knows anything
+        for name in ("archive/a", "topics/a", "topics/b", "CURRENT"):
+            self.save(name, self.entries(self.random.randint(0, 5), said))
+        later = range(1, self.seq + 1)
+        self.save("topics/c", f"{self.text()}\n\n{self.entries(3, later)}## Two\n{self.entries(30, later)}")
+        self.save("topics/d", "tea " * 300 + "\n")
+        self.save("notes/n", f"# {self.text()}\n\n- {self.text()}\n- {self.text()}\n")
+        self.save("topics/e", self.random.choice(["", "\n\n", "---\n: [\n---\ntea\n"]))
+
+    def text(self) -> str:
+        return " ".join(self.random.choices(WORDS, k=self.random.randint(1, 30)))
+
+    def entries(self, count: int, origins: range | tuple[()]) -> str:
+        return "".join(self._entry(origins) for _ in range(count))
+
+    def _entry(self, origins: range | tuple[()]) -> str:
+        self.seq += 1
+        about = [f"seq={self.seq}"]
+        if self.random.random() < 0.8:
+            about.append(f"time=2023-0{self.random.randint(1, 9)}-08")
+        about.append("source=user")
+        if origins:
+            about.append(f"origin={self.random.choice(origins)}")
+        if self.random.random() < 0.5:
+            about.append(f"speaker={self.random.choice(NAMES)}")
+        return f"- <{','.join(about)}> {self.text()}\n"
+
+    def save(self, doc_id: str, text: str) -> None:
+        header = f"---\nid: {doc_id}\n---\n" if self.random.random() < 0.5 else ""
+        self.documents[doc_id] = Document.parse(doc_id, (header + text).encode())
+
+    def view(self) -> View:
+        held = dict(self.documents)
+        return View(tuple(sorted(held)), held.__getitem__, Settings())
+
+
+def _by_index(view: View, text: str, ids: list[str]) -> list[str]:
+    rows, terms, chosen = in_memory(view).rows, query_terms(text), sorted(ids)
+    scores = dict(zip(chosen, compared(*rows.texts(rows.documents("blocks", chosen), terms)), strict=True))
+    return sorted(chosen, key=lambda doc_id: (-scores[doc_id], doc_id))
+
+
+def _same(view: View, text: str) -> None:
+    ids, terms = [*view.ids("all"), "topics/gone"], query_terms(f"{text} tea")
+    rows = in_memory(view).rows
+    wanted, found = rows.texts(rows.documents("blocks", ids), terms), Bags(view).texts(ids, terms)
+    assert [part.tolist() for part in found] == [part.tolist() for part in wanted]
+    assert Searcher(view).documents(text, 99, ids=ids) == _by_index(view, text, ids)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bags_hold_what_the_index_holds_also_after_changes(seed: int) -> None:
+    folder = _Folder(seed)
+    _same(folder.view(), folder.text())
+    said = folder.documents["evidence/s1"]
+    folder.save("topics/a", folder.entries(4, range(1, folder.seq)))
+    _same(folder.view(), folder.text())
+    for one, other in (("Ana", "Mel"), ("time=2023-0", "time=2024-0")):  # who said it, and when
+        text = said.to_bytes().decode()
+        folder.documents["evidence/s1"] = said = Document.parse(said.id, text.replace(one, other).encode())
+        _same(folder.view(), folder.text())
+    del folder.documents["archive/a"]
+    _same(folder.view(), folder.text())
+    folder.documents["evidence/s2"] = folder.documents["evidence/s2"].grown(folder.entries(2, ()).encode())
+    _same(folder.view(), folder.text())
+
+
+def test_a_topic_says_who_said_it_as_its_evidence_does_now() -> None:
+    files = dict(LISBON, **{"topics/home": "- <seq=12,source=user,origin=2> I gave it away.\n"})
+    documents = {doc_id: Document.parse(doc_id, text.encode()) for doc_id, text in files.items()}
+    ids = tuple(sorted(documents))
+    chosen = ["topics/home"]
+    assert Bags(View(ids, documents.__getitem__, Settings())).texts(chosen, ["ana", "mel"])[0].tolist() == [
+        [1, 0]
+    ]
+    changed = files["evidence/2023-05-08-s01"].replace("speaker=Ana", "speaker=Mel")
+    said = Document.parse("evidence/2023-05-08-s01", changed.encode())
+    other = View(ids, {**documents, said.id: said}.__getitem__, Settings())
+    assert Bags(other).texts(chosen, ["ana", "mel"])[0].tolist() == [[0, 1]]
+
+
+def test_what_did_not_change_is_not_read_again_and_no_index_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def terms_at(self: Pieces, document: Document, start: int, end: int) -> list[str]:
+        read.append(document.id)
+        return terms(self, document, start, end)
+
+    def refuse(view: View) -> None:
+        raise AssertionError("an index was built")
+
+    terms = Pieces.terms_at
+    monkeypatch.setattr(Pieces, "terms_at", terms_at)
+    monkeypatch.setattr(index, "indexed", refuse)
+    folder = _Folder(100)
+    topics = ["topics/b", "topics/c", "topics/d"]
+    folder.save("topics/b", folder.entries(1, range(1, 3)))
+    Searcher(folder.view()).documents("tea", ids=topics)
+    assert set(read) == set(topics)
+    read.clear()
+    folder.save("topics/b", folder.entries(2, ()))
+    folder.documents["evidence/s2"] = folder.documents["evidence/s2"].grown(folder.entries(2, ()).encode())
+    Searcher(folder.view()).documents("tea", ids=topics)
+    assert set(read) == {"topics/b"}
+
+
+def test_of_very_many_the_index_chooses_those_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searcher, "COMPARED", 2)
+    folder = _Folder(5)
+    folder.save("topics/z", "xylophone\n")
+    ids = [doc_id for doc_id in folder.documents if doc_id.startswith("topics/")]
+    found = Searcher(folder.view()).documents("xylophone", 99, ids=ids)
+    assert found == ["topics/z", *(doc_id for doc_id in sorted(ids) if doc_id != "topics/z")]
+
+
+def test_a_library_in_another_language_has_its_own_terms() -> None:
+    document = Document.parse("topics/a", "les maisons réunies\n".encode())
+    views = []
+    for language in ("english", "french"):
+        settings = replace(Settings(), search=replace(Settings().search, language=language))
+        views.append(View(("topics/a",), {"topics/a": document}.__getitem__, settings))
+    for view in (*views, *views):
+        rows = in_memory(view).rows
+        terms = ["maison", "réun", "reun", "reuni", "réuni"]
+        counts, _ = rows.texts(rows.documents("blocks", ["topics/a"]), terms)
+        assert Bags(view).texts(["topics/a"], terms)[0].tolist() == counts.tolist()

@@ -1,0 +1,118 @@
+"""The tokenizer: words, accents, scripts without spaces, numbers and dates."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from in_memory import view_of
+
+from infinimem.retrieval.searcher import searcher
+from infinimem.settings import SearchSettings, Settings
+from infinimem.terms import STOP_WORDS, analyzer, fold, query_terms, tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Painted painting PAINTS", ["paint", "paint", "paint"]),
+        ("went to see children", ["go", "to", "see", "child"]),
+        ("Caroline's easels", ["carolin", "easel"]),
+        ("O'Brien\u2019s caf\u00e9, nai\u0308ve", ["obrien", "cafe", "naiv"]),
+        ("don't can't she'll", ["do", "can", "she"]),
+        ("read_lines", ["read", "line"]),
+        ("STRASSE Stra\u00dfe", ["strass", "strass"]),
+        ("\ufb01nance", ["financ"]),
+        ("", []),
+        ("!?\u2026 \U0001f600", []),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2023-05-08", ["2023-05-08", "2023", "5", "8"]),
+        ("8th May 2023", ["8", "may", "2023"]),
+        ("14:05", ["14:05", "14", "5"]),
+        ("1,200 apples", ["1200", "appl"]),
+        ("3.11.2", ["3.11.2", "3", "11", "2"]),
+        ("007", ["7"]),
+    ],
+)
+def test_numbers_and_dates_are_kept_whole_and_in_parts(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
+def test_scripts_without_spaces_become_pairs() -> None:
+    assert tokens("北京大学 x") == ["北", "京", "大", "学", "北京", "京大", "大学", "x"]
+    assert query_terms("北京大学") == ["北京", "京大", "大学"]
+    assert query_terms("水") == ["水"], "a query of one character is looked for as it is"
+    assert set(query_terms("喜欢咖啡")) & set(tokens("她喜欢咖啡吗")) == {"喜欢", "欢咖", "咖啡"}
+    assert "어서" not in query_terms("한국어 서울"), "a space ends a pair"
+
+
+def test_stop_words_leave_queries_but_not_the_index() -> None:
+    assert query_terms("Where did Ana move to?") == ["ana", "move"]
+    assert tokens("the cat") == ["the", "cat"]
+    assert "may" not in STOP_WORDS, "it is a month"
+
+
+def test_a_query_of_stop_words_alone_is_looked_for() -> None:
+    assert query_terms("who is the who") == ["who", "is", "the"]
+
+
+def test_query_terms_are_distinct_in_order() -> None:
+    assert query_terms("paint a painting, painted in 2022") == ["paint", "2022"]
+
+
+def test_encoded_data_is_not_stemmed() -> None:
+    blob = "QUJDREVGings" * 20
+    assert tokens(blob) == [blob.lower()]
+
+
+@given(st.text(max_size=60))
+def test_what_is_indexed_can_be_asked_for(text: str) -> None:
+    assert set(query_terms(text)) <= set(tokens(text))
+    assert tokens(text) == tokens(text.upper().lower()) or not text.isascii()
+
+
+@given(st.text(alphabet="aB3'-.:,_ n\tt/", max_size=30))
+def test_ascii_text_is_read_like_any_other(text: str) -> None:
+    assert [*tokens(text), "北"] == tokens(f"{text} 北")
+
+
+def test_where_someone_lives_is_found_by_where_they_live() -> None:
+    assert tokens("lives") == tokens("living") == tokens("live") != tokens("life")
+
+
+def test_a_run_of_combining_marks_takes_no_square_of_time() -> None:
+    marks = "\u0301\u0323\u05b0" * 50_000
+    assert fold(f"Cafe{marks} noir").startswith("cafe")
+    assert tokens(f"{marks} cafe\u0301 noir")[-2:] == ["cafe", "noir"]
+    assert fold("Résumé " * 100) == "resume " * 100
+
+
+def test_another_language_has_its_own_endings_and_stop_words() -> None:
+    german = analyzer("german")
+    assert german.tokens("Häuser") == german.tokens("Häusern") != tokens("Häuser")
+    assert german.query_terms("Wo ist das Haus für den Hund?") == german.tokens("Haus Hund")
+    french = analyzer("french")
+    assert french.query_terms("Où est l'eau de la rivière ?")[-2:] == french.tokens("eau rivières")
+    assert analyzer("turkish").query_terms("ve kitaplar") == analyzer("turkish").tokens("ve kitap")
+    assert german.tokens("went") != german.tokens("go"), "irregular forms are English"
+
+
+def test_a_library_is_searched_in_its_own_language() -> None:
+    files = {"a": "Die Häuser der Stadt\n", "b": "Die Stadt\n"}
+    found = searcher(view_of(files, Settings(search=SearchSettings(language="german")))).blocks("Haus")
+    assert [item.doc_id for item in found] == ["a"]
+    assert searcher(view_of(files)).blocks("Haus") == []
+
+
+def test_what_stands_between_spaces_is_read_by_itself() -> None:
+    text = "Public\u2122 caf\u00e9s (caf\u00e9),well-known 3.11.2|x_y\u00a0z \u4eac\u90fd?2023-05-08."
+    assert tokens(text) == [term for chunk in text.split() for term in tokens(chunk)]
+    assert tokens("Public\u2122") == ["publictm"]
