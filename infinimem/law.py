@@ -79,7 +79,7 @@ class Verdict:
 
 
 def verify(
-    plan: Plan, lookup: Lookup, roots: Sequence[str], same: Same, approved: Collection[int] = ()
+    plan: Plan, lookup: Lookup, roots: Sequence[str], approved: Collection[int] = (), *, same: Same
 ) -> Verdict:
     """Check a plan against the lines as they are.
 
@@ -87,9 +87,9 @@ def verify(
         plan: what a strategy wants.
         lookup: finds an entry or an evidence line by its seq.
         roots: the strategy's folders ("topics/"); nothing else may receive a line.
-        same: what counts as a duplicate.
         approved: lines whose archiving a person approved: be they protected or too many, nothing else is
             let pass, and one that may not be archived stays where it is.
+        same: what counts as a duplicate.
     """
     refused = [*_bad_moves(plan.moves, lookup, roots), *_bad_adds(plan, lookup, roots)]
     for put in plan.records:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from infinimem import law
+from infinimem.grounding.claims import is_duplicate
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import CURRENT, Plan, Reason, Receipt, Source, Usage
@@ -82,7 +83,7 @@ class Library:
         view = self.view()
         if self.refuse and (code := self.refuse.pop(0)):
             return Rejected(view, (Reason(code),))
-        verdict = law.verify(plan, view.entry, (TOPICS,))
+        verdict = law.verify(plan, view.entry, (TOPICS,), same=is_duplicate)
         if verdict.refused:
             return Rejected(view, verdict.refused)
         done = render(verdict.plan, view, self._high + 1, len(self.plans), NOW)

@@ -37,7 +37,7 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
-    ("adapters", "bench", "hooks", "mcp"),
+    ("adapters", "evaluation", "hooks", "mcp"),
     ("cli",),
     ("__main__",),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from infinimem import law
 from infinimem.grounding.claims import is_duplicate, unsupported
 from infinimem.model import CURRENT, Entry, Located, Move, NewEntry, Plan, Put, Source
+
+verify = partial(law.verify, same=is_duplicate)
 
 
 def entry(seq: int, text: str = "", time: str | None = None, source: Source = "user", **fields: str) -> Entry:
@@ -66,7 +69,7 @@ def test_an_altered_line_is_lost_and_invented() -> None:
     ],
 )
 def test_a_bad_plan_is_refused_with_one_code(plan: Plan, code: str) -> None:
-    verdict = law.verify(plan, lookup(entry(1), entry(2)), ("topics/",))
+    verdict = verify(plan, lookup(entry(1), entry(2)), ("topics/",))
     assert {reason.code for reason in verdict.refused} == {code}
 
 
@@ -75,19 +78,19 @@ def test_a_bad_plan_is_refused_with_one_code(plan: Plan, code: str) -> None:
 )
 @pytest.mark.parametrize("doc", ["evidence/e", "mine"])
 def test_evidence_and_notes_cannot_be_moved_or_replaced(plan: Plan, doc: str) -> None:
-    verdict = law.verify(plan, lookup(entry(1), doc=doc), ("topics/",))
+    verdict = verify(plan, lookup(entry(1), doc=doc), ("topics/",))
     assert [reason.code for reason in verdict.refused] == ["BAD_TARGET"]
 
 
 def test_a_line_of_a_topic_is_moved_and_replaced() -> None:
     plan = Plan(moves=(Move(1, "topics/b"),), adds=(NewEntry("x", (2,), "topics/b", replaces=(2,)),))
-    assert law.verify(plan, lookup(entry(1), entry(2), doc="topics/a"), ("topics/",)).refused == ()
+    assert verify(plan, lookup(entry(1), entry(2), doc="topics/a"), ("topics/",)).refused == ()
 
 
 @pytest.mark.parametrize("theirs", [entry(1, source="human"), entry(1, pin="yes")])
 def test_a_line_of_a_person_s_is_not_replaced(theirs: Entry) -> None:
     plan = Plan(adds=(NewEntry("x", (1,), replaces=(1,)),))
-    assert [reason.code for reason in law.verify(plan, lookup(theirs), ("topics/",)).refused] == ["PROTECTED"]
+    assert [reason.code for reason in verify(plan, lookup(theirs), ("topics/",)).refused] == ["PROTECTED"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,7 @@ def test_a_line_of_a_person_s_is_not_replaced(theirs: Entry) -> None:
     ],
 )
 def test_a_document_has_a_name_that_disks_take_and_readers_see(name: str, fine: bool) -> None:
-    verdict = law.verify(Plan(moves=(Move(1, f"topics/{name}"),)), lookup(entry(1)), ("topics/",))
+    verdict = verify(Plan(moves=(Move(1, f"topics/{name}"),)), lookup(entry(1)), ("topics/",))
     assert [reason.code for reason in verdict.refused] == ([] if fine else ["BAD_TARGET"])
 
 
@@ -131,32 +134,32 @@ def test_an_archiving_without_grounds_leaves_the_line_live(
     moves = (Move(by, "topics/a", "Home"), Move(old.seq, "topics/a", why=why, by=by))  # type: ignore[arg-type]
     if by == 7:
         moves = moves[1:]
-    verdict = law.verify(Plan(moves=moves), lookup(old, new), ("topics/",))
+    verdict = verify(Plan(moves=moves), lookup(old, new), ("topics/",))
     assert [item.reason.code for item in verdict.withheld] == [code]
     kept = [(move.why, move.heading) for move in verdict.plan.moves if move.seq == old.seq]
     assert kept == [("moved", "" if code == "UNKNOWN_SURVIVOR" else "Home")]
     named = [replace(move, heading="Own") if move.seq == old.seq else move for move in moves]
-    own = law.verify(Plan(moves=tuple(named)), lookup(old, new), ("topics/",)).plan.moves
+    own = verify(Plan(moves=tuple(named)), lookup(old, new), ("topics/",)).plan.moves
     assert [move.heading for move in own if move.seq == old.seq] == ["Own"]
 
 
 def test_a_line_that_may_not_be_archived_stays_where_it_is() -> None:
     lines = lookup(entry(1, "Drinks coffee"), entry(2, "Owns a cat"), doc="topics/a")
-    verdict = law.verify(Plan(moves=(Move(1, "topics/a", why="duplicate", by=2),)), lines, ("topics/",))
+    verdict = verify(Plan(moves=(Move(1, "topics/a", why="duplicate", by=2),)), lines, ("topics/",))
     assert [item.reason.code for item in verdict.withheld] == ["NOT_A_DUPLICATE"]
     assert verdict.plan.moves == ()
 
 
 def test_two_lines_cannot_archive_each_other() -> None:
     moves = (Move(1, "topics/a", why="duplicate", by=2), Move(2, "topics/a", why="duplicate", by=1))
-    verdict = law.verify(Plan(moves=moves), lookup(entry(1, "x"), entry(2, "x")), ("topics/",))
+    verdict = verify(Plan(moves=moves), lookup(entry(1, "x"), entry(2, "x")), ("topics/",))
     assert [item.reason.code for item in verdict.withheld] == ["UNKNOWN_SURVIVOR"] * 2
     assert not any(move.archives for move in verdict.plan.moves)
 
 
 def test_who_is_not_named_may_repeat_anybody() -> None:
     lines = lookup(entry(1, "x", speaker="Ann"), entry(2, "x"))
-    verdict = law.verify(Plan(moves=(Move(1, "topics/a", why="duplicate", by=2),)), lines, ("topics/",))
+    verdict = verify(Plan(moves=(Move(1, "topics/a", why="duplicate", by=2),)), lines, ("topics/",))
     assert (verdict.withheld, [move.archives for move in verdict.plan.moves]) == ((), [True])
 
 
@@ -164,7 +167,7 @@ def test_archiving_stops_at_a_fifth_of_a_run() -> None:
     entries = [entry(seq, f"fact {seq}", f"2025-01-{seq:02}") for seq in range(1, 31)]
     moves = [Move(30, "topics/a")]
     moves += [Move(seq, "topics/a", why="superseded", by=30) for seq in range(1, 30)]
-    verdict = law.verify(Plan(moves=tuple(moves)), lookup(*entries), ("topics/",))
+    verdict = verify(Plan(moves=tuple(moves)), lookup(*entries), ("topics/",))
     assert sum(move.archives for move in verdict.plan.moves) == 6
     assert {item.reason.code for item in verdict.withheld} == {"TOO_MANY"}
     assert len(verdict.plan.moves) == 30
@@ -176,9 +179,9 @@ def test_copies_take_none_of_that_share_and_a_few_lines_may_always_go() -> None:
     lines = lookup(*same, *other, entry(20, "drinks tea."), entry(30, "newer"))
     copies = [Move(one.seq, "topics/a", why="duplicate", by=20) for one in same]
     replaced = [Move(one.seq, "topics/a", why="superseded", by=30) for one in other]
-    verdict = law.verify(Plan(moves=(*copies, *replaced)), lines, ("topics/",))
+    verdict = verify(Plan(moves=(*copies, *replaced)), lines, ("topics/",))
     assert [(item.move.seq, item.reason.code) for item in verdict.withheld] == [(13, "TOO_MANY")]
-    alone = law.verify(Plan(moves=(replaced[0],)), lines, ("topics/",))
+    alone = verify(Plan(moves=(replaced[0],)), lines, ("topics/",))
     assert alone.withheld == ()
 
 

@@ -37,7 +37,11 @@ def test_a_row_that_is_no_mutant_is_told(old: str, new: str, tests: tuple[str, .
 
 
 def test_mutants_are_made_of_every_kind_and_each_compiles() -> None:
-    made = systematic(CHECKOUT / "infinimem" / "grounding" / "claims.py", "grounding", ("test_law.py",))
+    made = [
+        mutant
+        for name in ("law.py", "grounding/claims.py")
+        for mutant in systematic(CHECKOUT / "infinimem" / name, "law", ("test_law.py",))
+    ]
     whys = [mutant.why.partition(": ")[2] for mutant in made]
     assert "`add.to != CURRENT` became `((add.to) == (CURRENT))`" in whys
     assert "`not add.origin` became `(add.origin)`" in whys

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from bench_data import Small, case, request, results
+from evaluation_data import Small, case, request, results
 from fake_server import Say, chat, serve
 from server import HastyClient
 from test_readme import blocks
 
 from infinimem import Turn, open_memory
-from infinimem.bench.report import write_report
-from infinimem.bench.runner import Ended, Run
+from infinimem.evaluation.report import write_report
+from infinimem.evaluation.runner import Ended, Run
 from infinimem.llm import reading
 from infinimem.llm.base import Failure, Reply, Task
 from infinimem.llm.openai_client import OpenAIClient

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.bench.methods.groups import GROUPS
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, counted
 from infinimem.errors import InfinimemError
+from infinimem.evaluation.methods.groups import GROUPS
 
 if TYPE_CHECKING:
-    from infinimem.bench.estimate import Estimate
+    from infinimem.evaluation.estimate import Estimate
     from infinimem.llm.base import LLM
 
 DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation")
@@ -84,11 +84,11 @@ def bench(
     NAME is locomo, longmemeval, longmemeval-mix or factconsolidation; PATH is its official file. --model
     keeps the memories. A run that ended early goes on when it is started again.
     """
-    from infinimem.bench.book import OtherRun
-    from infinimem.bench.datasets.registry import benchmark
-    from infinimem.bench.report import write_report
-    from infinimem.bench.request import Request
-    from infinimem.bench.runner import Run
+    from infinimem.evaluation.book import OtherRun
+    from infinimem.evaluation.datasets.registry import benchmark
+    from infinimem.evaluation.report import write_report
+    from infinimem.evaluation.request import Request
+    from infinimem.evaluation.runner import Run
 
     chosen = methods or (RANKING if how["retrieval_only"] else ANSWERING)
     keeper, answerer, judge = _models(options.model, how.pop("answerer"), how.pop("grader"))
@@ -188,7 +188,7 @@ def _show(out: Output, report: Any, folder: Path) -> None:
 
 
 def _grades(report: Any) -> str | None:
-    from infinimem.bench.judge import indifferent
+    from infinimem.evaluation.judge import indifferent
 
     found = {name: one for name, one in report["methods"].items() if one["graded"]}
     means = {name: one["passed"] for name, one in found.items()}

@@ -200,7 +200,8 @@ def _void(move: Move, view: View) -> str:
         return "the line is gone"
     if law.is_archive(place.doc_id):
         return f"the line is in {place.doc_id} already"
-    verdict = law.verify(Plan(REVIEW, moves=(move,)), view.entry, INFINI.writes, is_duplicate, {move.seq})
+    plan = Plan(REVIEW, moves=(move,))
+    verdict = law.verify(plan, view.entry, INFINI.writes, {move.seq}, same=is_duplicate)
     reasons = [*verdict.refused, *(item.reason for item in verdict.withheld)]
     return _WORDS.get(reasons[0].code, str(reasons[0])) if reasons else ""
 

@@ -41,7 +41,7 @@ def weighed(plan: Plan, base: View | None, now: View, approved: Collection[int] 
     if stale := _overtaken(plan, base, now):
         return Verdict(plan, (), stale)
     roots = _WRITES.get(plan.op, now.spec.writes)
-    return law.verify(_current(plan, base, now), now.entry, roots, is_duplicate, approved)
+    return law.verify(_current(plan, base, now), now.entry, roots, approved, same=is_duplicate)
 
 
 def _current(plan: Plan, base: View | None, now: View) -> Plan:

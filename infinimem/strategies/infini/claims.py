@@ -87,7 +87,7 @@ def allowed(
             for claim in [left.pop(seq)]
         ]
         moves = tuple(_archiving(final[seq]) if seq in final else Move(seq, f"{TOPICS}x") for seq in lines)
-        verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), is_duplicate)
+        verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_duplicate)
         if verdict.refused:
             move = moves[0]
             return (), [*withheld, *(Withheld(move, reason) for reason in verdict.refused)]

@@ -1,5 +1,0 @@
-"""Public data sets, read as their official files are, each with its own rules of scoring."""
-
-from infinimem.bench.datasets.registry import NAMES, benchmark
-
-__all__ = ["NAMES", "benchmark"]

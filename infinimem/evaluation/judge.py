@@ -1,0 +1,78 @@
+"""Grading answers by a model: a strict verdict and a lenient one, both kept as they came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from infinimem.evaluation.model import Question
+from infinimem.llm.base import LLM, Task
+from infinimem.llm.tasks import JUDGE, JUDGE_LENIENT
+
+TASKS: Mapping[str, Task] = {"strict": JUDGE, "lenient": JUDGE_LENIENT}
+_KINDS = {
+    "single-session-preference": "preference",
+    "temporal-reasoning": "time",
+    "knowledge-update": "update",
+}
+"""LongMemEval's types whose answers are graded in a way of their own."""
+
+_TELLING = 10
+"""Questions of which hardly any two methods get all right, or none."""
+
+
+def grade(rule: str) -> str:
+    """The measure that a rule's verdicts give."""
+    return f"judge {rule}"
+
+
+def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
+    """Grade an answer.
+
+    Args:
+        llm: answers both tasks.
+        question: with its expected answers.
+        answer: as the method gave it.
+
+    Returns:
+        The verdicts by rule: {"correct", "reason", "text", "usage"}, where `correct` is None for a reply that
+        could not be read and `failure` says why; and the scores of those that could ("judge strict").
+
+    Raises:
+        ModelUnavailable: the model does not answer.
+    """
+    kind = _KINDS.get(question.category, "plain") if question.answerable else "unanswerable"
+    verdicts: dict[str, Any] = {}
+    scores: dict[str, float] = {}
+    for rule, task in TASKS.items():
+        reply = llm.complete(
+            task,
+            {
+                "question": question.text,
+                "kind": kind,
+                "expected": list(question.expected),
+                "answer": answer,
+            },
+        )
+        verdict = {"correct": None, "reason": "", "text": reply.text, "usage": asdict(reply.usage)}
+        if reply.data is None:
+            verdict["failure"] = reply.failure
+        else:
+            verdict |= reply.data
+            scores[grade(rule)] = float(reply.data["correct"])
+        verdicts[rule] = verdict
+    return verdicts, scores
+
+
+def indifferent(means: Mapping[str, float], questions: int) -> str | None:
+    """What to say of a judge that passed, or failed, every answer of every method.
+
+    Args:
+        means: of its strict verdicts, by method.
+        questions: that were graded, of each method.
+    """
+    if len(means) < 2 or questions < _TELLING or set(means.values()) not in ({0.0}, {1.0}):
+        return None
+    what = "passed" if 1.0 in means.values() else "failed"
+    return f"the judge {what} every answer of every method: its grades tell nothing, choose a better one"

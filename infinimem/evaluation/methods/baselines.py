@@ -1,0 +1,195 @@
+"""Baselines: the bare turns, ranked in a plain way and answered from like everything else.
+
+none      nothing            full     every turn, in its order
+recent    the newest turns   grep     turns that hold most words of the question, as they are written
+bm25      Okapi BM25         dense    nearest vectors of "speaker: text"
+hybrid    bm25 and dense, by reciprocal rank
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from infinimem import tokens
+from infinimem.evaluation.methods.answering import ALL, Means, drawn, failure_of, found_of, now_of
+from infinimem.evaluation.methods.embedding import Embedding
+from infinimem.evaluation.methods.spec import Spec
+from infinimem.evaluation.model import Case, Drawn, Ingested, Question
+from infinimem.llm import tasks
+from infinimem.model import Retrieved, Turn
+from infinimem.retrieval.packing import pack
+from infinimem.terms import STOP_WORDS, analyzer, fold
+
+RRF_K = 60
+"""Source: reciprocal rank fusion, Cormack and others 2009."""
+
+_WORD = re.compile(r"\w+")
+_SOURCES = {"user": "user", "assistant": "AI"}
+
+Ranker = Callable[[str], Sequence[int]]
+"""From a question to positions of turns, best first."""
+
+
+class Baseline:
+    """A method without a memory (bench/model.py: Method).
+
+    Args:
+        spec: which one.
+        means: what it works with.
+    """
+
+    def __init__(self, spec: Spec, means: Means) -> None:
+        self._spec = spec
+        self._means = means
+        self._case = Case("", (), ())
+        self._rank: Ranker = _nothing
+
+    def ingest(self, case: Case) -> Ingested:
+        """Take in a history: rank functions are made, no language model is called."""
+        began = time.perf_counter()
+        self._case = case
+        self._turn_of = {seq: turn.turn or str(seq) for seq, turn in enumerate(case.turns, 1)}
+        with self._means.spending.account() as usage:  # vectors may be paid for
+            self._rank = _ranker(self._spec, case.turns, self._means)
+        return Ingested(self._spec.text, case.name, dict(usage), time.perf_counter() - began)
+
+    def retrieve(self, question: Question, budget: int | None) -> Drawn:
+        """The turns in their order, within a budget."""
+        items = self._items(question)
+        return Drawn(found_of(items if budget is None else pack(items, budget), self._turn_of))
+
+    def answer(self, question: Question, budget: int) -> Drawn:
+        """An answer from the turns that fit; `full` shows them all."""
+        now = now_of(self._case, question)
+        if self._spec.name == "none":
+            return self._unaided(question, now)
+        items = self._items(question)
+        if self._spec.name == "full":
+            budget = ALL
+        else:
+            items = pack(items, budget, _shown_tokens(items))
+        if self._spec.name == "recent":  # read in the order in which it was said
+            items = items[::-1]
+        return drawn(self._means.answerer, question, now, items, self._turn_of, budget)
+
+    def _unaided(self, question: Question, now: str) -> Drawn:
+        """What the model says without evidence; `answer` would not even ask it."""
+        variables = {"question": question.text, "evidence": [], "now": now}
+        reply = self._means.answerer.complete(tasks.ANSWER, variables)
+        text = str(reply.data["answer"]).strip() if reply.data else ""
+        return Drawn((), text, ({"cited": []},), failure_of(reply))
+
+    def _items(self, question: Question) -> list[Retrieved]:
+        turns = self._case.turns
+        return [
+            _item(turns[position], position, 1 / rank)
+            for rank, position in enumerate(self._rank(question.text), 1)
+        ]
+
+
+def said(turn: Turn | Retrieved) -> str:
+    """A turn as an answerer is shown it."""
+    return f"{turn.speaker}: {turn.text}" if turn.speaker else turn.text
+
+
+def _item(turn: Turn, position: int, score: float) -> Retrieved:
+    seq = position + 1
+    return Retrieved(
+        turn.session or "turns",
+        seq,
+        seq,
+        turn.text,
+        score,
+        seqs=(seq,),
+        origin=(seq,),
+        time=turn.time,
+        source=_SOURCES.get(turn.role, "tool"),
+        speaker=turn.speaker,
+    )
+
+
+def _shown_tokens(items: Sequence[Retrieved]) -> Callable[[str], int]:
+    """Counts a turn with its speaker, so that nothing that was packed is cut off afterwards."""
+    longest: dict[str, int] = {}
+    for item in items:
+        longest[item.text] = max(tokens.count(said(item)), longest.get(item.text, 0))
+    return longest.__getitem__
+
+
+def _nothing(question: str) -> Sequence[int]:
+    return ()
+
+
+def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
+    language = str(spec.settings.get("search", {}).get("language", "english"))
+    if spec.name == "full":
+        return lambda question: range(len(turns))
+    if spec.name == "recent":
+        return lambda question: range(len(turns) - 1, -1, -1)
+    if spec.name == "grep":
+        return _grep(turns)
+    if spec.name == "bm25":
+        return _bm25(turns, language)
+    if spec.name == "dense":
+        return _dense(turns, means.embedders.dense(spec.embedder))
+    if spec.name == "hybrid":
+        return _fused(_bm25(turns, language), _dense(turns, means.embedders.dense(spec.embedder)))
+    return _nothing
+
+
+def _grep(turns: Sequence[Turn]) -> Ranker:
+    """Turns by how many of the question's words they hold as written, any case; ties as they were said."""
+    texts = [fold(said(turn)) for turn in turns]
+
+    def rank(question: str) -> Sequence[int]:
+        every = list(dict.fromkeys(_WORD.findall(fold(question))))
+        words = [word for word in every if word not in STOP_WORDS] or every
+        held = [sum(word in text for word in words) for text in texts]
+        return sorted((at for at, count in enumerate(held) if count), key=lambda at: (-held[at], at))
+
+    return rank
+
+
+def _bm25(turns: Sequence[Turn], language: str) -> Ranker:
+    """Okapi BM25 with its package's parameters, over stemmed words of speaker and text."""
+    words = analyzer(language)
+    rows = [words.tokens(said(turn)) for turn in turns]
+    bags = [frozenset(row) for row in rows]
+    if not any(bags):
+        return _nothing
+    from rank_bm25 import BM25Okapi
+
+    engine = BM25Okapi(rows)
+
+    def rank(question: str) -> Sequence[int]:
+        terms = words.query_terms(question)
+        scores = engine.get_scores(terms)
+        found = [at for at, bag in enumerate(bags) if not bag.isdisjoint(terms)]
+        return sorted(found, key=lambda at: (-round(float(scores[at]), 6), at))
+
+    return rank
+
+
+def _dense(turns: Sequence[Turn], embedding: Embedding) -> Ranker:
+    """All turns by the cosine of their vectors with the question's."""
+    rows = embedding.embed([said(turn) for turn in turns])
+
+    def rank(question: str) -> Sequence[int]:
+        scores = rows @ embedding.embed([question])[0]
+        return sorted(range(len(turns)), key=lambda at: (-round(float(scores[at]), 6), at))
+
+    return rank
+
+
+def _fused(*rankers: Ranker) -> Ranker:
+    def rank(question: str) -> Sequence[int]:
+        scores: defaultdict[int, float] = defaultdict(float)
+        for ranker in rankers:
+            for place, at in enumerate(ranker(question), 1):
+                scores[at] += 1 / (RRF_K + place)
+        return sorted(scores, key=lambda at: (-round(scores[at], 9), at))
+
+    return rank

@@ -1,0 +1,201 @@
+"""The project's own methods: a library made from a history, read in one way or another.
+
+Methods that differ only in how they read share a library: it is made once, and what that cost is told
+of each of them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from infinimem.evaluation.methods.answering import ALL, Means, drawn, found_of, now_of
+from infinimem.evaluation.methods.spec import Spec
+from infinimem.evaluation.model import Case, Drawn, Ingested, Question, Transaction
+from infinimem.evaluation.record import made_of
+from infinimem.evaluation.structure import structure_of, transactions_of
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Evidence, Usage
+from infinimem.retrieval.cache import cache_folder
+from infinimem.store.spec import TOPICS
+
+SETTINGS = "infinimem.toml"
+
+
+@dataclass
+class _Record:
+    """What making a library took so far, kept beside it; `done` once it may be read."""
+
+    usage: dict[str, Usage] = field(default_factory=dict)
+    seconds: float = 0.0
+    sizes: tuple[int, ...] = ()
+    transactions: tuple[Transaction, ...] = ()
+    structure: Mapping[str, Any] = field(default_factory=dict)
+    done: bool = False
+
+
+class LibraryMethod:
+    """A reader over a library (bench/model.py: Method).
+
+    Args:
+        spec: which reader, and its settings.
+        means: what it works with.
+        making: where the libraries of the run are made.
+    """
+
+    def __init__(self, spec: Spec, means: Means, making: Making) -> None:
+        assert spec.way is not None
+        self._way = spec.way
+        self._spec = spec
+        self._means = means
+        self._making = making
+
+    def ingest(self, case: Case) -> Ingested:
+        """Make the library, go on with one that was begun, or open one that is done.
+
+        Raises:
+            ModelUnavailable: what was made so far stays, and is gone on with.
+        """
+        record = self._making.make(self._spec, case)
+        self._case = case
+        self._memory = self._making.open(self._spec, case, building=False)
+        self._turn_of = {
+            place.entry.seq: place.entry.fields["turn"]
+            for place in self._memory.view.entries("evidence")
+            if "turn" in place.entry.fields
+        }
+        return Ingested(
+            self._spec.text,
+            case.name,
+            record.usage,
+            record.seconds,
+            record.sizes,
+            record.transactions,
+            record.structure,
+        )
+
+    def retrieve(self, question: Question, budget: int | None) -> Drawn:
+        """What is ranked."""
+        evidence = self._read(question, self._way.ranked_by, ALL if budget is None else budget)
+        return Drawn(found_of(evidence.items, self._turn_of), steps=evidence.trace)
+
+    def answer(self, question: Question, budget: int) -> Drawn:
+        """An answer from what the reader finds."""
+        evidence = self._read(question, self._way.answered_by, budget)
+        now = now_of(self._case, question)
+        return drawn(
+            self._means.answerer, question, now, evidence.items, self._turn_of, budget, evidence.trace
+        )
+
+    def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
+        if reader is None:
+            return self._memory.retrieve(question.text, budget)
+        return self._memory.read(question.text, reader, budget)
+
+
+class Making:
+    """Makes the libraries of a run, each by one thread.
+
+    Args:
+        means: whose folder, model and embedders are used.
+    """
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._lock = threading.Lock()
+        self._locks: dict[Path, threading.Lock] = defaultdict(threading.Lock)
+
+    def folder(self, spec: Spec, case: Case) -> Path:
+        """Of the library."""
+        return self._means.work / spec.library / case.name
+
+    def make(self, spec: Spec, case: Case) -> _Record:
+        """Make the library, unless it is done.
+
+        Raises:
+            ModelUnavailable: what was made stays.
+        """
+        folder = self.folder(spec, case)
+        with self._exclusive(folder):
+            record = _load(_beside(folder))
+            if record is None:  # nothing there, or a run that was killed: what it cost is not known
+                shutil.rmtree(folder, ignore_errors=True)
+                record = _Record()
+            if not record.done:
+                self._go_on(spec, case, record, folder)
+        return record
+
+    def open(self, spec: Spec, case: Case, building: bool) -> Memory:
+        """Open a library with a method's settings, those for making it or all of them."""
+        folder = self.folder(spec, case)
+        with self._exclusive(folder):
+            return self._open(spec, folder, building)
+
+    def remove(self, spec: Spec, case: Case) -> None:
+        """Delete the library; its record goes first, so that what is left is never taken for whole."""
+        folder = self.folder(spec, case)
+        _beside(folder).unlink(missing_ok=True)
+        if (cache := cache_folder(str(folder.absolute()), "bench")) is not None:
+            shutil.rmtree(cache.parent, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _go_on(self, spec: Spec, case: Case, record: _Record, folder: Path) -> None:
+        began = time.perf_counter()
+        before = dict(record.usage)
+        _beside(folder).unlink(missing_ok=True)  # one that is killed from here on is made anew
+        with self._means.spending.account() as spent:
+            try:
+                memory = self._open(spec, folder, building=True)
+                if spec.draws:
+                    memory.observe(case.turns)
+                    memory.consolidate()
+                else:
+                    memory.record(case.turns)
+                record.sizes = tuple(row.tokens for row in memory.view.catalog(folder=TOPICS))
+                record.transactions = transactions_of(memory)
+                record.structure = structure_of(memory)
+                record.done = True
+            finally:
+                record.usage = {
+                    phase: before.get(phase, Usage()) + spent.get(phase, Usage())
+                    for phase in sorted({*before, *spent})
+                }
+                record.seconds += time.perf_counter() - began
+                _save(_beside(folder), record)
+
+    def _open(self, spec: Spec, folder: Path, building: bool) -> Memory:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
+        embedder = self._means.embedders.memory(spec.linked_by if building else spec.embedder)
+        options: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
+        return open_memory(folder, model=self._means.keeper, create=True, trust=True, **options)
+
+    def _exclusive(self, folder: Path) -> threading.Lock:
+        with self._lock:
+            return self._locks[folder]
+
+
+def _beside(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.json")
+
+
+def _save(path: Path, record: _Record) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(asdict(record)), encoding="utf-8")
+    part.replace(path)
+
+
+def _load(path: Path) -> _Record | None:
+    try:
+        values: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return _Record(**{**values, **made_of(values)})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,193 @@
+"""The tables of a report, from what a run found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+from infinimem.evaluation.metrics.statistics import Difference, mean, percentile
+from infinimem.evaluation.table import NONE, Table, percent, tokens_of, whole
+from infinimem.evaluation.tally import Tallies, Tally
+from infinimem.evaluation.units import unit_tables
+from infinimem.model import Usage
+
+PRIMARY = ("match", "judge strict", "F1", "R@5", "answer@5")
+"""By which methods are ranked: the first of these that a run measured."""
+HEADLINE = (
+    *("judge strict", "judge lenient", "match", "F1", "BLEU-1", "ROUGE-L"),
+    *("R@5", "N@5", "R@10", "R@50", "hit@5", "all@5", "own R@5", "own N@5", "own turn R@5", "own turn N@5"),
+    *("R in 512", "R in 1024", "R in 2048", "turns in 1024", "turns in 2048", "turns in 4096"),
+    *("answer@1", "answer@5", "answer@10", "answer@50"),
+)
+"""The measures that tables show, in this order; report.json holds all."""
+_COMPARED = (
+    *("judge strict", "match", "F1", "R@5", "N@5", "own R@5", "own N@5"),
+    *("R in 1024", "turns in 2048", "answer@5"),
+)
+
+_Figure = Callable[[Tally, str], float | None]
+
+
+def primary(tallies: Tallies) -> str:
+    """The measure by which methods are ranked."""
+    known = set(tallies.measures)
+    return next((name for name in PRIMARY if name in known), next(iter(tallies.measures), ""))
+
+
+def headline(tallies: Tallies) -> list[str]:
+    """The measures of this run that tables show."""
+    known = set(tallies.measures)
+    return [name for name in HEADLINE if name in known]
+
+
+def tables(tallies: Tallies) -> list[Table]:
+    """All tables that this run has figures for."""
+    measures = headline(tallies)
+    found = [
+        _quality("Quality, mean over questions", tallies, measures, lambda tally, name: tally.mean(name)),
+        _quality("Quality, mean over categories", tallies, measures, lambda tally, name: tally.macro(name)),
+        *(_differences(tallies, baseline) for baseline in tallies.baselines if len(tallies.methods) > 1),
+        *(_by_category(tallies, name) for name in _compared(tallies)),
+        _reading(tallies),
+        _costs(tallies),
+        _phases(tallies),
+        _documents(tallies),
+        *unit_tables(tallies),
+        _everything(tallies, measures),
+    ]
+    return [table for table in found if table.rows]
+
+
+def _compared(tallies: Tallies) -> list[str]:
+    return [name for name in _COMPARED if name in tallies.measures]
+
+
+def _quality(title: str, tallies: Tallies, measures: Sequence[str], of: _Figure) -> Table:
+    rows = [
+        [tally.name, str(len(tally.counted)), *(percent(of(tally, name)) for name in measures)]
+        for tally in tallies.methods
+    ]
+    note = "A measure is taken over the questions that have it."
+    return Table(title, ["method", "questions", *measures], rows if measures else [], note)
+
+
+def _differences(tallies: Tallies, baseline: Tally) -> Table:
+    measures = _compared(tallies)
+    rows = [
+        [tally.name, *(_difference(tally.differences(baseline).get(name)) for name in measures)]
+        for tally in tallies.methods
+        if tally is not baseline
+    ]
+    note = "Points, with the 95 % interval of a paired bootstrap; bold where the interval leaves out 0."
+    return Table(f"Difference to {baseline.name}", ["method", *measures], rows if measures else [], note)
+
+
+def _difference(found: Difference | None) -> str:
+    if found is None:
+        return NONE
+    text = f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+    return f"**{text}**" if found.sure else text
+
+
+def _by_category(tallies: Tallies, measure: str) -> Table:
+    shown = [
+        (name, counts)
+        for name, counts in tallies.categories
+        if any(tally.mean(measure, name) is not None for tally in tallies.methods)
+    ]
+    rows = [
+        [
+            tally.name,
+            percent(tally.mean(measure)),
+            percent(tally.macro(measure)),
+            *(percent(tally.mean(measure, name)) for name, _ in shown),
+        ]
+        for tally in tallies.methods
+    ]
+    names = [name if counts else f"({name})" for name, counts in shown]
+    apart = "A category in brackets is in no mean." if any(not counts for _, counts in shown) else ""
+    return Table(
+        f"{measure} by category", ["method", "over questions", "over categories", *names], rows, apart
+    )
+
+
+def _reading(tallies: Tallies) -> Table:
+    rows = []
+    for tally in tallies.methods:
+        needed = tally.until_all()
+        if needed:
+            reached = mean([float(value < inf) for value in needed])
+            shares = (whole(percentile(needed, share)) for share in (0.5, 0.9))
+            rows.append([tally.name, str(len(needed)), percent(reached), *shares])
+    columns = ["method", "questions", "all found", "tokens, p50", "tokens, p90"]
+    note = "Pieces are read best first; a question whose evidence is not all found takes endless tokens."
+    return Table("Tokens read until all evidence is there", columns, rows, note)
+
+
+def _costs(tallies: Tallies) -> Table:
+    rows = []
+    for tally in tallies.methods:
+        built, spent = tally.construction.values(), tally.querying.values()
+        cases, asked = max(len(tally.ingested), 1), len(tally.asked)
+        rows.append(
+            [
+                tally.name,
+                whole(tokens_of(built) / cases),
+                f"{sum(usage.calls for usage in built) / cases:,.1f}",
+                f"{sum(item.seconds for item in tally.ingested) / cases:,.1f}",
+                whole(tokens_of(spent) / asked),
+                f"{sum(usage.calls for usage in spent) / asked:,.1f}",
+                f"{mean([item.seconds for item in tally.asked]):,.2f}",
+                whole(mean([item.context for item in tally.asked])),
+            ]
+        )
+    columns = [
+        *("method", "construction tokens a case", "calls a case", "seconds a case"),
+        *("tokens a question", "calls a question", "seconds a question", "evidence tokens"),
+    ]
+    note = (
+        "Tokens are of models, in and out, without the judge's; the offline rules are called and take none. "
+        "Methods that share a library each carry what making it took."
+    )
+    if tallies.config.get("retrieval_only"):  # a ranking has no end at which to count
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return Table("Costs", columns, rows, note)
+
+
+def _phases(tallies: Tallies) -> Table:
+    rows = []
+    for tally in tallies.methods:
+        for when, usages in (("construction", tally.construction), ("question", tally.querying)):
+            rows += [
+                [tally.name, when, phase, f"{spent.calls:,}", whole(spent.tokens_in), whole(spent.tokens_out)]
+                for phase, spent in _largest_first(usages)
+                if spent.calls
+            ]
+    columns = ["method", "when", "phase", "calls", "tokens in", "tokens out"]
+    return Table("Calls and tokens by phase, of the whole run", columns, rows)
+
+
+def _documents(tallies: Tallies) -> Table:
+    rows = []
+    for tally in tallies.methods:
+        if sizes := tally.sizes:
+            shares = (whole(percentile(sizes, share)) for share in (0.1, 0.5, 0.9, 1))
+            rows.append([tally.name, str(len(sizes)), whole(mean(sizes)), *shares])
+    columns = ["method", "documents", "tokens, mean", "p10", "p50", "p90", "largest"]
+    return Table("Sizes of the documents that were made", columns, rows)
+
+
+def _everything(tallies: Tallies, measures: Sequence[str]) -> Table:
+    rows = []
+    for tally in tallies.methods:
+        for name, counts in tallies.categories:
+            asked = tally.categories.get(name, ())
+            if asked:
+                label = name if counts else f"({name})"
+                figures = (percent(tally.mean(measure, name)) for measure in measures)
+                rows.append([tally.name, label, str(len(asked)), *figures])
+    return Table("Every category", ["method", "category", "questions", *measures], rows if measures else [])
+
+
+def _largest_first(usages: Mapping[str, Usage]) -> list[tuple[str, Usage]]:
+    return sorted(usages.items(), key=lambda pair: (-tokens_of([pair[1]]), pair[0]))

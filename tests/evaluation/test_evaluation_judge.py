@@ -1,0 +1,80 @@
+"""Grading: what each rule lets pass, and what is kept of a verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from infinimem.evaluation.judge import indifferent, judge
+from infinimem.evaluation.model import Question
+from infinimem.llm.offline import OfflineClient
+from infinimem.testing import ScriptedLLM
+
+
+def question(*expected: str, category: str = "single-hop", answerable: bool = True) -> Question:
+    return Question("q", "When did she move?", category, expected, answerable=answerable)
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "strict", "lenient"),
+    [
+        (("7 May 2023",), "She moved on 2023-05-07.", True, True),
+        (("7 May 2023",), "In May 2023.", False, True),
+        (("7 May 2023",), "Last spring.", False, False),
+        (("Lisbon", "the capital of Portugal"), "To Lisbon, in March.", True, True),
+        (("a red bicycle and a lamp",), "a red bicycle", False, True),
+        (("Lisbon",), "The memory holds nothing about Lisbon.", False, False),
+        (("Lisbon",), " ", False, False),
+        ((), "Lisbon", False, False),
+    ],
+)
+def test_the_offline_rules(expected: tuple[str, ...], answer: str, strict: bool, lenient: bool) -> None:
+    verdicts, scores = judge(OfflineClient(), question(*expected), answer)
+    assert scores == {"judge strict": strict, "judge lenient": lenient}
+    assert verdicts["strict"]["correct"] is strict and verdicts["strict"]["reason"]
+
+
+@pytest.mark.parametrize(("answer", "right"), [("That was not mentioned.", True), ("In Porto.", False)])
+def test_who_has_nothing_to_say_must_say_so(answer: str, right: bool) -> None:
+    unanswerable = question("Porto", answerable=False)
+    assert set(judge(OfflineClient(), unanswerable, answer)[1].values()) == {right}
+
+
+def test_the_judge_is_told_what_kind_of_answer_is_wanted() -> None:
+    model = ScriptedLLM(
+        dict.fromkeys(("judge_strict", "judge_lenient"), lambda _: {"reason": "", "correct": 1})
+    )
+    for category in ("single-session-preference", "temporal-reasoning", "knowledge-update", "multi-session"):
+        judge(model, question("x", category=category), "y")
+    judge(model, question("x", category="temporal-reasoning", answerable=False), "y")
+    kinds = [call.variables["kind"] for call in model.calls if call.task == "judge_strict"]
+    assert kinds == ["preference", "time", "update", "plain", "unanswerable"]
+
+
+def test_a_verdict_that_cannot_be_read_is_kept_and_counts_for_nobody() -> None:
+    model = ScriptedLLM(
+        {"judge_strict": ["Well, yes."], "judge_lenient": ['{"reason": "r", "correct": true}']}
+    )
+    verdicts, scores = judge(model, question("x"), "y")
+    assert scores == {"judge lenient": 1.0}
+    assert verdicts["strict"]["correct"] is None and verdicts["strict"]["failure"] == "JSON_PARSE_FAIL"
+    assert verdicts["strict"]["text"] == "Well, yes."
+    assert verdicts["lenient"]["reason"] == "r" and verdicts["lenient"]["usage"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("means", "questions", "words"),
+    [
+        ((1.0, 1.0), 12, "passed every answer"),
+        ((0.0, 0.0), 12, "failed every answer"),
+        ((1.0, 0.0), 12, None),
+        ((0.9, 0.9), 12, None),
+        ((1.0, 1.0), 3, None),
+        ((1.0,), 12, None),
+    ],
+)
+def test_a_judge_that_tells_nothing_apart_is_told(
+    means: tuple[float, ...], questions: int, words: str | None
+) -> None:
+    """Seen with a model of 135M parameters, which passed all that it was shown."""
+    told = indifferent({str(number): mean for number, mean in enumerate(means)}, questions)
+    assert (told is None) if words is None else (words in str(told))

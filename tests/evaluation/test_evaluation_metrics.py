@@ -1,0 +1,255 @@
+"""Measures against cases worked out by hand, and against other people's code where that is installed."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from infinimem.evaluation.metrics import answers, porter, retrieval, statistics
+from infinimem.llm.offline import judge
+
+WORDS = "the cat sat on a mat and dogs ran to the painted fences in 2023 while running cats".split()
+
+
+def drawn_texts(seed: int = 1, count: int = 60) -> list[tuple[str, str]]:
+    draw = random.Random(seed)
+    return [
+        (
+            " ".join(draw.choices(WORDS, k=draw.randint(1, 9))),
+            " ".join(draw.choices(WORDS, k=draw.randint(1, 9))),
+        )
+        for _ in range(count)
+    ]
+
+
+def _difference(ours: Sequence[float], theirs: Sequence[float]) -> statistics.Difference:
+    return statistics.paired_differences({"": (ours, theirs)})[""]
+
+
+class TestRetrieval:
+    def test_by_hand(self) -> None:
+        ranked = retrieval.distinct(["a", "b", "a", "c", "d"])
+        assert ranked == ["a", "b", "c", "d"]
+        assert retrieval.recall(ranked, ["b", "d", "z"], 2) == pytest.approx(1 / 3)
+        assert retrieval.recall(ranked, ["b", "d", "z"], 5) == pytest.approx(2 / 3)
+        gained = 1 / math.log2(3) + 1 / math.log2(5)
+        assert retrieval.ndcg(ranked, ["b", "d"], 5) == pytest.approx(gained / (1 + 1 / math.log2(3)))
+        assert retrieval.ndcg(["a"], ["a", "b", "c"], 1) == 1.0, "the ideal has min(|gold|, k) hits"
+
+    def test_all_measures_of_a_ranking(self) -> None:
+        found = retrieval.measures(["a", "a", "b", "c"], {"b", "z"}, (1, 2), label="turn ")
+        assert found == {
+            "turn R@1": 0,
+            "turn N@1": 0,
+            "turn hit@1": 0,
+            "turn all@1": 0,
+            "turn R@2": 0.5,
+            "turn N@2": pytest.approx((1 / math.log2(3)) / (1 + 1 / math.log2(3))),
+            "turn hit@2": 1,
+            "turn all@2": 0,
+        }
+        assert retrieval.measures(["b", "z"], {"b", "z"}, (2,))["all@2"] == 1
+
+    def test_what_is_read_within_a_budget(self) -> None:
+        pieces = [(["a", "b"], 10), ([], 5), (["z"], 10)]
+        gold = {"b", "z"}
+        assert [retrieval.within(pieces, gold, budget) for budget in (9, 10, 24, 25)] == [0, 0.5, 0.5, 1]
+        big_first = [(["a"], 100), (["z"], 1)]
+        assert retrieval.within(big_first, {"z"}, 50) == 0, "reading ends at a piece that does not fit"
+
+    def test_tokens_until_all_was_seen(self) -> None:
+        pieces = [(["a", "b"], 10), ([], 5), (["z"], 10), (["y"], 10)]
+        assert retrieval.tokens_until(pieces, {"b"}) == 10
+        assert retrieval.tokens_until(pieces, {"b", "z"}) == 25
+        assert retrieval.tokens_until(pieces, {"b", "q"}) is None
+
+    def test_against_trec_eval(self) -> None:
+        trec = pytest.importorskip("pytrec_eval", reason="pytrec-eval-terrier is not installed")
+        draw = random.Random(3)
+        for _ in range(50):
+            ranked = [f"d{n}" for n in draw.sample(range(40), draw.randint(1, 30))]
+            gold = {f"d{n}" for n in draw.sample(range(40), draw.randint(1, 12))}
+            run = {item: float(100 - rank) for rank, item in enumerate(ranked)}
+            wanted = trec.RelevanceEvaluator(
+                {"q": dict.fromkeys(gold, 1)}, {"ndcg_cut.5,10,20", "recall.5,10,20", "success.5,10"}
+            ).evaluate({"q": run})["q"]
+            ours = retrieval.measures(ranked, gold, (5, 10, 20))
+            for k in (5, 10, 20):
+                assert ours[f"N@{k}"] == pytest.approx(wanted[f"ndcg_cut_{k}"])
+                assert ours[f"R@{k}"] == pytest.approx(wanted[f"recall_{k}"])
+            assert ours["hit@5"] == wanted["success_5"]
+
+
+class TestAnswers:
+    def test_stems(self) -> None:
+        assert answers.stems("The cats, and a dog's fences!") == ("cat", "dog", "fenc")
+        assert answers.stems("and the") == ()
+
+    @pytest.mark.parametrize(
+        ("word", "stem"),
+        [
+            ("caresses", "caress"),
+            ("ponies", "poni"),
+            ("ties", "tie"),
+            ("agreed", "agre"),
+            ("hopping", "hop"),
+            ("hoping", "hope"),
+            ("filing", "file"),
+            ("happy", "happi"),
+            ("enjoy", "enjoy"),
+            ("tried", "tri"),
+            ("rational", "ration"),
+            ("relational", "relat"),
+            ("wonderfully", "wonder"),
+            ("geology", "geolog"),
+            ("adoption", "adopt"),
+            ("controlling", "control"),
+            ("us", "us"),
+            ("skies", "sky"),
+        ],
+    )
+    def test_stems_of_words(self, word: str, stem: str) -> None:
+        assert porter.stem(word) == stem
+
+    def test_stems_against_nltk(self) -> None:
+        nltk = pytest.importorskip("nltk.stem", reason="nltk is not installed")
+        reference = nltk.PorterStemmer()
+        draw = random.Random(4)
+        endings = (
+            "ational izer bli alli entli ousli ization alism iveness biliti fulli logi icate ical".split()
+        )
+        endings += "ful ness al ance able ement ion ize s es ies ied eed ed ing sses y ly e ll".split()
+        for _ in range(3000):
+            word = "".join(draw.choices("aeioubcdlstynrwx", k=draw.randint(1, 6)))
+            word += draw.choice(endings) + draw.choice(["", "", "", draw.choice(endings)])
+            assert porter.stem(word) == reference.stem(word), word
+
+    @pytest.mark.parametrize(
+        ("given", "expected", "score"),
+        [
+            ("7 May 2023", "7 May 2023", 1),
+            ("On 7 May", "7 May 2023", 2 / 3),  # 2 of 3 and 2 of 3
+            ("the cat cat", "a cat", 2 / 3),  # each word counts as often as both have it: 1 of 2, 1 of 1
+            ("running dogs", "run dog", 1),
+            ("", "cat", 0),
+            ("the", "a", 0),
+        ],
+    )
+    def test_token_f1(self, given: str, expected: str, score: float) -> None:
+        assert answers.token_f1(given, expected) == pytest.approx(score)
+
+    def test_parts_are_matched_each_with_its_best(self) -> None:
+        # pottery: "pottery" 1; camping trips: "camping" 1 of 1 and 1 of 2, so 2/3; mean 5/6
+        assert answers.parts_f1("pottery, camping", "camping trips, pottery") == pytest.approx(5 / 6)
+        assert answers.parts_f1("pottery, camping", "swimming") == 0
+
+    def test_rules_of_the_categories(self) -> None:
+        assert answers.locomo_f1("pottery, camping", "camping, pottery", "multi-hop") == 1
+        assert answers.locomo_f1("camping, pottery", "pottery", "single-hop") == pytest.approx(2 / 3)
+        assert answers.locomo_f1("Likely no", "Likely no; since it went badly", "open-domain") == 1
+        assert answers.locomo_f1("Likely no", "Likely no; since it went badly", "temporal") < 1
+        assert answers.locomo_f1("It is not mentioned.", "self-care", "adversarial") == 1
+        assert answers.locomo_f1("self-care", "self-care", "adversarial") == 0
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "No information available",
+            "Not mentioned.",
+            "The memory holds nothing about it.",
+            "I don't know",
+            "She doesn\u2019t say.",
+            "That is not stated.",
+        ],
+    )
+    def test_ways_to_say_nothing(self, text: str) -> None:
+        assert answers.locomo_f1(text, "", "adversarial") == 1
+        asked = {"answer": text, "kind": "unanswerable", "expected": []}
+        assert judge.strict(asked)["correct"], "the offline judge takes the same ways"
+
+    def test_bleu1(self) -> None:
+        assert answers.bleu1("the cat the cat", "The cat sat.") == pytest.approx(2 / 4)
+        assert answers.bleu1("cat", "the cat sat") == pytest.approx(math.exp(1 - 3))
+        assert answers.bleu1("", "cat") == 0
+        assert answers.bleu1("dog", "cat") == 0
+
+    def test_bleu1_against_nltk(self) -> None:
+        bleu = pytest.importorskip("nltk.translate.bleu_score", reason="nltk is not installed")
+        for given, expected in drawn_texts():
+            if not set(given.split()) & set(expected.split()):
+                continue  # nltk warns where nothing is shared
+            wanted = bleu.sentence_bleu([expected.split()], given.split(), weights=(1,))
+            assert answers.bleu1(given, expected) == pytest.approx(wanted)
+
+    def test_rouge_l(self) -> None:
+        # "cat on mat" is common: 3 of 4 and 3 of 5
+        assert answers.rouge_l("cat on the mat", "cat sat on red mat") == pytest.approx(6 / 9)
+        assert answers.rouge_l("mat cat", "cat mat") == pytest.approx(0.5)
+        assert answers.rouge_l("", "cat") == 0
+
+    def test_rouge_l_against_rouge_score(self) -> None:
+        scorer = pytest.importorskip("rouge_score.rouge_scorer", reason="rouge-score is not installed")
+        reference = scorer.RougeScorer(["rougeL"])
+        for given, expected in drawn_texts(2):
+            wanted = reference.score(expected, given)["rougeL"].fmeasure
+            assert answers.rouge_l(given, expected) == pytest.approx(wanted)
+
+    def test_an_answer_counts_if_the_expected_one_is_a_part_of_it(self) -> None:
+        assert answers.holds("She lives in the  Hague!", ["hague"])
+        assert answers.holds("U.S.A.", ["usa"])
+        assert not answers.holds("Rome", ["Lisbon", "Porto"])
+        assert not answers.holds("Rome", ["the"]), "what is nothing without articles is in no answer"
+
+    def test_the_best_of_several_expected(self) -> None:
+        assert answers.best(answers.token_f1, "two", ["2", "two"]) == 1
+        assert answers.best(answers.token_f1, "two", []) == 0
+
+
+class TestStatistics:
+    def test_means(self) -> None:
+        assert statistics.mean([]) == 0
+        assert statistics.mean([1, 0, 0, 1]) == 0.5
+        groups = {"a": [1.0, 0.0], "b": [1.0], "none": []}
+        assert statistics.macro(groups) == 0.75
+
+    def test_percentiles(self) -> None:
+        assert statistics.percentile([], 0.5) == 0
+        assert statistics.percentile([3, 1, 2], 0.5) == 2
+        assert statistics.percentile([4, 3, 1, 2], 0.5) == 2
+        assert statistics.percentile(range(1, 11), 0.9) == 9
+        assert statistics.percentile([1, math.inf], 0.9) == math.inf
+
+    def test_a_difference_that_is_always_there_is_sure(self) -> None:
+        found = _difference([0.6, 0.4, 0.9], [0.5, 0.3, 0.8])
+        assert found.questions == 3
+        assert (found.mean, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1), abs=1e-6)
+        assert found.sure
+
+    def test_the_interval_is_that_of_the_normal_law_for_many_questions(self) -> None:
+        draw = random.Random(5)
+        ours = [draw.gauss(0.5, 0.2) for _ in range(2000)]
+        theirs = [draw.gauss(0.45, 0.2) for _ in range(2000)]
+        found = _difference(ours, theirs)
+        differences = [a - b for a, b in zip(ours, theirs, strict=True)]
+        middle = statistics.mean(differences)
+        spread = math.sqrt(statistics.mean([(value - middle) ** 2 for value in differences]) / 2000)
+        assert found.mean == pytest.approx(middle)
+        assert found.low == pytest.approx(middle - 1.96 * spread, abs=0.1 * spread)
+        assert found.high == pytest.approx(middle + 1.96 * spread, abs=0.1 * spread)
+
+    def test_it_is_paired_and_seeded(self) -> None:
+        draw = random.Random(6)
+        hard = [draw.random() for _ in range(300)]
+        easier = [value + draw.choice((0.0, 0.02)) for value in hard]
+        found = _difference(easier, hard)
+        assert found.sure, "scores vary much from question to question, the difference does not"
+        assert found == _difference(easier, hard)
+        assert not _difference(hard, random.Random(1).sample(hard, 300)).sure
+
+    def test_odd_input(self) -> None:
+        assert _difference([], []) == statistics.Difference(0, 0, 0, 0)
+        with pytest.raises(ValueError, match="each question"):
+            _difference([1.0], [])

@@ -1,0 +1,227 @@
+"""The report of a run, from files written here: figures by hand, tables, pictures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infinimem.errors import UsageError
+from infinimem.evaluation.model import Found, Ingested, Result
+from infinimem.evaluation.record import to_json
+from infinimem.evaluation.report import NO_PLOTS, write_report
+from infinimem.evaluation.tally import UNTIL, read
+from infinimem.model import Usage
+
+
+def result(method: str, question: str, category: str, scores: Mapping[str, float], **rest: Any) -> Result:
+    counted = category != "adversarial"
+    given = {"found": (Found("text", ("D1:1",), 100),), "seconds": 0.5, **rest}
+    return Result(method, "conv-1", question, category, counted, scores=scores, **given)
+
+
+def write(out: Path, results: Sequence[Result], ingested: Sequence[Ingested] = (), **config: Any) -> Path:
+    (out / "raw").mkdir(parents=True)
+    (out / "cases").mkdir()
+    methods = list(dict.fromkeys(item.method for item in results))
+    given = {"benchmark": "locomo", "data": {"file": "locomo10.json", "sha256": "ab12"}, "methods": methods}
+    (out / "config.json").write_text(json.dumps(given | config))
+    for folder, records in (("raw", results), ("cases", ingested)):
+        for number, method in enumerate(methods):
+            lines = [to_json(item) + "\n" for item in records if item.method == method]
+            (out / folder / f"{number}.jsonl").write_text("".join(lines))
+    return out
+
+
+RETRIEVAL = [
+    # bm25: temporal 1 and 0.5, single-hop 0; infini-retrieve: 1, 1, 1
+    result("bm25", "q1", "temporal", {"R@5": 1.0, "R in 512": 1.0, "R in 1024": 1.0, UNTIL: 300.0}),
+    result("bm25", "q2", "temporal", {"R@5": 0.5, "R in 512": 0.5, "R in 1024": 0.5}),
+    result(
+        "bm25", "q3", "single-hop", {"R@5": 0.0, "R in 512": 0.0, "R in 1024": 1.0, "tokens to all": 900.0}
+    ),
+    result("bm25", "q4", "adversarial", {"R@5": 0.0, "R in 512": 0.0, "R in 1024": 0.0}),
+    result("bm25", "q5", "open-domain", {}),
+    *(
+        result("infini-retrieve", question, category, {"R@5": 1.0, "R in 512": 1.0, "R in 1024": 1.0})
+        for question, category in (("q1", "temporal"), ("q2", "temporal"), ("q3", "single-hop"))
+    ),
+]
+
+
+@pytest.fixture
+def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """matplotlib is not installed."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+
+def test_means_by_hand(tmp_path: Path) -> None:
+    bm25, ours = read(write(tmp_path / "run", RETRIEVAL)).methods
+    assert bm25.mean("R@5") == pytest.approx(0.5), "of the questions that count and have the measure"
+    assert bm25.macro("R@5") == pytest.approx(0.375)
+    assert bm25.mean("R@5", "temporal") == pytest.approx(0.75)
+    assert bm25.mean("R@5", "adversarial") == 0
+    assert bm25.mean("F1") is None and bm25.macro("F1") is None
+    difference = ours.differences(bm25)["R@5"]
+    assert difference.mean == pytest.approx(0.5)
+    assert difference.questions == 3
+    assert bm25.until_all() == [300, float("inf"), 900]
+
+
+def test_retrieval_report(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    out = write(
+        tmp_path / "run", RETRIEVAL, [Ingested("infini-retrieve", "conv-1", {}, 3.0, (10, 300, 4000))]
+    )
+    report = write_report(out)
+    assert report["columns"] == ["method", "questions", "R@5", "R in 512", "R in 1024"]
+    assert report["rows"] == [
+        ["bm25", 4, "50.0", "50.0", "83.3"],
+        ["infini-retrieve", 3, "100.0", "100.0", "100.0"],
+    ]
+    text = (out / "report.md").read_text()
+    assert "# locomo: 2 methods" in text
+    assert "- data: file locomo10.json, sha256 ab12" in text
+    assert "- Not finished: infini-retrieve (3 of 5)." in text
+    assert "| bm25 | 50.0 | 37.5 | 0.0 | 75.0 | 0.0 |" in text
+    assert "| over questions | over categories | single-hop | temporal | (adversarial) |" in text
+    assert "| bm25 | 3 | 66.7 | 900 | never |" in text, "tokens until all evidence is there"
+    assert "| infini-retrieve | 3 | 1,437 | 10 | 300 | 4,000 | 4,000 |" in text, "documents"
+    assert "## Difference to bm25" in text
+    assert json.loads((out / "report.json").read_text()) == report
+    names = ["quality_tokens.png", "quality_categories.png", "document_sizes.png"]
+    assert report["plots"] == names, "no model was asked: no tokens by phase"
+    for name in names:
+        assert f"]({name})" in text
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
+
+
+def answers(methods: Sequence[str]) -> list[Result]:
+    return [
+        result(
+            method,
+            f"q{number}",
+            "temporal",
+            {"judge strict": float(number % 2), "F1": 0.25},
+            answer="x",
+            usage={"answer": Usage(1, 80, 20), "agent_step": Usage(2, 300, 0)},
+        )
+        for method in methods
+        for number in range(4)
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_answers_report(tmp_path: Path, count: int) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    methods = [f"infini-h:markdown_length={number}000:rewrite=free" for number in range(1, count + 1)]
+    spent = {"extract": Usage(10, 900, 100)}
+    out = write(
+        tmp_path / "run", answers(methods), [Ingested(name, "conv-1", spent, 2.0, (500,)) for name in methods]
+    )
+    report = write_report(out)
+    assert report["primary"] == "judge strict"
+    assert report["rows"][0][2:] == ["50.0", "25.0"]
+    text = (out / "report.md").read_text()
+    assert f"| {methods[0]} | 1,000 | 10.0 | 2.0 | 400 | 3.0 | 0.50 | 100 |" in text, "costs"
+    assert f"| {methods[0]} | question | agent_step | 8 | 1,200 | 0 |" in text
+    assert f"| {methods[0]} | construction | extract | 10 | 900 | 100 |" in text
+    assert "Not finished" not in text
+    assert len(report["plots"]) == 5 and "quality_evidence.png" in report["plots"]
+
+
+def test_a_difference_is_bold_where_it_is_sure(tmp_path: Path, no_plots: None) -> None:
+    results = [
+        result(method, f"q{number}", "temporal", {"F1": f1 + number / 10, "BLEU-1": number / 10})
+        for method, f1 in (("bm25", 0.25), ("infini", 0.5))
+        for number in range(4)
+    ]
+    results.append(result("infini", "q9", "temporal", {"F1": 0.0}))
+    out = write(tmp_path / "run", results)
+    write_report(out)
+    text = (out / "report.md").read_text()
+    assert "| infini | **+25.0 [+25.0, +25.0]** |" in text, "over the questions that both answered"
+    out = write(tmp_path / "other", RETRIEVAL)
+    write_report(out)
+    assert "| infini-retrieve | +50.0 [+0.0, +100.0] |" in (out / "report.md").read_text()
+
+
+def test_the_same_run_gives_the_same_report(tmp_path: Path, no_plots: None) -> None:
+    out = write(tmp_path / "run", RETRIEVAL)
+    write_report(out)
+    before = {path.name: path.read_bytes() for path in out.glob("report.*")}
+    write_report(out)
+    assert before == {path.name: path.read_bytes() for path in out.glob("report.*")}
+
+
+def test_without_matplotlib_there_is_a_line_about_it(tmp_path: Path, no_plots: None) -> None:
+    out = write(tmp_path / "run", RETRIEVAL)
+    assert write_report(out)["plots"] == []
+    assert NO_PLOTS in (out / "report.md").read_text()
+
+
+def test_a_run_that_is_being_written(tmp_path: Path) -> None:
+    out = write(tmp_path / "run", RETRIEVAL[:2])
+    with (out / "raw" / "0.jsonl").open("a") as file:
+        file.write(to_json(RETRIEVAL[0]) + "\n" + to_json(RETRIEVAL[2])[:50])
+    (tally,) = read(out).methods
+    assert len(tally.asked) == 2, "a torn line and one that comes twice are left out"
+
+
+def test_what_is_no_run_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no run"):
+        write_report(tmp_path)
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(UsageError, match="no object"):
+        write_report(tmp_path)
+    out = write(tmp_path / "empty", [])
+    with pytest.raises(UsageError, match="no results yet"):
+        write_report(out)
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_answers_without_a_grade_are_told(tmp_path: Path) -> None:
+    graded = {"F1": 1.0, "judge strict": 1.0, "judge lenient": 1.0}
+    answered = [
+        result("bm25", "q1", "temporal", graded, answer="yes"),
+        result("bm25", "q2", "temporal", {"F1": 0.0}, answer="no"),
+        result("none", "q1", "temporal", graded, answer="yes"),
+    ]
+    report = write_report(write(tmp_path / "run", answered))
+    assert {name: one["ungraded"] for name, one in report["methods"].items()} == {"bm25": 1, "none": 0}
+    assert "unreadable: bm25 (1 of 2)." in (tmp_path / "run" / "report.md").read_text()
+    write_report(write(tmp_path / "ranked", RETRIEVAL))
+    assert "Not graded" not in (tmp_path / "ranked" / "report.md").read_text()
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_answers_that_failed_are_told(tmp_path: Path) -> None:
+    zero = {"F1": 0.0, "judge strict": 0.0, "judge lenient": 0.0}
+    answered = [
+        result(
+            "bm25", "q1", "temporal", {"F1": 1.0, "judge strict": 1.0, "judge lenient": 1.0}, answer="yes"
+        ),
+        result("bm25", "q2", "temporal", zero, answer="no", failed="TRUNCATED"),
+        result("bm25", "q3", "temporal", zero, answer="no", failed="EMPTY"),
+        result("none", "q1", "temporal", zero, answer="no"),
+    ]
+    report = write_report(write(tmp_path / "run", answered))
+    assert {name: one["failed"] for name, one in report["methods"].items()} == {
+        "bm25": {"EMPTY": 1, "TRUNCATED": 1},
+        "none": {},
+    }
+    assert (report["methods"]["bm25"]["graded"], report["methods"]["bm25"]["passed"]) == (1, 1.0)
+    text = (tmp_path / "run" / "report.md").read_text()
+    assert "unusable: bm25 (2 of 3: EMPTY 1, TRUNCATED 1). They are scored 0." in text
+    assert "Not graded" not in text
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    out = write(tmp_path / "run", RETRIEVAL)
+    (out / "cases" / "1.jsonl").write_text("{}\n")
+    with pytest.raises(UsageError, match=r"cases/1\.jsonl, line 1: no whole costs"):
+        write_report(out)

@@ -1,0 +1,292 @@
+"""Runs: resumed after whatever ended them, never asked twice, the same with one thread or several."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from evaluation_data import Small, case, request, results
+
+from infinimem.errors import LockTimeout, ModelUnavailable, UsageError
+from infinimem.evaluation.model import Case, Result
+from infinimem.evaluation.runner import Ended, Run
+from infinimem.llm.base import Reply
+from infinimem.model import Usage
+from infinimem.testing import GarbageLLM, ScriptedLLM
+
+RETRIEVAL = ("infini-retrieve", "bm25")
+
+
+def start(wanted: Any, benchmark: Any = None) -> Ended:
+    return Run(wanted, benchmark or Small()).start(lambda done, total: None, 0)
+
+
+def timeless(result: Result) -> Result:
+    return replace(result, seconds=0.0)
+
+
+def answerer(spends: int = 0) -> ScriptedLLM:
+    reply = Reply({"answer": "Lisbon", "cites": []}, usage=Usage(1, spends, 0))
+    return ScriptedLLM({"answer": lambda _: reply})
+
+
+def test_a_run_of_retrieval(tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    run = Run(request(tmp_path, *RETRIEVAL, retrieval_only=True), Small())
+    size = run.estimate()
+    assert (size.questions, size.cases, size.total.calls) == (16, 4, 0)
+    assert not (tmp_path / "out").exists(), "an estimate writes nothing"
+    ended = run.start(lambda done, total: steps.append((done, total)), 20)
+    assert ended == Ended(16, 0)
+    assert steps == [(number, 20) for number in range(1, 21)]
+    found = results(tmp_path / "out")
+    assert len(found) == 16 and {result.scores["R@5"] for result in found} == {1.0}
+    assert all(result.answer is None and not result.verdicts for result in found)
+    assert not (tmp_path / "out/work").exists()
+    config = json.loads((tmp_path / "out/config.json").read_text())
+    assert config["methods"] == list(RETRIEVAL) and config["models"]["judge"] is None
+    assert config["data"]["file"] == "small.json" and len(config["data"]["sha256"]) == 64
+
+
+def test_answers_are_scored_and_judged_and_their_cost_is_told(tmp_path: Path) -> None:
+    judge = ScriptedLLM(
+        dict.fromkeys(("judge_strict", "judge_lenient"), lambda _: {"reason": "so", "correct": True})
+    )
+    wanted = request(tmp_path, "bm25", "none", answerer=answerer(7), judge=judge, keep=True)
+    assert start(wanted).done == 16
+    first = results(tmp_path / "out")[0]
+    assert first.answer == "Lisbon" and first.scores == {
+        "R@5": 1.0,
+        "exact": 1.0,
+        "judge strict": 1.0,
+        "judge lenient": 1.0,
+    }
+    assert first.usage == {"answer": Usage(1, 7, 0)}, "the judge's calls are not the method's"
+    assert first.verdicts["strict"]["reason"] == "so"
+
+
+def test_an_answer_that_failed_is_scored_zero(tmp_path: Path) -> None:
+    """Bug guarded: the line that is quoted for want of an answer held what was expected, and counted."""
+    broken = ScriptedLLM({"answer": lambda _: Reply(None, "TRUNCATED", text='{"answer": "Lis')})
+    judge = ScriptedLLM({})
+    start(request(tmp_path, "bm25", "none", "infini-bm25", answerer=broken, judge=judge))
+    found = results(tmp_path / "out")
+    assert len(found) == 24 and not judge.calls
+    assert {result.failed for result in found} == {"TRUNCATED"}
+    for result in found:
+        answered = {name: score for name, score in result.scores.items() if name != "R@5"}
+        assert answered == {"exact": 0.0, "judge strict": 0.0, "judge lenient": 0.0}
+        assert result.verdicts == {}
+    assert any("Lisbon" in (result.answer or "") for result in found), "what was quoted is kept"
+    assert max(result.scores["R@5"] for result in found) == 1, "what was found is scored as ever"
+
+
+def test_scoring_is_not_in_the_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+
+    class Slow(Small):
+        def retrieval(self, *given: Any) -> Any:
+            clock[0] += 100
+            return super().retrieval(*given)
+
+    monkeypatch.setattr("infinimem.evaluation.working.time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    start(request(tmp_path, "bm25", retrieval_only=True), Slow())
+    assert {result.seconds for result in results(tmp_path / "out")} == {0.0}
+
+
+def test_an_answer_without_words_failed(tmp_path: Path) -> None:
+    silent = ScriptedLLM({"answer": lambda _: {"answer": "  ", "cites": []}})
+    start(request(tmp_path, "bm25", "none", answerer=silent))
+    assert {result.failed for result in results(tmp_path / "out")} == {"EMPTY"}
+
+
+def test_several_threads_give_what_one_gives(tmp_path: Path) -> None:
+    found: list[list[Any]] = []
+    for jobs in (1, 4):
+        folder = tmp_path / str(jobs)
+        folder.mkdir()
+        start(request(folder, "infini-h", "infini", "hybrid", "recent", jobs=jobs, embedder="lexical"))
+        found.append([timeless(result) for result in results(folder / "out")])
+        costs = [
+            (folder / f"out/cases/{name}.jsonl").read_text().splitlines() for name in ("infini", "recent")
+        ]
+        found.append([{**json.loads(line), "seconds": 0} for lines in costs for line in sorted(lines)])
+    assert found[0] == found[2] and found[1] == found[3]
+    assert len(found[0]) == 32
+
+
+def test_what_is_done_is_not_asked_again(tmp_path: Path) -> None:
+    first, second = answerer(), answerer()
+    start(request(tmp_path, "bm25", answerer=first))
+    raw = tmp_path / "out/raw/bm25.jsonl"
+    lines = raw.read_bytes().splitlines(keepends=True)
+    torn = b"".join(lines[:3]) + lines[3][: len(lines[3]) // 2]
+    raw.write_bytes(torn)
+    assert Run(request(tmp_path, "bm25", answerer=second), Small()).estimate().questions == 5
+    assert raw.read_bytes() == torn, "an estimate writes nothing: another process may be at it"
+    assert start(request(tmp_path, "bm25", answerer=second)).done == 8
+    assert (len(first.calls), len(second.calls)) == (8, 5), "three are whole, a torn line is cut"
+    assert len({result.question for result in results(tmp_path / "out")}) == 8
+    assert start(request(tmp_path, "bm25", answerer=second)).done == 8
+    assert len(second.calls) == 5
+
+
+def test_the_cap_ends_a_run_that_then_goes_on(tmp_path: Path) -> None:
+    wanted = request(tmp_path, "bm25", answerer=answerer(100), max_tokens=250)
+    with pytest.raises(ModelUnavailable, match="cap of 250 tokens is spent; 3 questions are done") as told:
+        start(wanted)
+    assert "the same command goes on" in str(told.value) and "\n" not in str(told.value)
+    assert len(results(tmp_path / "out")) == 3
+    assert start(replace(wanted, max_tokens=None)).done == 8
+
+
+def test_a_model_that_is_gone_ends_a_run_in_one_line(tmp_path: Path) -> None:
+    answers = iter(["Lisbon", "Rita"])
+    dies = ScriptedLLM(
+        {
+            "answer": lambda _: (
+                {"answer": text, "cites": []}
+                if (text := next(answers, None))
+                else ModelUnavailable("no answer from localhost:1")
+            )
+        }
+    )
+    with pytest.raises(ModelUnavailable, match="localhost:1; 2 questions are done"):
+        start(request(tmp_path, "bm25", "none", answerer=dies))
+    assert start(request(tmp_path, "bm25", "none", answerer=answerer())).done == 16
+
+
+def test_a_run_with_another_config_is_refused(tmp_path: Path) -> None:
+    wanted = request(tmp_path, "bm25", retrieval_only=True)
+    start(wanted)
+    for other, word in (
+        (replace(wanted, methods=("bm25", "grep")), "other methods"),
+        (replace(wanted, limit=3), "other limit"),
+        (replace(wanted, retrieval_only=False), "other budget"),
+    ):
+        with pytest.raises(UsageError, match=word):
+            start(other)
+        with pytest.raises(UsageError, match=word):
+            Run(other, Small()).estimate()
+    wanted.data.write_text("[1]")
+    with pytest.raises(UsageError, match="other data"):
+        start(wanted)
+    assert start(replace(request(tmp_path, "bm25", retrieval_only=True), jobs=3, keep=True)).done == 8
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds no run"):
+        start(request(tmp_path, "bm25"))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+
+def test_what_fails_by_itself_is_noted_and_tried_again(tmp_path: Path) -> None:
+    bad = case("one")
+    broken = Case("one", bad.turns, (replace(bad.questions[0], text=" "), *bad.questions[1:]))
+    wanted = request(tmp_path, "infini-bm25")
+    assert start(wanted, Small([broken, case("two")])) == Ended(7, 1)
+    row = json.loads((tmp_path / "out/errors.jsonl").read_text())
+    assert row["question"] == "one-q0" and "question is empty" in row["error"]
+    assert start(wanted) == Ended(8, 0)
+
+
+def test_models_that_talk_nonsense_fail_no_run(tmp_path: Path) -> None:
+    for seed in range(2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        models = dict.fromkeys(("keeper", "answerer", "judge"), GarbageLLM(seed))
+        assert start(request(folder, "infini", "infini-h:rewrite=free", "none", **models)) == Ended(24, 0)
+        costs = (folder / "out/cases/infini.jsonl").read_text().splitlines()
+        assert all(json.loads(line)["usage"]["extract"]["calls"] for line in costs)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
+    caught: list[str] = []
+
+    class Twice(Small):
+        def cases(self, *given: Any) -> Any:
+            with pytest.raises(LockTimeout) as told:
+                start(request(tmp_path, "none", retrieval_only=True))
+            caught.append(str(told.value))
+            yield from super().cases(*given)
+
+    start(request(tmp_path, "none", retrieval_only=True), Twice())
+    assert "another run writes to" in caught[0]
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from evaluation_data import Small, request
+from infinimem.evaluation import book
+from infinimem.evaluation.runner import Run
+
+append, left = book._append, [int(sys.argv[3])]
+
+def torn(path, line):
+    left[0] -= 1
+    if left[0] < 0:
+        with path.open("ab") as file:
+            file.write(line.encode()[: len(line) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+    append(path, line)
+
+book._append = torn
+Run(request(Path(sys.argv[1]), "infini-retrieve", "bm25", jobs=2), Small()).start(lambda *_: None, 0)
+"""
+
+
+@pytest.mark.parametrize("after", [0, 11])
+def test_a_run_that_is_killed_mid_line_goes_on(tmp_path: Path, after: int) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(Path(__file__).parent), str(after)], check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert start(request(tmp_path, "infini-retrieve", "bm25", jobs=2)) == Ended(16, 0)
+    found = results(tmp_path / "out")
+    assert len(found) == 16 == len({(result.method, result.question) for result in found})
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    start(request(whole, "infini-retrieve", "bm25"))
+    assert list(map(timeless, found)) == list(map(timeless, results(whole / "out")))
+    costs = (tmp_path / "out/cases/bm25.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["case"] for line in costs) == ["one", "two"]
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What runs in the background is started with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_leaves_what_is_done(tmp_path: Path) -> None:
+    """The signal comes while a thread waits for a model; the next call is refused."""
+    slow = ScriptedLLM({"answer": lambda _: (time.sleep(0.05), {"answer": "Lisbon", "cites": []})[1]})
+    seen: list[int] = []
+
+    def step(done: int, total: int) -> None:
+        seen.append(done)
+        if len(seen) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        Run(request(tmp_path, "bm25", answerer=slow), Small()).start(step, 0)
+    before = len(results(tmp_path / "out"))
+    assert 3 <= before < 8
+    assert start(request(tmp_path, "bm25", answerer=answerer())).done == 8
