@@ -54,7 +54,7 @@ class Run:
         for place in places:
             self.tape.texts.setdefault(place.seq, set()).add(place.text)
         for row in receipt.rows if receipt else ():
-            if receipt and row.now and row.was != row.now:
+            if receipt and row.now and (row.was != row.now or row.why == "stamped"):
                 self.tape.receipts.setdefault((row.seq, row.now), set()).add(receipt.id)
         self.tape.promise = replace(
             old,
@@ -191,7 +191,7 @@ def merge(run: Run) -> None:
 
 
 def typed(run: Run) -> None:
-    """What a person typed, signed."""
+    """What a person typed, signed; a line of it moved away and back."""
     run.init()
     (a,) = run.draw("tea")
     run.sort(drinks=[a])
@@ -199,6 +199,9 @@ def typed(run: Run) -> None:
     run.save("topics/drinks.md", path.read_bytes() + b"- typed by hand\n* and this\n")
     run.save("CURRENT.md", (run.root / "CURRENT.md").read_bytes() + b"- in the buffer\n")
     run.stamp()
+    (b,) = (p.seq for p in run.library.view().document("topics/drinks").entries if p.text == "typed by hand")
+    run.sort(things=[b])
+    run.sort(drinks=[b])
     run.edit("topics/drinks.md", "and this", "or perhaps this")
     run.say("later")
 
@@ -328,7 +331,9 @@ def recorded(root: Path, work: Callable[[Run], None], before: Tape | None = None
         before, point: the run that the power cut short, and where; what it promised holds.
     """
     tape = Tape(root, before.promised(point) if before else None)
-    tape.texts = {seq: set(texts) for seq, texts in before.texts.items()} if before else {}
+    if before:
+        tape.texts = {seq: set(texts) for seq, texts in before.texts.items()}
+        tape.receipts = {line: set(names) for line, names in before.receipts.items()}
     with tape.recording():
         work(Run(root, tape))
     return tape
