@@ -53,9 +53,6 @@ class Run:
         old = self.tape.promise
         for place in places:
             self.tape.texts.setdefault(place.seq, set()).add(place.text)
-        for row in receipt.rows if receipt else ():
-            if receipt and row.now and (row.was != row.now or row.why == "stamped"):
-                self.tape.receipts.setdefault((row.seq, row.now), set()).add(receipt.id)
         self.tape.promise = replace(
             old,
             lines={**old.lines, **{place.seq: place.text for place in places}},
@@ -191,7 +188,7 @@ def merge(run: Run) -> None:
 
 
 def typed(run: Run) -> None:
-    """What a person typed, signed; a line of it moved away and back."""
+    """What a person typed, signed."""
     run.init()
     (a,) = run.draw("tea")
     run.sort(drinks=[a])
@@ -199,9 +196,6 @@ def typed(run: Run) -> None:
     run.save("topics/drinks.md", path.read_bytes() + b"- typed by hand\n* and this\n")
     run.save("CURRENT.md", (run.root / "CURRENT.md").read_bytes() + b"- in the buffer\n")
     run.stamp()
-    (b,) = (p.seq for p in run.library.view().document("topics/drinks").entries if p.text == "typed by hand")
-    run.sort(things=[b])
-    run.sort(drinks=[b])
     run.edit("topics/drinks.md", "and this", "or perhaps this")
     run.say("later")
 
@@ -226,7 +220,7 @@ def saves(run: Run) -> None:
         run.sort(drinks=[c])
     with saving(run, "topics/coffee.md", "My own words."):
         run.sort("merge", drinks=[b])
-    with saving(run, "topics/drinks.md", *(f"Thought {number}." for number in range(6))):
+    with saving(run, "topics/drinks.md", *(f"Thought {number}." for number in range(9))):
         run.sort(drinks=[d])
     run.say("later")
 
@@ -331,9 +325,7 @@ def recorded(root: Path, work: Callable[[Run], None], before: Tape | None = None
         before, point: the run that the power cut short, and where; what it promised holds.
     """
     tape = Tape(root, before.promised(point) if before else None)
-    if before:
-        tape.texts = {seq: set(texts) for seq, texts in before.texts.items()}
-        tape.receipts = {line: set(names) for line, names in before.receipts.items()}
+    tape.texts = {seq: set(texts) for seq, texts in before.texts.items()} if before else {}
     with tape.recording():
         work(Run(root, tape))
     return tape

@@ -338,6 +338,19 @@ def test_a_save_that_one_crash_caught_outlives_another_while_it_is_brought_back(
     assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
 
 
+def test_lines_that_found_no_room_stay_where_the_receipt_says_though_a_crash_follows(
+    library: Library, plan: Plan
+) -> None:
+    path = library.root / "topics/tea.md"
+    old, receipt = path.read_bytes(), library.root / "journal/0002-consolidate.md"
+    saves = [Doing("exchange", path, put(path, old + b"save %d\n" % nth), nth) for nth in range(1, 10)]
+    crashed(library, plan, *saves, Doing("put", receipt, crash, after=True))
+    assert "Likes oolong" in texts(library, "CURRENT")
+    assert texts(library, "topics/tea") == ["Drinks green tea"]
+    assert plan.moves[0].seq not in {row.seq for row in library.receipts()[1].rows}
+    assert problems(library.root, {}) == []
+
+
 # ── what was displaced ──────────────────────────────────────────────────────────────────────────
 
 
