@@ -14,14 +14,15 @@ from itertools import accumulate
 from typing import Any
 
 from infinimem.errors import LibraryError, UsageError
-from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
+from infinimem.store.lines import EVIDENCE, Mark, fold, marks_of, plain
 from infinimem.store.names import slug
-from infinimem.store.view import EVIDENCE, View, fold
+from infinimem.store.view import View
 
 PART_BYTES = 2 * 1024 * 1024
 """Beyond this size a session goes on in a new file."""
@@ -82,19 +83,6 @@ def _is_time(text: str) -> bool:
     return _TIME.match(text) is not None
 
 
-def seen(view: View) -> dict[tuple[str, ...], Located]:
-    """Evidence that has an idempotency key, or a session and the source's own turn id."""
-    known: dict[tuple[str, ...], Located] = {}
-    for doc_id in view.ids("evidence"):
-        document = view.document(doc_id)
-        session = str(document.header.values.get("session", ""))
-        for place in document.entries:
-            fields = place.entry.fields
-            for mark in _marks(fields.get("key"), fields.get("session", session), fields.get("turn")):
-                known[mark] = place
-    return known
-
-
 def is_same(turn: Turn, recorded: Located, doubtful: Collection[int]) -> bool:
     """Whether a turn with the same mark is recorded whole.
 
@@ -105,20 +93,9 @@ def is_same(turn: Turn, recorded: Located, doubtful: Collection[int]) -> bool:
     return recorded.seq not in doubtful or len(left) >= len(text) or not text.startswith(left)
 
 
-def marks(turn: Turn) -> list[tuple[str, ...]]:
-    """By what a turn is recognised when it comes again; its text is no mark, people repeat themselves."""
-    return _marks(turn.key, turn.session, turn.turn)
-
-
-def _marks(key: str | None, session: str | None, turn: str | None) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = [("key", _plain(key))] if key else []
-    if session and turn:
-        found.append(("turn", _plain(session), _plain(turn)))
-    return found
-
-
-def _plain(value: str) -> str:
-    return one_line(clean_text(value))
+def marks(turn: Turn) -> list[Mark]:
+    """By what a turn is recognised when it comes again."""
+    return marks_of(turn.key, turn.session, turn.turn)
 
 
 def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[Part]:
@@ -130,16 +107,11 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
         first_seq: seq of the first turn; the others follow.
         now: ISO 8601, UTC; written as `observed` only where a turn has no time of its own.
     """
-    sessions = {  # of the parts of a session the first, to which names of later ones are made
-        str(view.document(doc_id).header.values.get("session")): doc_id
-        for doc_id in reversed(view.ids("evidence"))
-        if "session" in view.document(doc_id).header.values
-    }
-    taken = {*map(fold, view.ids("all"))}
+    homes: dict[str, str] = {}  # of sessions that are new
     speakers: dict[str | None, dict[str, None]] = {}
     for turn in turns:
         if turn.speaker:
-            speakers.setdefault(turn.session, {})[_plain(turn.speaker)] = None
+            speakers.setdefault(turn.session, {})[plain(turn.speaker)] = None
     open_parts: dict[str, Part] = {}
     for seq, turn in enumerate(turns, first_seq):
         source = _ROLES[turn.role.casefold()]
@@ -150,14 +122,13 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
             "role": None if source != "tool" or turn.role == "tool" else turn.role,
             "observed": None if turn.time else now,
         }
-        fields = {name: _plain(value) for name, value in marked.items() if value}
+        fields = {name: plain(value) for name, value in marked.items() if value}
         time = turn.time.replace(" ", "T") if turn.time else None
         line = format_entry(seq, clean_text(turn.text), time=time, source=source, fields=fields)
-        home = _home(turn, sessions, taken, now)
+        home = _home(turn, homes, view, now)
         part = _with_room(home, len(line.encode("utf-8", "replace")), open_parts, view)
         if turn.session:
-            sessions.setdefault(_plain(turn.session), home)
-            taken.add(fold(home))
+            homes.setdefault(plain(turn.session), home)
         if not part.lines and part.doc_id not in view:
             part.header = _header(part.doc_id, turn, time or now, speakers.get(turn.session, ()))
         part.lines.append(line)
@@ -177,16 +148,18 @@ def placed(part: Part, view: View) -> list[Located]:
     ]
 
 
-def _home(turn: Turn, sessions: Mapping[str, str], taken: Collection[str], now: str) -> str:
+def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
+    """The file of a turn; of the parts of a session the first, to which names of later ones are made."""
     day = (turn.time or now)[:10]
     if not turn.session:
         return f"{EVIDENCE}{day}"
-    session = _plain(turn.session)
-    if session in sessions:
-        return sessions[session]
+    session = plain(turn.session)
+    if home := new.get(session) or view.lines.sessions.get(session):
+        return home
     stem = f"{EVIDENCE}{day}-{slug(session)[:60] or 'session'}"
+    taken = {fold(home) for home in new.values()}
     home, number = stem, 2
-    while fold(home) in taken:
+    while fold(home) in taken or fold(home) in view.lines.names:
         home, number = f"{stem}-{number}", number + 1
     return home
 
@@ -209,7 +182,7 @@ def _with_room(home: str, size: int, open_parts: dict[str, Part], view: View) ->
 def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> str:
     lines = ["---", f"id: {quote(doc_id)}", "kind: evidence"]
     if turn.session:
-        lines.append(f"session: {quote(_plain(turn.session))}")
+        lines.append(f"session: {quote(plain(turn.session))}")
     lines.append(f"date: {date}")
     ends = accumulate(len(quote(speaker, flow=True)) for speaker in speakers)
     if listed := [speaker for speaker, end in zip(speakers, ends, strict=True) if end <= PARTICIPANTS_LENGTH]:

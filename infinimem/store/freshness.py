@@ -44,11 +44,21 @@ class Listing:
         ids: sorted; the same object as long as none comes or goes.
         stamps: the state of each.
         oversized: the state of those that are passed over.
+        key, before, news: what changed since the listing with the key `before`.
     """
 
     ids: tuple[str, ...] = ()
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     oversized: Mapping[str, Stamp] = field(default_factory=dict)
+    key: object = field(default_factory=object)
+    before: object = None
+    news: Collection[str] = ()
+
+    def since(self, older: Listing) -> Collection[str]:
+        """Ids of the documents that are there in another state than in an older listing, or in one alone."""
+        if self.before is older.key:
+            return self.news
+        return {doc_id for doc_id, _ in self.stamps.items() ^ older.stamps.items()}
 
     def state(self, doc_id: str) -> Stamp | None:
         """The state of any document, also of one that is passed over."""
@@ -96,7 +106,7 @@ class Listing:
                     states.pop(doc_id, None)
         came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
         gone = [doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps]
-        return Listing(self._renamed(came, gone), stamps, oversized)
+        return Listing(self._renamed(came, gone), stamps, oversized, before=self.key, news=news)
 
     def _renamed(self, came: Collection[str], gone: Collection[str]) -> tuple[str, ...]:
         """The ids with and without some; a few are put in their places, for sorting them all takes longer."""

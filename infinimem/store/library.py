@@ -24,7 +24,7 @@ from infinimem.store.commit import backups
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
 from infinimem.store.external_edits import look
 from infinimem.store.files import MAX_OWNED, Files
-from infinimem.store.freshness import Freshness
+from infinimem.store.freshness import Freshness, Listing
 from infinimem.store.hooks import HOOKS
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
@@ -88,7 +88,7 @@ class Library:
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
         self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
-        self._view: tuple[object, View] | None = None
+        self._view: tuple[tuple[Listing, object], View] | None = None
         if self.initialised and not read_only:
             self._open()
 
@@ -152,6 +152,7 @@ class Library:
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
             embedder=self._embedder,
             spec=self.spec,
+            before=self._view and self._view[1].followed(listing.since(self._view[0][0])),
         )
         self._view = (state, view)
         return view
@@ -180,7 +181,7 @@ class Library:
         for turn in turns:
             evidence.check_turn(turn)
         with self.locked() as view:
-            known = evidence.seen(view) if any(evidence.marks(turn) for turn in turns) else {}
+            known = view.lines.marks
             doubtful, fresh = tails.doubtful(self.files), []
             taken: set[tuple[str, ...]] = set()
             for turn in turns:

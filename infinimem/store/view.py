@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -17,13 +17,15 @@ from infinimem import tokens
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import lazily
 from infinimem.errors import DocumentNotFound
-from infinimem.markdown.characters import normalize
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
+from infinimem.store.lines import EVIDENCE as EVIDENCE
+from infinimem.store.lines import Lines
+from infinimem.store.lines import drawn_from as drawn_from
+from infinimem.store.lines import fold as fold
+from infinimem.store.lines import former as former
 from infinimem.store.listing import Stamp
-from infinimem.store.records import held_by
 from infinimem.store.spec import ARCHIVE, INFINI, STRATEGIES, TOPICS, StrategySpec
 
 Scope = Literal["default", "archive", "evidence", "all"]
@@ -33,7 +35,7 @@ Group = Literal["live", "archive", "evidence", "journal", "aside"]
 """Of documents; "aside" are those of other strategies, and a strategy's books."""
 _GROUP_OF: Mapping[Scope, Group] = {"default": "live", "archive": "archive", "evidence": "evidence"}
 
-EVIDENCE, JOURNAL = "evidence/", "journal/"
+JOURNAL = "journal/"
 OWNED = (*(folder for spec in STRATEGIES.values() for folder in spec.folders), EVIDENCE, JOURNAL)
 """Folders that the program writes in an initialised library; all else but CURRENT is a person's."""
 
@@ -69,27 +71,6 @@ def whole(value: object) -> int | None:
     return int(value) if isinstance(value, str) and _WHOLE.match(value) else None
 
 
-def former(entry: Entry) -> tuple[int, ...]:
-    """Seqs that a line had before a merge, and that another has now."""
-    if "was" not in entry.fields:
-        return ()
-    try:
-        return parse_seqs(entry.fields["was"])
-    except ValueError:
-        return ()
-
-
-def drawn_from(entry: Entry) -> tuple[int, ...]:
-    """Its origin, but for what only tells where its number came from."""
-    had = former(entry)
-    return tuple(seq for seq in entry.origin if seq not in had) if had else entry.origin
-
-
-def fold(name: str) -> str:
-    """Ids are compared after case-folding and NFC, as file systems do."""
-    return normalize("NFC", name).casefold()
-
-
 @dataclass(frozen=True)
 class Stored:
     """Where the files of a snapshot lie, and the state of each by document id: to derive more from them."""
@@ -100,6 +81,16 @@ class Stored:
     """Gives a document without keeping it."""
     newest: Callable[[], bool] = lambda: True
     """Whether nothing is known of the library that is newer than this snapshot."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What a snapshot takes over from one before it, and the documents that changed since."""
+
+    lines: Lines
+    ids: tuple[str, ...]
+    grouped: Mapping[Group, tuple[str, ...]]
+    changed: Collection[str]
 
 
 class View:
@@ -115,6 +106,7 @@ class View:
         stored: the files that it shows; None where it shows them otherwise than they are.
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
+        before: what is known of a snapshot before this one.
         spec: the strategy that looks: its documents are seen by default, and no sibling's.
     """
 
@@ -125,12 +117,13 @@ class View:
         settings: Settings,
         *,
         initialised: bool = True,
-        drawn: frozenset[int] | None = None,
+        drawn: Set[int] | None = None,
         buffer_age: float = 0.0,
         stored: Stored | None = None,
         embedder: Callable[[], Embedder] | None = None,
         root: str | None = None,
         spec: StrategySpec = INFINI,
+        before: Before | None = None,
     ) -> None:
         self.spec = spec
         self.stored = stored
@@ -143,6 +136,19 @@ class View:
         self.drawn = drawn
         self._ids = ids
         self._load = load
+        self._before = before
+
+    def followed(self, changed: Collection[str]) -> Before | None:
+        """What a snapshot that follows this one begins with.
+
+        Args:
+            changed: ids of the documents in which it differs.
+        """
+        if "lines" in self.__dict__:
+            return Before(self.lines, self._ids, self._grouped, changed)
+        if self._before is None:
+            return None
+        return replace(self._before, changed={*self._before.changed, *changed})
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -161,6 +167,17 @@ class View:
 
     @cached_property
     def _grouped(self) -> Mapping[Group, tuple[str, ...]]:
+        if (before := self._before) is not None:
+            if before.ids is self._ids:
+                return before.grouped
+            grouped = dict(before.grouped)
+            for doc_id in before.changed:
+                group = self.group(doc_id)
+                ids = grouped.get(group, ())
+                at = bisect_left(ids, doc_id)
+                there = ids[at : at + 1] == (doc_id,)
+                grouped[group] = (*ids[:at], *((doc_id,) if doc_id in self else ()), *ids[at + there :])
+            return grouped
         found: dict[Group, list[str]] = {}
         for doc_id in self._ids:
             found.setdefault(self.group(doc_id), []).append(doc_id)
@@ -275,7 +292,7 @@ class View:
         summary = document.summary or next(titles, "")
         return CatalogRow(doc_id, summary, count, len(document.entries), archived)
 
-    def showing(self, documents: Mapping[str, Document], drawn: frozenset[int] | None) -> View:
+    def showing(self, documents: Mapping[str, Document], drawn: Set[int] | None) -> View:
         """This library with other documents in it."""
         return View(
             tuple(sorted(documents)),
@@ -298,7 +315,7 @@ class View:
 
     def entry(self, seq: int) -> Located | None:
         """The line with this seq, wherever it stands; of a doubled one evidence, else the live copy."""
-        return self._by_seq.get(seq)
+        return self.lines.places.get(seq)
 
     def _owned(self, *folders: str) -> tuple[str, ...]:
         """Ids of the program's own documents under these folders."""
@@ -307,57 +324,50 @@ class View:
         return tuple(doc_id for doc_id in self._ids if doc_id.startswith(folders))
 
     @cached_property
-    def _by_seq(self) -> Mapping[int, Located]:
-        found: dict[int, Located] = {}
-        buffer = (CURRENT,) if CURRENT in self and self.initialised else ()
-        for doc_id in (*self._owned(ARCHIVE), *buffer, *self._owned(TOPICS), *self._owned(EVIDENCE)):
-            found.update((place.entry.seq, place) for place in self.document(doc_id).entries)
-        return found
+    def lines(self) -> Lines:
+        """All lines of the program's own documents; of a snapshot that follows another only what changed is
+        counted."""
+        if self._before is not None:
+            changed = self._before.changed
+            found = {doc_id: self._load(doc_id) if doc_id in self else None for doc_id in changed}
+            lines = self._before.lines.after(found, self.drawn, self.is_note)
+            _ = self._grouped  # made from it too
+            self._before = None
+            return lines
+        known = {doc_id: self._load(doc_id) for doc_id in self._owned(CURRENT, *OWNED)}
+        return Lines(self.spec).after(known, self.drawn, self.is_note)
 
-    @cached_property
+    @property
     def max_seq(self) -> int:
         """The highest seq on disk; 0 in an empty library."""
-        return max(self._by_seq, default=0)
+        return self.lines.highest
 
-    @cached_property
-    def cited(self) -> frozenset[int]:
+    @property
+    def cited(self) -> Mapping[int, int]:
         """Seqs that some entry names as its origin, or some record of the strategy's as its evidence."""
-        if not self.spec.has_entries:
-            kept = map(self.document, self._owned(self.spec.live, self.spec.archived))
-            return frozenset(seq for document in kept for seq in held_by(document))
-        return frozenset(
-            seq
-            for place in self._by_seq.values()
-            if not place.doc_id.startswith(EVIDENCE)
-            for seq in drawn_from(place.entry)
-        )
+        return self.lines.cites
 
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
         """Evidence that is still to be drawn from (store/state/drawn.py), by seq; of these seqs alone."""
-        drawn, newest = frozenset[int](), 0
-        if self.spec.has_entries:
-            drawn = self.drawn or drawn
-            if self.drawn is None:
-                newest = max((self._said_at(seq) for seq in self.cited if self._is_evidence(seq)), default=0)
+        newest, lines = 0, self.lines
+        if self.spec.has_entries and self.drawn is None:
+            newest = max((self._said_at(seq) for seq in lines.cites if self._is_evidence(seq)), default=0)
+        wanted = lines.waiting if among is None else (seq for seq in among if seq in lines.waiting)
         return tuple(
-            self._by_seq[seq]
-            for seq in sorted(self._by_seq if among is None else self._by_seq.keys() & among)
-            if seq not in drawn
-            and seq not in self.cited
-            and self._is_evidence(seq)
-            and self._said_at(seq) > newest
-            and not self.repeats(self._by_seq[seq])
+            lines.places[seq]
+            for seq in sorted(wanted)
+            if self._said_at(seq) > newest and not self.repeats(lines.places[seq])
         )
 
     @property
     def seen(self) -> frozenset[int]:
         """Seqs of evidence that was drawn from, be it on the list or not; with those on it that are gone."""
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
-        return (said | (self.drawn or frozenset())) - {place.entry.seq for place in self.uncited()}
+        return (said | frozenset(self.drawn or ())) - {place.entry.seq for place in self.uncited()}
 
     def _said_at(self, seq: int) -> int:
         """Its place in the order of turns: a merge may have given it a later seq."""
-        return min((seq, *former(self._by_seq[seq].entry)))
+        return min((seq, *former(self.lines.places[seq].entry)))
 
     def repeats(self, place: Located) -> bool:
         """Whether a turn stands in a copied file, and the same turn in another."""
@@ -367,7 +377,7 @@ class View:
         )
 
     def _is_evidence(self, seq: int) -> bool:
-        place = self._by_seq.get(seq)
+        place = self.lines.places.get(seq)
         return place is not None and place.doc_id.startswith(EVIDENCE)
 
     @cached_property

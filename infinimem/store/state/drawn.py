@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.lines import Seqs
 from infinimem.store.state import append_log
 from infinimem.store.view import View
 
@@ -22,19 +23,19 @@ _SPAN = 10_000
 """Seqs that a line of the list names at most; far below what a reader of such lists takes."""
 
 
-def read(files: Files) -> frozenset[int] | None:
+def read(files: Files) -> Seqs | None:
     """Seqs of evidence that was drawn from; None where the list is lost, or no line of it can be read."""
-    return append_log.value(files, PATH, frozenset[int], _added) or None
+    return append_log.value(files, PATH, Seqs, _added) or None
 
 
-def _added(before: frozenset[int], rows: list[bytes]) -> frozenset[int]:
+def _added(before: Seqs, rows: list[bytes]) -> Seqs:
     """With what the rows name that can be read; one that was cut short would name other seqs."""
     found: set[int] = set()
     for row in rows:
         if row.endswith(_END):
             with suppress(ValueError):
                 found.update(parse_seqs(row.removesuffix(_END).decode("ascii", "replace")))
-    return before | found
+    return Seqs(found, before)
 
 
 def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int] = ()) -> None:

@@ -70,7 +70,7 @@ def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:
         view: the library as it lies there.
         known: lines that were seen.
     """
-    had = view.cited | (view.drawn or frozenset()) | known.keys()
+    had = {*view.cited, *(view.drawn or ()), *known}
     ends = [place.seq for doc_id in view.ids("evidence") for place in view.document(doc_id).entries[-1:]]
     if last := sorted(set(ends) - had):
         files.stage(DOUBTFUL, f"{format_seqs(last)}\n".encode(), durable=False)  # else it is done again

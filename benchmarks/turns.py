@@ -1,0 +1,155 @@
+"""What one more turn costs a library that holds many, without the time that the disk takes to sync.
+
+    python benchmarks/turns.py [--turns 1000,20000,100000] [--times N] [--profile]
+
+Libraries are made as files: sessions of 25 turns, two entries to three turns, topics of 150 lines. Then, in
+one process with the offline rules, `record` and `observe` of one short turn are measured in turn: the median
+of N, its syncs counted and their time taken off. "opened" is the first observe, which reads the library.
+The same sizes give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import os
+import pstats
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+
+from infinimem import Memory, Turn, open_memory
+
+SESSION = 25
+"""Turns of a session."""
+TOPIC = 150
+"""Lines of a topic."""
+_PEOPLE = ("Nora", "Tomas")
+_WORDS = (
+    "amber basil cedar copper delta ember fjord grove heron indigo jasper kelp lotus maple nectar olive "
+    "pearl quartz raven sage tulip umber violet willow yarrow garden kitchen ladder market novel piano"
+).split()
+
+
+def make(root: Path, turns: int) -> None:
+    """A library of so many turns, all of them drawn from."""
+    chance = random.Random(turns)
+    open_memory(root, create=True)
+    seq, lines, topics = 0, [], 0
+    for session in range(turns // SESSION):
+        day = f"{2000 + session // 336:04d}-{session // 28 % 12 + 1:02d}-{session % 28 + 1:02d}"
+        said = []
+        for number in range(SESSION):
+            seq += 1
+            who, text = (
+                _PEOPLE[number % 2],
+                f"I keep the {' '.join(chance.sample(_WORDS, 6))} on shelf {seq}.",
+            )
+            signed = f"time={day}T08:{number:02d}:00,source=user"
+            said.append(f"- <seq={seq},{signed},speaker={who},turn=s{session}.{number}> {text}")
+            if number % 3:
+                lines.append(f"- <seq={turns + seq},{signed},origin={seq},speaker={who}> {text}")
+        name = f"evidence/{day}-s{session}"
+        head = [f"id: {name}", "kind: evidence", f"session: s{session}", f"date: {day}T08:00:00"]
+        _write(root, name, [*head, "participants: [Nora, Tomas]"], said)
+        while len(lines) >= TOPIC or (session == turns // SESSION - 1 and lines):
+            some, lines = lines[:TOPIC], lines[TOPIC:]
+            topics += 1
+            summary = f"summary: {_WORDS[topics % len(_WORDS)]} and shelves"
+            _write(
+                root,
+                f"topics/shelf-{topics}",
+                [f"id: topics/shelf-{topics}", summary, "token_count: 4000"],
+                some,
+            )
+    (root / ".infinimem" / "drawn").write_text(f"1-{turns};\n")
+
+
+def _write(root: Path, name: str, header: list[str], lines: list[str]) -> None:
+    path = root / f"{name}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(["---", *header, "---", *lines, ""]))
+
+
+class Syncs:
+    """Counts the syncs of this process, and the time that they take."""
+
+    def __init__(self) -> None:
+        self.count, self.seconds = 0, 0.0
+        self._fsync = os.fsync
+        os.fsync = self._timed
+
+    def _timed(self, descriptor: int) -> None:
+        began = time.perf_counter()
+        self._fsync(descriptor)
+        self.seconds += time.perf_counter() - began
+        self.count += 1
+
+
+def measured(act: Callable[[], object], syncs: Syncs) -> tuple[float, int]:
+    """Milliseconds without syncs, and how many there were."""
+    count, waited, began = syncs.count, syncs.seconds, time.perf_counter()
+    act()
+    spent = time.perf_counter() - began - (syncs.seconds - waited)
+    return spent * 1000, syncs.count - count
+
+
+def measure(memory: Memory, times: int, syncs: Syncs) -> dict[str, list[tuple[float, int]]]:
+    """Turns of a new session, one recorded, then one observed."""
+    found: dict[str, list[tuple[float, int]]] = {"opened": [], "record": [], "observe": []}
+    for number in range(times + 1):
+
+        def turn(kind: str, number: int = number) -> Turn:
+            text = f"My {_WORDS[number % len(_WORDS)]} lamp number {number} went to the {kind} shelf."
+            return Turn(
+                text,
+                session="new",
+                speaker="Nora",
+                time=f"2030-01-01T08:{number // 60:02d}:{number % 60:02d}",
+            )
+
+        if number:
+            found["record"].append(measured(lambda: memory.record([turn("oak")]), syncs))
+        found["observe" if number else "opened"].append(
+            measured(lambda: memory.observe([turn("ash")]), syncs)
+        )
+    return found
+
+
+def main() -> None:
+    """Print a row a size."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--turns", default="1000,20000,100000")
+    parser.add_argument("--times", type=int, default=30)
+    parser.add_argument("--profile", action="store_true", help="say where the time of the largest goes")
+    options = parser.parse_args()
+    syncs = Syncs()
+    print("| turns | opened s | record ms | syncs | observe ms | syncs | peak MB |\n" + "| ---: " * 7 + "|")
+    sizes = [int(size) for size in options.turns.split(",")]
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as home:
+            root = Path(home) / "library"
+            make(root, size)
+            memory = open_memory(root, model="offline")
+            found = measure(memory, options.times, syncs)
+            cells = [f"{size:,}", f"{found['opened'][0][0] / 1000:.2f}"]
+            for act in ("record", "observe"):
+                cells += [f"{statistics.median(ms for ms, _ in found[act]):.2f}"]
+                cells += [f"{statistics.median(count for _, count in found[act]):.0f}"]
+            print(
+                "|", " | ".join([*cells, f"{getrusage(RUSAGE_SELF).ru_maxrss / 1024:.0f}"]), "|", flush=True
+            )
+            if options.profile and size == sizes[-1]:
+                with cProfile.Profile() as profile:
+                    measure(memory, options.times, syncs)
+                pstats.Stats(profile).sort_stats("tottime").print_stats(35)
+
+
+if __name__ == "__main__":
+    main()

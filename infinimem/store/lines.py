@@ -1,0 +1,288 @@
+"""What the lines of a library come to: where each seq stands, what cites it, what is still to be drawn from.
+A snapshot takes this over from the one before and counts only the documents that changed.
+
+Maps share what did not change (hash array mapped tries), so nothing is copied and no snapshot sees another's
+changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from immutables import Map
+
+from infinimem.markdown.characters import clean_text, normalize, one_line
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import parse_seqs
+from infinimem.model import CURRENT, Entry, Located
+from infinimem.store.records import held_by
+from infinimem.store.spec import ARCHIVE, TOPICS, StrategySpec
+
+EVIDENCE = "evidence/"
+_FOLDERS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
+"""Of signed lines. Of a seq that stands twice the line in the later one counts."""
+
+
+def former(entry: Entry) -> tuple[int, ...]:
+    """Seqs that a line had before a merge, and that another has now."""
+    if "was" not in entry.fields:
+        return ()
+    try:
+        return parse_seqs(entry.fields["was"])
+    except ValueError:
+        return ()
+
+
+def drawn_from(entry: Entry) -> tuple[int, ...]:
+    """Its origin, but for what only tells where its number came from."""
+    had = former(entry)
+    return tuple(seq for seq in entry.origin if seq not in had) if had else entry.origin
+
+
+Mark = tuple[str, ...]
+"""By what a turn is recognised when it comes again; its text is no mark, people repeat themselves."""
+
+
+def marks_of(key: str | None, session: str | None, turn: str | None) -> list[Mark]:
+    """The marks of a turn."""
+    found: list[Mark] = [("key", plain(key))] if key else []
+    if session and turn:
+        found.append(("turn", plain(session), plain(turn)))
+    return found
+
+
+def plain(value: str) -> str:
+    """A name as a field of a signature can hold it."""
+    return one_line(clean_text(value))
+
+
+def fold(name: str) -> str:
+    """Ids are compared after case-folding and NFC, as file systems do."""
+    return normalize("NFC", name).casefold()
+
+
+class Seqs(Set[int]):
+    """An immutable set of seqs; one that is made by adding to another shares its elements.
+
+    `whole` is the same object for sets of which one was made by adding to the other.
+    """
+
+    __slots__ = ("_held", "whole")
+
+    def __init__(self, seqs: Iterable[int] = (), before: Seqs | None = None) -> None:
+        self.whole: object = before.whole if before is not None else object()
+        held: Map[int, None] = before._held if before is not None else Map()
+        self._held: Map[int, None] = held.update((seq, None) for seq in seqs)
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> Any:
+        return frozenset(it)
+
+    def __contains__(self, seq: object) -> bool:
+        return seq in self._held
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of one snapshot.
+
+    Args:
+        spec: whose records count as citing.
+        documents: as they were counted, by id.
+        places: the line that a seq stands for.
+        doubled: of seqs that stand more than once all lines, in order of precedence.
+        cites: how many entries, or records, name a line as what they come from.
+        waiting: evidence that nothing cites and that was not drawn from.
+        sessions: the first evidence document of each session, by its name.
+        names: case-folded ids of evidence documents.
+        marks: evidence that has an idempotency key, or a session and the source's own turn id.
+        drawn: the list of what was drawn from, as it was then; None where it is lost.
+        highest: the highest seq; 0 for none.
+    """
+
+    spec: StrategySpec
+    documents: Map[str, Document] = field(default_factory=Map)
+    places: Map[int, Located] = field(default_factory=Map)
+    doubled: Map[int, tuple[Located, ...]] = field(default_factory=Map)
+    cites: Map[int, int] = field(default_factory=Map)
+    waiting: Map[int, None] = field(default_factory=Map)
+    sessions: Map[str, str] = field(default_factory=Map)
+    names: Map[str, None] = field(default_factory=Map)
+    marks: Map[Mark, Located] = field(default_factory=Map)
+    drawn: Set[int] | None = None
+    highest: int = 0
+
+    def after(
+        self, changed: Mapping[str, Document | None], drawn: Set[int] | None, is_note: Callable[[str], bool]
+    ) -> Lines:
+        """The lines once some documents changed.
+
+        Args:
+            changed: by id; None for one that is gone.
+            drawn: the list now.
+            is_note: tells a person's document, whose lines do not count.
+        """
+        counting = _Counting(self)
+        for doc_id, document in changed.items():
+            if doc_id.startswith((*_FOLDERS, *self.spec.folders)) and not is_note(doc_id):
+                counting.count(doc_id, document)
+        return counting.done(drawn)
+
+
+def _order(place: Located) -> tuple[int, str, int]:
+    """Of lines with one seq the last in this order counts: evidence, else the live copy."""
+    folder = next(n for n, name in enumerate(_FOLDERS) if place.doc_id.startswith(name))
+    return folder, place.doc_id, place.start_line
+
+
+class _Counting:
+    """Counts the changed documents of one snapshot."""
+
+    def __init__(self, before: Lines) -> None:
+        self._before = before
+        self._documents = before.documents
+        self._places = before.places.mutate()
+        self._doubled = before.doubled.mutate()
+        self._cites = before.cites.mutate()
+        self._sessions = before.sessions.mutate()
+        self._names = before.names.mutate()
+        self._marks = before.marks.mutate()
+        self._highest = before.highest
+        self._remarked = False
+        self._doubtful: set[int] = set()
+
+    def count(self, doc_id: str, document: Document | None) -> None:
+        """Take a document's old lines out and its new ones in; those that were appended to stay."""
+        old = self._documents.get(doc_id)
+        if document is None:
+            self._documents = self._documents.delete(doc_id) if old else self._documents
+        else:
+            self._documents = self._documents.set(doc_id, document)
+        if not doc_id.startswith(_FOLDERS):  # a record: what its header names
+            if doc_id.startswith((self._before.spec.live, self._before.spec.archived)):
+                self._cite(held_by(old) if old else (), -1)
+                self._cite(held_by(document) if document else (), 1)
+            return
+        if doc_id.startswith(EVIDENCE):
+            self._name(doc_id, _session(old), _session(document), document is not None)
+        gone, came = old.entries if old else (), document.entries if document else ()
+        if gone and came[: len(gone)] == gone:
+            gone, came = (), came[len(gone) :]
+        for place in gone:
+            self._remove(place)
+        for place in came:
+            self._add(place)
+        if doc_id.startswith(EVIDENCE):
+            self._remarked = self._remarked or bool(gone)
+            self._mark(_session(document), came)
+        if not doc_id.startswith(EVIDENCE) and self._before.spec.has_entries:
+            self._cite((seq for place in gone for seq in drawn_from(place.entry)), -1)
+            self._cite((seq for place in came for seq in drawn_from(place.entry)), 1)
+
+    def _name(self, doc_id: str, was: str | None, session: str | None, there: bool) -> None:
+        if there:
+            self._names[fold(doc_id)] = None
+        else:
+            self._names.pop(fold(doc_id), None)
+        if was is not None and was != session and self._sessions.get(was) == doc_id:
+            del self._sessions[was]
+            others = (name for name, one in self._evidence() if name != doc_id and _session(one) == was)
+            if first := min(others, default=None):
+                self._sessions[was] = first
+        if session is not None and doc_id <= self._sessions.get(session, doc_id):
+            self._sessions[session] = doc_id
+
+    def _mark(self, session: str | None, places: Iterable[Located]) -> None:
+        for place in places:
+            fields = place.entry.fields
+            for mark in marks_of(fields.get("key"), fields.get("session", session), fields.get("turn")):
+                there = self._marks.get(mark)
+                if there is None or _order(there) <= _order(place):
+                    self._marks[mark] = place
+
+    def _add(self, place: Located) -> None:
+        seq = place.seq
+        self._doubtful.add(seq)
+        self._highest = max(self._highest, seq)
+        if (there := self._places.get(seq)) is not None:
+            every = sorted((*self._doubled.get(seq, (there,)), place), key=_order)
+            self._doubled[seq] = tuple(every)
+            place = every[-1]
+        self._places[seq] = place
+
+    def _remove(self, place: Located) -> None:
+        seq = place.seq
+        self._doubtful.add(seq)
+        left = [one for one in self._doubled.pop(seq, ()) if one != place]
+        if left:
+            self._places[seq] = left[-1]
+            if len(left) > 1:
+                self._doubled[seq] = tuple(left)
+        else:
+            del self._places[seq]
+
+    def _cite(self, seqs: Iterable[int], by: int) -> None:
+        for seq in seqs:
+            count = self._cites.get(seq, 0) + by
+            if count:
+                self._cites[seq] = count
+            else:
+                self._cites.pop(seq, None)
+            self._doubtful.add(seq)
+
+    def _evidence(self) -> list[tuple[str, Document]]:
+        return sorted(
+            ((name, one) for name, one in self._documents.items() if name.startswith(EVIDENCE)),
+            key=lambda item: item[0],
+        )
+
+    def done(self, drawn: Set[int] | None) -> Lines:
+        if self._remarked:  # a turn was edited or went: another may carry its mark
+            self._marks = Map[Mark, Located]().mutate()
+            for _, document in self._evidence():
+                self._mark(_session(document), document.entries)
+        before, places = self._before, self._places.finish()
+        highest = self._highest if self._highest in places else max(places, default=0)
+        lines = replace(
+            before,
+            documents=self._documents,
+            places=places,
+            doubled=self._doubled.finish(),
+            cites=self._cites.finish(),
+            sessions=self._sessions.finish(),
+            names=self._names.finish(),
+            marks=self._marks.finish(),
+            drawn=drawn,
+            highest=highest,
+        )
+        same = (
+            isinstance(drawn, Seqs) and isinstance(before.drawn, Seqs) and drawn.whole is before.drawn.whole
+        )
+        known = drawn is before.drawn or same
+        doubtful: Collection[int] = {*self._doubtful, *before.waiting} if known else places
+        waiting = before.waiting.mutate()
+        for seq in doubtful:
+            if _waits(lines, seq):
+                waiting[seq] = None
+            else:
+                waiting.pop(seq, None)
+        return replace(lines, waiting=waiting.finish())
+
+
+def _session(document: Document | None) -> str | None:
+    values = document.header.values if document else {}
+    return str(values["session"]) if "session" in values else None
+
+
+def _waits(lines: Lines, seq: int) -> bool:
+    place = lines.places.get(seq)
+    done = lines.spec.has_entries and lines.drawn is not None and seq in lines.drawn
+    return place is not None and place.doc_id.startswith(EVIDENCE) and seq not in lines.cites and not done
