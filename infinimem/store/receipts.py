@@ -33,7 +33,7 @@ def number_of(doc_id: str) -> int:
 
 def next_number(view: View) -> int:
     """The number of the next receipt."""
-    return 1 + max((number_of(doc_id) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)), default=0)
+    return 1 + max(map(number_of, view.below(JOURNAL)), default=0)
 
 
 def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
@@ -170,7 +170,7 @@ def _float(value: object) -> float:
 
 def receipts_of(view: View) -> list[Receipt]:
     """All receipts, oldest first."""
-    journal = (view.document(doc_id) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
+    journal = map(view.document, view.below(JOURNAL))
     return sorted(map(parse_receipt, journal), key=lambda receipt: (receipt.number, receipt.op))
 
 

@@ -165,6 +165,11 @@ class View:
         """Ids of the documents in a scope, sorted. Receipts are in "all" only."""
         return self._ids if scope == "all" else self._grouped.get(_GROUP_OF[scope], ())
 
+    def below(self, folder: str) -> tuple[str, ...]:
+        """Ids of all that lies below a folder ("topics/"): they stand together."""
+        end = f"{folder[:-1]}0"  # "0" comes after "/"
+        return self._ids[bisect_left(self._ids, folder) : bisect_left(self._ids, end)]
+
     @cached_property
     def _grouped(self) -> Mapping[Group, tuple[str, ...]]:
         if (before := self._before) is not None:

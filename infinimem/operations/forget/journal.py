@@ -34,7 +34,7 @@ class Journal:
         self.sums: dict[str, str] = {}
         """What stands for checksums of files that held any of it; which are the same can still be told."""
         view = redaction.view
-        receipts = [view.document(doc_id) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)]
+        receipts = [view.document(doc_id) for doc_id in view.below(JOURNAL)]
         ways = {receipt.id: list(map(self._told, _parts(receipt))) for receipt in receipts}
         lost = {doc_id for way in ways.values() for doc_id, _, is_lost in way if is_lost}
         self._untold = lost.union(redaction.held, changed, redaction.names)

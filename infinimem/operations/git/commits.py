@@ -148,8 +148,7 @@ def _advice(error: Exception) -> str:
 
 def _receipts(view: View) -> list[str]:
     """Ids of all receipts, oldest first."""
-    found = (doc_id for doc_id in view.ids("all") if doc_id.startswith(JOURNAL))
-    return sorted(found, key=lambda doc_id: (number_of(doc_id), doc_id))
+    return sorted(view.below(JOURNAL), key=lambda doc_id: (number_of(doc_id), doc_id))
 
 
 def _uncommitted(changed: Changed, view: View) -> list[str]:
