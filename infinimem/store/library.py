@@ -375,7 +375,7 @@ class Library:
         except Conflict:
             self.fresh.doubt()
             raise
-        backups.recheck(self.files, self.clock().timestamp())
+        backups.recheck(self.files, self.clock().timestamp(), backups.LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
 

@@ -7,8 +7,9 @@ changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 from immutables import Map
@@ -64,17 +65,31 @@ def fold(name: str) -> str:
 
 
 class Seqs(Set[int]):
-    """An immutable set of seqs; one that is made by adding to another shares its elements.
+    """An immutable set of seqs that grows by making a larger one, which shares what both hold."""
 
-    `whole` is the same object for sets of which one was made by adding to the other.
-    """
-
-    __slots__ = ("_held", "whole")
+    __slots__ = ("_held", "_log", "_upto")
+    _held: Map[int, None]
+    _log: list[int]
+    _upto: int
+    _growing = Lock()
 
     def __init__(self, seqs: Iterable[int] = (), before: Seqs | None = None) -> None:
-        self.whole: object = before.whole if before is not None else object()
-        held: Map[int, None] = before._held if before is not None else Map()
-        self._held: Map[int, None] = held.update((seq, None) for seq in seqs)
+        new = [seq for seq in seqs if before is None or seq not in before]
+        held: Map[int, None] = Map() if before is None else before._held
+        self._held = held.update((seq, None) for seq in new)
+        with self._growing:
+            if before is not None and len(before._log) == before._upto:
+                self._log = before._log  # of all that grew from one; each reads as far as its own end
+                self._log += new
+            else:
+                self._log = [*held, *new]
+            self._upto = len(self._log)
+
+    def since(self, before: Set[int] | None) -> Sequence[int] | None:
+        """What was added to `before` to make this set; None where it was not made so."""
+        if isinstance(before, Seqs) and before._log is self._log and before._upto <= self._upto:
+            return self._log[before._upto : self._upto]
+        return None
 
     @classmethod
     def _from_iterable(cls, it: Iterable[Any]) -> Any:
@@ -263,12 +278,11 @@ class _Counting:
             drawn=drawn,
             highest=highest,
         )
-        same = (
-            isinstance(drawn, Seqs) and isinstance(before.drawn, Seqs) and drawn.whole is before.drawn.whole
-        )
-        known = drawn is before.drawn or same
-        doubtful: Collection[int] = {*self._doubtful, *before.waiting} if known else places
-        waiting = before.waiting.mutate()
+        news = drawn.since(before.drawn) if isinstance(drawn, Seqs) else None
+        if drawn is before.drawn:
+            news = ()
+        doubtful: Collection[int] = places if news is None else {*self._doubtful, *news}
+        waiting = (Map[int, None]() if news is None else before.waiting).mutate()
         for seq in doubtful:
             if _waits(lines, seq):
                 waiting[seq] = None

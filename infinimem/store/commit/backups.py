@@ -26,6 +26,8 @@ FOLDER = ".infinimem/displaced"
 DAY = 86_400.0
 SETTLED = 60.0
 """Seconds after which a file that was looked at is not looked at again."""
+LATEST = 8
+"""Transactions that are looked at after each; all of them would take the square of a large import's time."""
 
 
 def discard(files: Files, folder: str) -> None:
@@ -75,13 +77,15 @@ def waiting(files: Files) -> bool:
     return bool(files.names(FOLDER))
 
 
-def recheck(files: Files, now: float) -> None:
+def recheck(files: Files, now: float, newest: int | None = None) -> None:
     """Bring back what was written to a displaced file since, and drop those older than a day.
 
     Args:
         now: seconds since 1970. The caller holds the lock.
+        newest: look at so many transactions, the latest; None for all. The next opening looks at the others.
     """
-    for name in files.names(FOLDER):
+    names = sorted(files.names(FOLDER), key=lambda name: (len(name), name))
+    for name in names if newest is None else names[-newest:]:
         folder = f"{FOLDER}/{name}"
         found = files.lstat(folder)
         age = now - found.st_mtime if found is not None else 0.0
