@@ -52,7 +52,7 @@ def document(doc_id: str, session: str, lines: list[str]) -> Document:
     return Document.parse(doc_id, "".join(f"{text}\n" for text in (*head, *lines)).encode())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(changes(), st.sets(st.integers(1, 8)), st.booleans()), max_size=6), st.booleans())
 def test_what_is_taken_over_is_what_is_counted_anew(
     steps: list[tuple[dict[str, tuple[str, list[str]] | None], set[int], bool]], whole: bool
