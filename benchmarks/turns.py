@@ -1,8 +1,9 @@
 """What one more turn costs a library that holds many, without the time that the disk takes to sync.
 
-    python benchmarks/turns.py [--turns 1000,20000,100000] [--times N] [--profile]
+    python benchmarks/turns.py [--turns 1000,20000,100000] [--strategy NAME] [--times N] [--profile]
 
-Libraries are made as files: sessions of 25 turns, two entries to three turns, topics of 150 lines. Then, in
+Libraries are made as files: sessions of 25 turns; for infini two entries to three turns and topics of 150
+lines, for allmem a unit a turn. Then, in
 one process with the offline rules, `record` and `observe` of one short turn are measured in turn: the median
 of N, its syncs counted and their time taken off. "opened" is the first observe, which reads the library.
 The same sizes give the same bytes.
@@ -35,10 +36,10 @@ _WORDS = (
 ).split()
 
 
-def make(root: Path, turns: int) -> None:
+def make(root: Path, turns: int, strategy: str) -> None:
     """A library of so many turns, all of them drawn from."""
     chance = random.Random(turns)
-    open_memory(root, create=True)
+    open_memory(root, create=True, strategy=strategy)
     seq, lines, topics = 0, [], 0
     for session in range(turns // SESSION):
         day = f"{2000 + session // 336:04d}-{session // 28 % 12 + 1:02d}-{session % 28 + 1:02d}"
@@ -51,7 +52,9 @@ def make(root: Path, turns: int) -> None:
             )
             signed = f"time={day}T08:{number:02d}:00,source=user"
             said.append(f"- <seq={seq},{signed},speaker={who},turn=s{session}.{number}> {text}")
-            if number % 3:
+            if strategy == "allmem":
+                _unit(root, seq, f"{day}-s{session}", f"{day}T08:{number:02d}:00", f"{who}: {text}")
+            elif number % 3:
                 lines.append(f"- <seq={turns + seq},{signed},origin={seq},speaker={who}> {text}")
         name = f"evidence/{day}-s{session}"
         head = [f"id: {name}", "kind: evidence", f"session: s{session}", f"date: {day}T08:00:00"]
@@ -66,12 +69,19 @@ def make(root: Path, turns: int) -> None:
                 [f"id: topics/shelf-{topics}", summary, "token_count: 4000"],
                 some,
             )
-    (root / ".infinimem" / "drawn").write_text(f"1-{turns};\n")
+    if strategy == "infini":
+        (root / ".infinimem" / "drawn").write_text(f"1-{turns};\n")
+
+
+def _unit(root: Path, seq: int, session: str, time: str, text: str) -> None:
+    name, words = f"allmem/units/u-{seq:06d}", ", ".join(text.split()[4:8])
+    header = [f"id: {name}", "kind: unit", f'summary: "{text}"', f"keywords: [{words}]", f"time: {time}"]
+    _write(root, name, [*header, f"session: {session}", "evidence:", f"  - {{ref: {seq}}}"], [f"> {text}"])
 
 
 def _write(root: Path, name: str, header: list[str], lines: list[str]) -> None:
     path = root / f"{name}.md"
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(["---", *header, "---", *lines, ""]))
 
 
@@ -126,6 +136,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--turns", default="1000,20000,100000")
+    parser.add_argument("--strategy", choices=("infini", "allmem"), default="infini")
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--profile", action="store_true", help="say where the time of the largest goes")
     options = parser.parse_args()
@@ -135,7 +146,7 @@ def main() -> None:
     for size in sizes:
         with tempfile.TemporaryDirectory() as home:
             root = Path(home) / "library"
-            make(root, size)
+            make(root, size, options.strategy)
             memory = open_memory(root, model="offline")
             found = measure(memory, options.times, syncs)
             cells = [f"{size:,}", f"{found['opened'][0][0] / 1000:.2f}"]
