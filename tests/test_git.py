@@ -147,10 +147,10 @@ def test_what_a_person_wrote_into_our_files_goes_along(place: Repository) -> Non
     library = place.keep()
     sort(library, "Tea")
     write_by_hand(library, "Honey in it", "topics/home")
-    library.stamp()
+    library.adopt_edits()
     assert place.subjects()[-2:] == ["edit: by hand", "stamp: 1 line"]
     (place.memory / "topics" / "home.md").unlink()
-    library.stamp()
+    library.adopt_edits()
     assert place.subjects()[-1] == "stamp: 2 lines"
     assert is_clean(place)
 
@@ -704,10 +704,10 @@ def test_no_text_of_a_line_is_in_a_message(place: Repository) -> None:
     library = place.keep()
     sort(library, "Xylophones are kept in the attic.")
     write_by_hand(library, "Ytterbium is under the stairs", "topics/home")
-    library.stamp()
+    library.adopt_edits()
     topic = place.memory / "topics" / "home.md"
     topic.write_text(topic.read_text().replace("Ytterbium", "Zirconium"))
-    library.stamp()
+    library.adopt_edits()
     text = place.git("log", "--format=%B")
     assert text.count("journal/") == 3
     assert not re.search("xylo|ytter|zirco|attic|stairs", text, re.I)

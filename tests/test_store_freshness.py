@@ -166,7 +166,7 @@ def test_what_the_process_itself_writes_is_seen_by_the_next_call(root: Path) -> 
     assert reader.wrong() == set()
     assert reader.scans == 1
     (root / "CURRENT.md").write_text("- typed\n")
-    assert library.stamp() is not None  # which looks at all that people did
+    assert library.adopt_edits() is not None  # which looks at all that people did
     assert reader.wrong() == set()
     assert reader.scans == 2
 

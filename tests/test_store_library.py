@@ -189,13 +189,13 @@ def test_a_person_s_list_items_are_signed_and_kept_as_typed(library: Library) ->
     note = "* bought *milk*  \n- call Bo\n- [ ] a task\n\nprose stays\n"
     with (library.root / "CURRENT.md").open("a") as file:
         file.write(note)
-    receipt = library.stamp()
+    receipt = library.adopt_edits()
     assert receipt is not None
     assert [row.why for row in receipt.rows] == ["stamped", "stamped"]
     text = (library.root / "CURRENT.md").read_text()
     assert re.search(r"^- <seq=\d+,source=human> bought \*milk\*  $", text, re.M)
     assert "- [ ] a task\n\nprose stays\n" in text
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
 
 
 def test_new_lines_take_the_least_trusted_source_of_their_origins(library: Library) -> None:

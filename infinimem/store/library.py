@@ -19,10 +19,10 @@ from infinimem.law import Verdict
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.store import evidence
-from infinimem.store.adopt_edits import already_drawn, stamp
+from infinimem.store.adopt_edits import adopt, turns_without_entries
 from infinimem.store.commit import backups
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
-from infinimem.store.external_edits import look
+from infinimem.store.external_edits import find_edits
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.freshness import Freshness
 from infinimem.store.hooks import HOOKS
@@ -238,14 +238,14 @@ class Library:
         return previewed(plan, view, next_number(view), self._now())
 
     def unsigned(self) -> int:
-        """How many lines `stamp` would sign."""
-        return look(self.view(), self.seen_lines()).to_sign
+        """How many lines `adopt_edits` would sign."""
+        return find_edits(self.view(), self.seen_lines()).to_sign
 
     def proposals(self) -> tuple[withheld.Proposal, ...]:
         """Archivings that wait for a person's word."""
         return withheld.proposals(self.files)
 
-    def stamp(self) -> Receipt | None:
+    def adopt_edits(self) -> Receipt | None:
         """Take in what people and merges did: sign what is new or doubled, note what was edited or deleted.
 
         Returns:
@@ -253,17 +253,17 @@ class Library:
         """
         self.fresh.doubt()
         view, known = self.view(), self.seen_lines()
-        if not (self.initialised and (last_seen.differences(view, known) or look(view, known))):
+        if not (self.initialised and (last_seen.differences(view, known) or find_edits(view, known))):
             return None
         with self.locked() as view:
             known = self.seen_lines()
-            if found := look(view, known):
-                first = self.allocate(found.to_sign, view) if found.to_sign else 0
-                done = stamp(view, found, first)
+            if edits := find_edits(view, known):
+                first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
+                done = adopt(view, edits, first)
                 if wrong := broken(view, done):
                     raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
-                if found.turns:  # first: a seq that no turn gets after all does no harm
-                    drawn.note(self.files, view, (), already_drawn(view, found, first))
+                if edits.turns:  # first: a seq that no turn gets after all does no harm
+                    drawn.note(self.files, view, (), turns_without_entries(view, edits, first))
                 notice = last_seen.differences(view, known, done.documents)
                 return self.commit(done, view, self.of_people("stamp"), (), notice)
             last_seen.note(self.files, last_seen.differences(view, known))
