@@ -16,9 +16,9 @@ from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.create import init
 from infinimem.store.library import Library
-from infinimem.store.line_map import rebuilt, skeleton, taken_back
+from infinimem.store.line_map import from_line_map, line_map, reverted
 from infinimem.store.outcome import Applied, Rejected
-from infinimem.store.receipts import way_back
+from infinimem.store.receipts import reverse_diffs
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 
@@ -216,10 +216,10 @@ def restored(library: Library, receipt: str) -> dict[str, bytes | None]:
     view = library.view()
     known = {place.seq: place.entry.line for place in (*view.entries(), *view.entries("archive"))}
     before: dict[str, bytes | None] = {}
-    for back in way_back(view.document(receipt)):
-        rows = taken_back(back, skeleton(view.document(back.doc_id) if back.doc_id in view else None))
+    for back in reverse_diffs(view.document(receipt)):
+        rows = reverted(back, line_map(view.document(back.doc_id) if back.doc_id in view else None))
         assert rows is not None
-        before[back.doc_id] = None if back.is_new else rebuilt(back.doc_id, rows, known).to_bytes()
+        before[back.doc_id] = None if back.is_new else from_line_map(back.doc_id, rows, known).to_bytes()
     return before
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from infinimem.markdown.signature import format_entry, format_seqs
-from infinimem.model import Entry, Touched
+from infinimem.model import Entry, ReceiptRow
 from infinimem.store.clone_merge import Position, citing, position, renumbered, renumbered_copy
 from infinimem.store.external_edits import ExternalEdits
 from infinimem.store.render import Rendered
@@ -32,11 +32,11 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     seqs = _given(edits, first_seq)
     for place, seq in seqs.items():
         why = f"renumbered from {old[place].seq}" if place in old else "stamped"
-        done.rows.append(Touched(seq, place[0], place[0], why))
+        done.rows.append(ReceiptRow(seq, place[0], place[0], why))
     new: dict[Position, Entry] = {}
     for line, before in edits.edited:
         done.quoted.append(before)
-        done.rows.append(Touched(line.seq, line.doc_id, line.doc_id, "edited"))
+        done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "edited"))
         if line.entry.source != "human":
             phrased = {key: value for key, value in line.entry.fields.items() if key != "by"}
             place = position(line)
@@ -50,7 +50,7 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
             if entry.line not in done.quoted:
                 done.quoted.append(entry.line)
             why = f"cites {format_seqs(those)} {f'instead of {one.seq}' if instead else 'too'}"
-            done.rows.append(Touched(seqs.get(place, entry.seq), place[0], place[0], why))
+            done.rows.append(ReceiptRow(seqs.get(place, entry.seq), place[0], place[0], why))
     for copy in edits.copies:
         kept = edits.kept[copy.seq]
         own, first = (new.get(position(line), line.entry) for line in (copy, kept))
@@ -58,8 +58,8 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     new |= {position(turn): renumbered(turn.entry, seqs[position(turn)]) for turn in edits.turns}
     for seq, seen in edits.deleted:
         done.quoted.append(seen.line)
-        done.rows.append(Touched(seq, seen.doc_id, "-", "deleted"))
-    done.rows += [Touched(place.seq, was, place.doc_id, "moved by hand") for place, was in edits.carried]
+        done.rows.append(ReceiptRow(seq, seen.doc_id, "-", "deleted"))
+    done.rows += [ReceiptRow(place.seq, was, place.doc_id, "moved by hand") for place, was in edits.carried]
     signed = {place: format_entry(seqs[place], text, source="human") for place, text in texts.items()}
     _sign(done, view, signed | {place: _line(entry) for place, entry in new.items()})
     done.removed += [(old[place].seq, old[place].line) for place in new]
@@ -73,7 +73,7 @@ def turns_without_entries(view: View, edits: ExternalEdits, first_seq: int) -> l
         view, edits, first_seq: as for `adopt`.
     """
     entries = (place.entry for doc_id in tracked(view) for place in view.document(doc_id).entries)
-    drawn = view.seen - {seq for entry in entries for seq in drawn_from(entry)}
+    drawn = view.processed - {seq for entry in entries for seq in drawn_from(entry)}
     seqs = _given(edits, first_seq)
     return [seqs[position(turn)] for turn in edits.turns if turn.seq in drawn]
 

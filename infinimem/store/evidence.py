@@ -82,7 +82,7 @@ def _is_time(text: str) -> bool:
     return _TIME.match(text) is not None
 
 
-def seen(view: View) -> dict[tuple[str, ...], Located]:
+def recorded(view: View) -> dict[tuple[str, ...], Located]:
     """Evidence that has an idempotency key, or a session and the source's own turn id."""
     known: dict[tuple[str, ...], Located] = {}
     for doc_id in view.ids("evidence"):

@@ -17,7 +17,7 @@ from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.dirty_list import Touched
+from infinimem.store.dirty_list import DirtyListWriter
 from infinimem.store.folders import located, opened
 from infinimem.store.listing import Stamp, explained, listed, stamp_of, state_of
 
@@ -50,7 +50,7 @@ class Files:
         self.root = root.absolute()
         self.lists: dict[str, Any] = {}
         """What was read of the lists of the machine state, by path (state/growing.py)."""
-        self.touched = Touched(self.root)
+        self.dirty_list = DirtyListWriter(self.root)
         """Tells other processes which files are written."""
         with explained("open", root):
             found, there = root.is_dir(), root.exists()
@@ -143,7 +143,7 @@ class Files:
         Raises:
             LibraryError: the disk refused; nothing of `data` stays.
         """
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("write", path), located(self.root, path, make=True) as at:
             created = at.lstat() is None
             descriptor = disk.open_append(at)
@@ -218,7 +218,7 @@ class Files:
         if size < 0:
             self.remove(path)
             return
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("write", path), located(self.root, path) as at:
             descriptor = disk.open_append(at)
             try:
@@ -273,7 +273,7 @@ class Files:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name; what had that name is gone. Not durable before `sync_folder_of`."""
-        self.touched.name(old, new)
+        self.dirty_list.name(old, new)
         with (
             explained("write", new),
             located(self.root, old) as one,
@@ -283,7 +283,7 @@ class Files:
 
     def exchange(self, staged: str, path: str) -> bool:
         """Swap a staged file with the one in its place; False if there is none, or not a plain file."""
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("write", path):
             if not self.is_plain(path):
                 return False
@@ -296,7 +296,7 @@ class Files:
 
     def put(self, staged: str, path: str) -> bool:
         """Give a staged file its name; False if something has it."""
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with (
             explained("write", path),
             located(self.root, staged) as one,
@@ -310,7 +310,7 @@ class Files:
 
     def take(self, path: str, slot: str) -> bool:
         """Move a file away; False if there is none, or not a plain file."""
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("remove", path):
             if not self.is_plain(path):
                 return False
@@ -368,7 +368,7 @@ class Files:
 
     def remove(self, path: str, durable: bool = True) -> None:
         """Delete the file if it is there, and its folder's entry durably."""
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("remove", path), located(self.root, path) as at:
             disk.unlink(at)
             if durable:

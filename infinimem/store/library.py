@@ -29,7 +29,7 @@ from infinimem.store.hooks import HOOKS
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
-from infinimem.store.plans import broken, clashes, previewed, record, weighed
+from infinimem.store.plans import name_clashes, preview, receipt_and_changes, verified, violations
 from infinimem.store.receipts import next_number, parse_receipt, receipts_of
 from infinimem.store.render import Rendered, render
 from infinimem.store.spec import STRATEGIES
@@ -180,7 +180,7 @@ class Library:
         for turn in turns:
             evidence.check_turn(turn)
         with self.locked() as view:
-            known = evidence.seen(view) if any(evidence.marks(turn) for turn in turns) else {}
+            known = evidence.recorded(view) if any(evidence.marks(turn) for turn in turns) else {}
             doubtful, fresh = tails.doubtful(self.files), []
             taken: set[tuple[str, ...]] = set()
             for turn in turns:
@@ -224,8 +224,8 @@ class Library:
         for left in reversed(range(RETRIES + 1)):
             try:
                 with self.locked() as view:
-                    outcome = self._apply(weighed(plan, base, view, approved), view, head)
-                    rejected.keep(self.files, [*plan.rejected, *rejected.told(plan, outcome)], head.time)
+                    outcome = self._apply(verified(plan, base, view, approved), view, head)
+                    rejected.keep(self.files, [*plan.rejected, *rejected.refusals(plan, outcome)], head.time)
                     return outcome
             except Conflict:
                 if not left:
@@ -235,7 +235,7 @@ class Library:
     def preview(self, plan: Plan) -> dict[str, tuple[bytes, bytes]]:
         """What `apply` would write: bytes before and after of every document that would change."""
         view = self.view()
-        return previewed(plan, view, next_number(view), self._now())
+        return preview(plan, view, next_number(view), self._now())
 
     def unsigned(self) -> int:
         """How many lines `adopt_edits` would sign."""
@@ -260,7 +260,7 @@ class Library:
             if edits := find_edits(view, known):
                 first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
                 done = adopt(view, edits, first)
-                if wrong := broken(view, done):
+                if wrong := violations(view, done):
                     raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
                 if edits.turns:  # first: a seq that no turn gets after all does no harm
                     drawn.note(self.files, view, (), turns_without_entries(view, edits, first))
@@ -317,7 +317,7 @@ class Library:
             )
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         done = render(plan, view, first, next_number(view), self._now())
-        if wrong := [*broken(view, done), *clashes(view, done)]:
+        if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None
         there = CURRENT in view or not done.documents
@@ -365,7 +365,7 @@ class Library:
             hook.before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
         head = replace(head, number=next_number(view), high=high)
-        receipt, changes = record(done, view, head, notes)
+        receipt, changes = receipt_and_changes(done, view, head, notes)
         transaction = Transaction(self.files, receipt.number, notice)
         for change in changes:
             transaction.put(change)

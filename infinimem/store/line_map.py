@@ -1,7 +1,7 @@
-"""A document's skeleton, and the way back from one version of it to the one before.
+"""A document's line map, and the way back from one version of it to the one before.
 
-A skeleton has a row a line: `@41` for the entry with that seq, `>text` for any other line, `\\bom` and
-`\\no newline` for what stands in no line. What leads back is a diff of two skeletons: it quotes no entry but
+A line map has a row a line: `@41` for the entry with that seq, `>text` for any other line, `\\bom` and
+`\\no newline` for what stands in no line. What leads back is a diff of two line maps: it quotes no entry but
 those whose very line changed, and putting the entries back along it restores every byte.
 """
 
@@ -23,7 +23,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 @dataclass(frozen=True)
 class Hunk:
-    """At row `start` (from 0) of the newer skeleton: rows that came, and what stood there before."""
+    """At row `start` (from 0) of the newer line map: rows that came, and what stood there before."""
 
     start: int
     came: tuple[str, ...]
@@ -40,11 +40,11 @@ class Reverse:
     hunks: tuple[Hunk, ...]
 
 
-def skeleton(document: Document | None, changed: Collection[Line] = ()) -> list[str]:
+def line_map(document: Document | None, changed: Collection[Line] = ()) -> list[str]:
     """The rows; none for a file that is not there.
 
     Args:
-        changed: lines that the skeleton holds in full, for they will read otherwise.
+        changed: lines that the line map holds in full, for they will read otherwise.
     """
     if document is None:
         return []
@@ -60,8 +60,8 @@ def skeleton(document: Document | None, changed: Collection[Line] = ()) -> list[
     return rows
 
 
-def rebuilt(doc_id: str, rows: Iterable[str], lines: Mapping[int, str]) -> Document:
-    """The document that a skeleton stands for.
+def from_line_map(doc_id: str, rows: Iterable[str], lines: Mapping[int, str]) -> Document:
+    """The document that a line map stands for.
 
     Args:
         lines: the line of each seq.
@@ -92,7 +92,7 @@ def reverse_diff(
     if old is None:
         return [f"--- {doc_id} (after)", f"+++ {_NOTHING}"]
     now, then = f"{doc_id} (after)" if new else _NOTHING, f"{doc_id} (before)"
-    diff = list(unified(skeleton(new), skeleton(old, changed), now, then))
+    diff = list(unified(line_map(new), line_map(old, changed), now, then))
     return diff or ([] if new else [f"--- {now}", f"+++ {then}"])  # of an empty file nothing but its name
 
 
@@ -142,8 +142,8 @@ def _side(mark: str, rows: Iterable[str]) -> tuple[str, ...]:
     return tuple(row[1:] for row in rows if row[0] == mark)
 
 
-def taken_back(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
-    """The skeleton before a change, from the one after it, or from a later one that still holds what came.
+def reverted(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
+    """The line map before a change, from the one after it, or from a later one that still holds what came.
 
     Returns:
         None where it does not: someone changed those very rows since.

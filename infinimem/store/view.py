@@ -350,7 +350,7 @@ class View:
         )
 
     @property
-    def seen(self) -> frozenset[int]:
+    def processed(self) -> frozenset[int]:
         """Seqs of evidence that was drawn from, be it on the list or not; with those on it that are gone."""
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
         return (said | (self.drawn or frozenset())) - {place.entry.seq for place in self.uncited()}

@@ -44,7 +44,7 @@ def finish(files: Files) -> None:
         folders[:] = [name for name in folders if name != ".git"]
         if STAGED in names:
             files.remove((Path(folder) / STAGED).relative_to(files.root).as_posix(), durable=False)
-    files.touched.drop()
+    files.dirty_list.drop()
     _drop_caches()
     files.remove(BEGUN)
 

@@ -50,7 +50,7 @@ def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int
     written = files.read(PATH, MAX_OWNED) or b""
     sound = view.drawn is not None and written.endswith(b"\n")
     if not sound:
-        new |= view.seen
+        new |= view.processed
     if not new:
         return
     chosen = sorted(new)
