@@ -260,16 +260,15 @@ class Document:
             return self
         return self._with(lines, self.final_newline or not self.lines)
 
-    def sign(self, number: int, entry_line: str) -> Document:
-        """With the signature of `entry_line` on the list item, or entry, at line `number`; its text stays.
+    def sign(self, signatures: Mapping[int, str]) -> Document:
+        """With signatures on list items, or entries; their text stays.
+
+        Args:
+            signatures: by the number of a line the entry line whose signature it gets.
 
         Raises:
-            ValueError: there is no list item there, or `entry_line` is no entry.
+            ValueError: there is no list item, or what it gets is no entry.
         """
-        return self.sign_all({number: entry_line})
-
-    def sign_all(self, signatures: Mapping[int, str]) -> Document:
-        """As `sign` for each number of a line and its entry line, in one pass over the document."""
         lines = list(self.lines)
         for number, entry_line in signatures.items():
             line = lines[number - 1]

@@ -1,8 +1,8 @@
 """The header of a document: the lines between two `---`, read as strings, edited line by line.
 
-Read through python-frontmatter with a handler of our own: a few kilobytes, no aliases, no tags, no
-duplicate keys, bounded depth. A header that does not pass is a `problem`, and its bytes are never
-rewritten. Editing touches the lines of the keys it changes; nothing is ever dumped anew.
+A header has a few kilobytes, no aliases, no tags, no duplicate keys, bounded depth. One that does not pass is
+a `problem`, and its bytes are never rewritten. Editing touches the lines of the keys it changes; nothing is
+ever dumped anew.
 """
 
 from __future__ import annotations
@@ -175,10 +175,9 @@ def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], dict[str, tup
     """
     if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines[:end]) > MAX_BYTES:
         raise ValueError(f"it is longer than {MAX_BYTES // 1024} KiB")  # before YAML sees it
-    from infinimem.markdown.handler import load
+    from infinimem.markdown.header_yaml import load
 
-    text = "\n".join(line.removesuffix("\r") for line in lines[:end])
-    values, keys = load(text)
+    values, keys = load("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1]))
     spans: dict[str, tuple[int, int]] = {}
     for at, (key, line, _) in enumerate(keys):
         last = keys[at + 1][1] if at + 1 < len(keys) else end - 1

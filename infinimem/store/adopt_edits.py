@@ -101,7 +101,7 @@ def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
     for (doc_id, number), line in sorted(lines.items()):
         by_document.setdefault(doc_id, {})[number] = line
     done.documents |= {
-        doc_id: view.document(doc_id).sign_all(signatures) for doc_id, signatures in by_document.items()
+        doc_id: view.document(doc_id).sign(signatures) for doc_id, signatures in by_document.items()
     }
     for places in (document.entries for document in done.documents.values() if document):
         done.added += [(place.seq, place.entry.line) for place in places if position(place) in lines]

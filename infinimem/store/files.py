@@ -49,7 +49,7 @@ class Files:
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.lists: dict[str, Any] = {}
-        """What was read of the lists of the machine state, by path (state/growing.py)."""
+        """What was read of the lists of the machine state, by path (state/append_log.py)."""
         self.dirty_list = DirtyListWriter(self.root)
         """Tells other processes which files are written."""
         with explained("open", root):
@@ -85,16 +85,8 @@ class Files:
         Raises:
             LibraryError: it is there but cannot be read.
         """
-        with explained("read", path):
-            descriptor = self._open(path)
-            if descriptor is None:
-                return None
-            info = os.fstat(descriptor)
-            if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
-                os.close(descriptor)
-                return None
-            with os.fdopen(descriptor, "rb") as file:
-                return file.read(limit + 1)[:limit]
+        found = self._read(path, limit)
+        return found[0] if found else None
 
     def read_stamped(self, path: str, limit: int = MAX_FILE) -> tuple[bytes, Stamp | None]:
         """The bytes as `read` gives them, and the state that they are of; None where it changed meanwhile.
@@ -102,19 +94,22 @@ class Files:
         Raises:
             LibraryError: it is there but cannot be read.
         """
+        return self._read(path, limit) or (b"", None)
+
+    def _read(self, path: str, limit: int) -> tuple[bytes, Stamp | None] | None:
         with explained("read", path):
             descriptor = self._open(path)
             if descriptor is None:
-                return b"", None
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                try:
-                    before = os.fstat(descriptor)
-                    if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
-                        return b"", None
+                return None
+            try:
+                before = os.fstat(descriptor)
+                if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
+                    return None
+                with os.fdopen(descriptor, "rb", closefd=False) as file:
                     data = file.read(limit + 1)[:limit]
-                    same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
-                finally:
-                    os.close(descriptor)
+                same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
+            finally:
+                os.close(descriptor)
         return data, stamp_of(before) if same else None
 
     def _open(self, path: str) -> int | None:

@@ -7,14 +7,18 @@ those whose very line changed, and putting the entries back along it restores ev
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from infinimem.law import Line
 from infinimem.markdown.document import Document
-from infinimem.store.changes import unified
+
+LARGEST_DIFF = 4_000_000
+"""Rows of one line map times rows of the other, up to which difflib compares them, for it takes the square of that.
+Of longer ones all between the first and the last difference counts as changed."""
 
 _BOM, _UNENDED = "\\bom", "\\no newline"
 _NOTHING, _LOST = "nothing", "forgotten"
@@ -92,8 +96,38 @@ def reverse_diff(
     if old is None:
         return [f"--- {doc_id} (after)", f"+++ {_NOTHING}"]
     now, then = f"{doc_id} (after)" if new else _NOTHING, f"{doc_id} (before)"
-    diff = list(unified(line_map(new), line_map(old, changed), now, then))
+    diff = list(_unified(line_map(new), line_map(old, changed), now, then))
     return diff or ([] if new else [f"--- {now}", f"+++ {then}"])  # of an empty file nothing but its name
+
+
+def _unified(one: Sequence[str], other: Sequence[str], name: str, other_name: str) -> Iterator[str]:
+    """The lines of a unified diff without context; none where the lists are equal."""
+    for number, (i1, i2, j1, j2) in enumerate(_changes(one, other)):
+        if not number:
+            yield from (f"--- {name}", f"+++ {other_name}")
+        yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@"
+        yield from (f"-{row}" for row in one[i1:i2])
+        yield from (f"+{row}" for row in other[j1:j2])
+
+
+def _changes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Rows `[0]:[1]` of the one list stand where rows `[2]:[3]` of the other do; in order."""
+    shortest = min(len(one), len(other))
+    head = next((n for n in range(shortest) if one[n] != other[n]), shortest)
+    tail = next((n for n in range(shortest - head) if one[-1 - n] != other[-1 - n]), shortest - head)
+    end, other_end = len(one) - tail, len(other) - tail
+    if (end - head) * (other_end - head) > LARGEST_DIFF:
+        yield head, end, head, other_end
+        return
+    matcher = difflib.SequenceMatcher(None, one[head:end], other[head:other_end])
+    for kind, *bounds in matcher.get_opcodes():
+        if kind != "equal":
+            i1, i2, j1, j2 = (head + bound for bound in bounds)
+            yield i1, i2, j1, j2
+
+
+def _range(start: int, end: int) -> str:
+    return str(end) if end - start == 1 else f"{start + (end > start)},{end - start}"
 
 
 def lost(doc_id: str) -> list[str]:
