@@ -17,8 +17,8 @@ from infinimem.law import Line
 from infinimem.markdown.document import Document
 
 LARGEST_DIFF = 4_000_000
-"""Rows of one line map times rows of the other, up to which difflib compares them, for it takes the square of that.
-Of longer ones all between the first and the last difference counts as changed."""
+"""Rows of one line map times rows of the other, up to which difflib compares them, for it takes the square.
+Of longer line maps all between the first and the last difference counts as changed."""
 
 _BOM, _UNENDED = "\\bom", "\\no newline"
 _NOTHING, _LOST = "nothing", "forgotten"
