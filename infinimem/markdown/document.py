@@ -16,7 +16,7 @@ from infinimem.markdown.header import Header, edit_header, header_end, read_head
 from infinimem.markdown.insertion import Sections, plain_title
 from infinimem.markdown.scan import Heading, Item, Scan, item_start, scan
 from infinimem.markdown.signature import parse_entry, text_start
-from infinimem.model import Entry, Located
+from infinimem.model import Located
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -156,20 +156,7 @@ class Document:
 
     @cached_property
     def _scan(self) -> Scan:
-        return scan(self.id, self._bare, self._start, self.__dict__.pop("_known", None))
-
-    def like(self, older: Document) -> Document:
-        """This document; lines that stand in `older` too, which was read already, are not read again."""
-        self.__dict__["_known"] = older.read_lines
-        return self
-
-    @property
-    def read_lines(self) -> Mapping[str, Entry]:
-        """Entries by their lines, as far as it was read."""
-        if "_scan" in self.__dict__:
-            return {place.entry.line: place.entry for place in self.entries}
-        known: Mapping[str, Entry] = self.__dict__.get("_known", {})
-        return known
+        return scan(self.id, self._bare, self._start)
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -311,4 +298,4 @@ class Document:
         return self._with(lines, self.final_newline)
 
     def _with(self, lines: Sequence[str], final_newline: bool) -> Document:
-        return replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines)).like(self)
+        return replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines))

@@ -19,7 +19,7 @@ from infinimem.errors import LibraryError
 from infinimem.store import disk
 from infinimem.store.dirty_list import DirtyListWriter
 from infinimem.store.folders import located, opened
-from infinimem.store.listing import Stamp, explained, listed, stamp_of, state_of
+from infinimem.store.listing import Stamp, explained, listed, stamp_of
 
 MAX_FILE = 8 * 1024 * 1024
 """Bytes; larger notes are skipped, and `doctor` says so."""
@@ -60,24 +60,8 @@ class Files:
             raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
 
     def scan(self, needed: Collection[str] = (), below: str = "") -> dict[str, Stamp]:
-        """Every Markdown file by its path without ".md", hidden folders and links left out; in no order.
-
-        Args:
-            needed: folders ("topics/") that must not be passed over for want of permission.
-            below: the folder to list; "" for all.
-
-        Raises:
-            LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
-        """
+        """Every Markdown file, as listing.listed gives it."""
         return listed(self.root, needed, below)
-
-    def state(self, path: str) -> Stamp | None:
-        """The state of one Markdown file, as `scan` would find it; None where it would find none.
-
-        Raises:
-            LibraryError: it cannot be looked at.
-        """
-        return state_of(self.root, path)
 
     def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
         """The bytes of a regular file; None where there is none, or a link, or more than `limit` bytes.

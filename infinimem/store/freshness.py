@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from infinimem.store.dirty_list import DirtyListReader
 from infinimem.store.files import MAX_FILE, Files
-from infinimem.store.listing import Stamp
+from infinimem.store.listing import Stamp, listed, state_of
 from infinimem.store.watcher import MANY, ChangeSet, Watcher
 from infinimem.store.watching import Survey, Watching
 
@@ -118,7 +118,7 @@ class Freshness:
     Args:
         files: the library's files.
         limit: the size over which a document is passed over, by its id.
-        needed: see `Files.scan`.
+        needed: see `listed`.
         watch: makes a watcher.
         large, bound, clock: for tests; see LARGE and BOUND. The clock is monotonic.
     """
@@ -210,28 +210,30 @@ class Freshness:
 
     def _rescan(self) -> None:
         self._scanned = self._clock()
-        stamps = self._files.scan(self._needed)
+        stamps = listed(self._files.root, self._needed)
         self._listing = self._listing.replaced(stamps, self._limit)
 
     def _look_at(self, paths: Collection[str], folders: Collection[str]) -> None:
         if len(paths) > MANY:
             self._rescan()
         elif paths or folders:
-            found = {path.removesuffix(".md"): self._files.state(path) for path in paths}
+            found = {path.removesuffix(".md"): state_of(self._files.root, path) for path in paths}
             for folder in folders:
                 found.update(dict.fromkeys(self._listing.below(folder)))
-                found.update(self._files.scan(self._needed, folder))
+                found.update(listed(self._files.root, self._needed, folder))
             self._listing = self._listing.changed(found, self._limit)
 
     def _survey(self) -> Survey:
         """Which files are otherwise than they are known to be. Called in a thread."""
         began = self._clock()
-        stamps = self._files.scan(self._needed)
+        stamps = listed(self._files.root, self._needed)
         known = self._listing
         other = [doc_id for doc_id, stamp in stamps.items() if known.state(doc_id) != stamp]
         other += (doc_id for doc_id in (*known.ids, *known.oversized) if doc_id not in stamps)
         if len(other) <= MANY:  # some were looked at meanwhile
             other = [
-                doc_id for doc_id in other if self._files.state(f"{doc_id}.md") != self._listing.state(doc_id)
+                doc_id
+                for doc_id in other
+                if state_of(self._files.root, f"{doc_id}.md") != self._listing.state(doc_id)
             ]
         return Survey([f"{doc_id}.md" for doc_id in other], self._clock() - began)

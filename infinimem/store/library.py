@@ -311,10 +311,7 @@ class Library:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
         if plan.op == "append":
-            waiting = drawn.pending(view, {seq for add in plan.adds for seq in add.origin})
-            plan = replace(
-                plan, adds=tuple(add for add in plan.adds if drawn.is_news(add.origin, waiting, view))
-            )
+            plan = replace(plan, adds=drawn.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         done = render(plan, view, first, next_number(view), self._now())
         if wrong := [*violations(view, done), *name_clashes(view, done)]:

@@ -68,8 +68,6 @@ class Parsed:
                 raise
             return Document.empty(doc_id), True  # a note that may not be read stops nothing; doctor names it
         document = Document.parse(doc_id, data)
-        if known is not None:
-            document = document.like(known[1])
         if stamp is not None and keep:
             with self._lock:
                 self._keep(doc_id, stamp, document)
