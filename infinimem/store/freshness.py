@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from infinimem.store.dirty_list import DirtyListReader
 from infinimem.store.files import MAX_FILE, Files
-from infinimem.store.listing import Stamp, listed, state_of
+from infinimem.store.listing import Stamp, state_of
 from infinimem.store.watcher import MANY, ChangeSet, Watcher
 from infinimem.store.watching import Survey, Watching
 
@@ -210,7 +210,7 @@ class Freshness:
 
     def _rescan(self) -> None:
         self._scanned = self._clock()
-        stamps = listed(self._files.root, self._needed)
+        stamps = self._files.scan(self._needed)
         self._listing = self._listing.replaced(stamps, self._limit)
 
     def _look_at(self, paths: Collection[str], folders: Collection[str]) -> None:
@@ -220,20 +220,17 @@ class Freshness:
             found = {path.removesuffix(".md"): state_of(self._files.root, path) for path in paths}
             for folder in folders:
                 found.update(dict.fromkeys(self._listing.below(folder)))
-                found.update(listed(self._files.root, self._needed, folder))
+                found.update(self._files.scan(self._needed, folder))
             self._listing = self._listing.changed(found, self._limit)
 
     def _survey(self) -> Survey:
         """Which files are otherwise than they are known to be. Called in a thread."""
         began = self._clock()
-        stamps = listed(self._files.root, self._needed)
+        stamps = self._files.scan(self._needed)
         known = self._listing
         other = [doc_id for doc_id, stamp in stamps.items() if known.state(doc_id) != stamp]
         other += (doc_id for doc_id in (*known.ids, *known.oversized) if doc_id not in stamps)
         if len(other) <= MANY:  # some were looked at meanwhile
-            other = [
-                doc_id
-                for doc_id in other
-                if state_of(self._files.root, f"{doc_id}.md") != self._listing.state(doc_id)
-            ]
+            root = self._files.root
+            other = [i for i in other if state_of(root, f"{i}.md") != self._listing.state(i)]
         return Survey([f"{doc_id}.md" for doc_id in other], self._clock() - began)
