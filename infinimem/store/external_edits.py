@@ -15,7 +15,7 @@ from infinimem.model import Entry, Located
 from infinimem.store.clone_merge import AmbiguousCitation, Position, ambiguous, position
 from infinimem.store.spec import ARCHIVE
 from infinimem.store.state.last_seen import SeenLine, live, tracked
-from infinimem.store.view import View, former
+from infinimem.store.view import View, former, without_seqs
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
@@ -143,8 +143,7 @@ def _is_edited(entry: Entry, before: SeenLine) -> bool:
 
 
 def _bare(entry: Entry) -> Entry:
-    fields = {key: value for key, value in entry.fields.items() if key != "was"}
-    return replace(entry, text=entry.text.rstrip(), line="", origin=(), fields=fields)
+    return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
 
 
 def _damaged(view: View) -> set[int]:

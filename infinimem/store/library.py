@@ -40,7 +40,7 @@ RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
 
 HELD = 2000
-"""Documents; a snapshot of more does not hold every note that was read; one may then read newer."""
+"""Documents; of more no note stays parsed, and a snapshot may read a newer one."""
 
 Clock = Callable[[], datetime]
 
@@ -137,10 +137,9 @@ class Library:
             return document
 
         def load(doc_id: str) -> Document:
-            document = read(doc_id, keep=True)
-            if len(listing.ids) <= HELD or self._parsed.owned(doc_id):
-                return held.setdefault(doc_id, document)
-            return document
+            keep = len(listing.ids) <= HELD or self._parsed.owned(doc_id)
+            document = read(doc_id, keep)
+            return held.setdefault(doc_id, document) if keep else document
 
         view = View(
             listing.ids,

@@ -91,16 +91,14 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Map
         if len(cells) == 3 and cells[0] in files:
             lines[number] = row_of((cells[0], cells[1], files[cells[0]]))
     kept = [line for line in lines[:head] if not (cells := cells_of(line)) or whole(cells[0]) not in stayed]
-    said = ["## Notes", *(f"> {note}" for note in notes), ""]
-    if stayed:
-        said.insert(1, f"> stayed where they were: {format_seqs(sorted(stayed))}")
-    if "## Notes" in lines[head:]:
-        at = lines.index("## Notes", head)
-        return "\n".join([*kept, *lines[head:at], *said[:-1], *lines[at + 1 :]]).encode(
-            "utf-8", "surrogateescape"
-        )
-    at = next(n for n, line in enumerate(lines) if n > head and line in (QUOTED, BEFORE))
-    return "\n".join([*kept, *lines[head:at], *said, *lines[at:]]).encode("utf-8", "surrogateescape")
+    told = [f"> stayed where they were: {format_seqs(sorted(stayed))}"] if stayed else []
+    told += [f"> {note}" for note in notes]
+    at = next(n for n, line in enumerate(lines) if n > head and line in ("## Notes", QUOTED, BEFORE))
+    if lines[at] == "## Notes":
+        at += 1
+    else:
+        told = ["## Notes", *told, ""]
+    return "\n".join([*kept, *lines[head:at], *told, *lines[at:]]).encode("utf-8", "surrogateescape")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
