@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import datetime
 from typing import Any
 
 from infinimem.markdown.characters import clean_text
@@ -27,10 +27,7 @@ _TYPED = re.compile(
     re.I,
 )
 """What other YAML readers take for a boolean, a number or nothing. A date may stay a date."""
-_DATED = re.compile(r"(\d{4}-\d\d?-\d\d?)(?:(?:[Tt]| +)(\d.*))?\Z", re.ASCII)
-_CLOCK = re.compile(
-    r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?\Z", re.ASCII
-)
+_DATED = re.compile(r"\d{4}-\d\d?-\d\d?(?:(?:[Tt]| +)\d.*)?\Z", re.ASCII)
 _ESCAPE = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
 )
@@ -132,14 +129,13 @@ def quote(text: str, *, flow: bool = False) -> str:
 
 def _is_no_date(text: str) -> bool:
     """Whether it looks like a date and is none, so that other readers fail over it."""
-    dated = _DATED.match(text)
-    if dated is None:
+    if _DATED.match(text) is None:
         return False
     try:
-        date.fromisoformat(dated[1])
+        datetime.fromisoformat(text)
     except ValueError:
         return True
-    return dated[2] is not None and _CLOCK.match(dated[2]) is None
+    return False
 
 
 def flow(value: Value) -> str:
