@@ -91,7 +91,10 @@ def configuration(
     values = {name: value for name, value in given.items() if name not in proposed}
     origins = dict.fromkeys(values, SETTINGS)
     user = _of_user(env)
-    for found, origin in ((user, USER), *_of_environment(env)):
+    given_here = [
+        (dict.fromkeys(names, env[name]), name) for name, names in VARIABLES.items() if env.get(name)
+    ]
+    for found, origin in ((user, USER), *given_here):
         values |= found
         origins |= dict.fromkeys(found, origin)
     rest = {name: value for name, value in proposed.items() if origins.get(name) not in (USER, *VARIABLES)}
@@ -130,14 +133,6 @@ def advice(library: Path, suspended: Mapping[str, object]) -> str:
 
 def _is_trusted(library: Path, digest: str, env: Mapping[str, str]) -> bool:
     return trust.is_named(library, env) or trust.approved(library, env) == digest
-
-
-def _of_environment(env: Mapping[str, str]) -> list[tuple[dict[str, object], str]]:
-    return [
-        (dict.fromkeys(names, env[variable]), variable)
-        for variable, names in VARIABLES.items()
-        if env.get(variable)
-    ]
 
 
 def _of_user(env: Mapping[str, str]) -> dict[str, Any]:

@@ -153,7 +153,7 @@ class Memory(Reader):
                 entries.extend(place for seq in held if (place := view.entry(seq)))
                 done.update(plan.empty, held, *(add.origin for add in plan.adds))
                 if self._drive(self.strategy.tick(view, "due"), view):
-                    self.library.stamp()
+                    self.library.adopt_edits()
                     view = self.view
                 outcome = replace(outcome, view=view)
             if progress:
@@ -190,7 +190,7 @@ class Memory(Reader):
             return self._consolidated()
 
     def _consolidated(self) -> Receipt | None:
-        self.library.stamp()
+        self.library.adopt_edits()
         view = self.view
         receipts = self._drive(self.strategy.tick(view, "consolidate"), view)
         return receipts[0] if receipts else None

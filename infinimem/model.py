@@ -229,7 +229,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Touched:
+class ReceiptRow:
     """A row of a receipt: where a line was, where it is, and why."""
 
     seq: int
@@ -268,7 +268,7 @@ class Receipt:
     model: str
     usage: Usage
     seconds: float
-    rows: tuple[Touched, ...]
+    rows: tuple[ReceiptRow, ...]
     files: tuple[tuple[str, str, str], ...]
     """(document id, sha256 before, sha256 after); "-" for a file that was not there."""
     notes: tuple[str, ...] = ()

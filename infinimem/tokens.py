@@ -11,7 +11,6 @@ import re
 import tempfile
 import threading
 from functools import lru_cache
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,12 +47,8 @@ def _line_count(line: str) -> int:
 
 
 def exceeds(text: str, limit: int) -> bool:
-    """Whether a text takes more than `limit` tokens; no more of it is counted than that takes."""
-    if len(text) > limit * _LONGEST:
-        return True
-    if len(text) <= _CACHED_LENGTH or not exact():
-        return count(text) > limit
-    return any(total > limit for total in accumulate(map(_line_count, _LINE.split(text))))
+    """Whether a text takes more than `limit` tokens; one that surely does is not counted."""
+    return len(text) > limit * _LONGEST or count(text) > limit
 
 
 def estimate(text: str) -> int:

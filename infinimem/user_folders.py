@@ -28,6 +28,17 @@ def user_folder(
     return home.joinpath(*_BASES[kind], NAME) if home.is_absolute() else None
 
 
+def cache_root() -> Path | None:
+    """The folder of what is derived from libraries, be it there or not; it can be deleted at any time."""
+    return user_folder("CACHE")
+
+
+def caches() -> tuple[Path, ...]:
+    """Folders that may hold what is derived from any library, also those that `forget` could not delete."""
+    root = cache_root()
+    return () if root is None else (root, *sorted(root.parent.glob(f"{NAME}.*.gone")))
+
+
 def default_library(env: Mapping[str, str] | None = None) -> Path | None:
     """The library of whoever names none."""
     data = user_folder("DATA", env)

@@ -106,7 +106,7 @@ def _typed(change: Change) -> bool:
 
 def _settle(memory: Memory) -> Iterator[Change]:
     """Sign what people typed, and bring up to date what is derived."""
-    receipt = memory.library.stamp()
+    receipt = memory.library.adopt_edits()
     memory.tools.search(query="any", limit=1)  # whatever is asked, first the index is brought up to date
     if receipt is not None:
         for doc_id in sorted({row.now for row in receipt.rows if row.why == "stamped"}):

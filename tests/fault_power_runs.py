@@ -98,7 +98,7 @@ class Run:
     def stamp(self) -> None:
         """Sign what people typed."""
         self.tape.promise = replace(self.tape.promise, places={})
-        receipt = self.library.stamp()
+        receipt = self.library.adopt_edits()
         if receipt:
             found = [self.library.view().entry(row.seq) for row in receipt.rows if row.now]
             self.promise([place for place in found if place], receipt)
@@ -195,7 +195,7 @@ def typed(run: Run) -> None:
     path = run.root / "topics/drinks.md"
     run.save("topics/drinks.md", path.read_bytes() + b"- typed by hand\n* and this\n")
     run.save("CURRENT.md", (run.root / "CURRENT.md").read_bytes() + b"- in the buffer\n")
-    run.stamp()
+    run.adopt_edits()
     run.edit("topics/drinks.md", "and this", "or perhaps this")
     run.say("later")
 
@@ -204,7 +204,7 @@ def asked(run: Run) -> None:
     """A person's line would be archived: they are asked."""
     run.init()
     run.save("CURRENT.md", (run.root / "CURRENT.md").read_bytes() + b"- I like tea\n")
-    run.stamp()
+    run.adopt_edits()
     (typed,) = [place.seq for place in run.library.view().entries()]
     (later,) = run.draw("coffee")
     run.sort(drinks=[typed, later])
@@ -294,7 +294,7 @@ def wandering(seed: int) -> Callable[[Run], None]:
             elif act == 4:
                 path = f"{chance.choice(['CURRENT', *topics])}.md"
                 run.save(path, (run.root / path).read_bytes() + b"- typed by hand\n")
-                run.stamp()
+                run.adopt_edits()
             elif act == 5 and topics:
                 run.edit(f"{chance.choice(topics)}.md", "tea", f"green tea {step}")
             else:

@@ -56,7 +56,7 @@ def work(root: Path, acknowledge: Acknowledge) -> None:
     library = opened(root)
     for turn in TOLD:
         tell(library, turn, acknowledge)
-    library.stamp()
+    library.adopt_edits()
     consolidate(library)
 
 

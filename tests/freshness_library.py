@@ -8,7 +8,7 @@ from infinimem.store.freshness import Freshness, Listing
 from infinimem.store.library import Library
 from infinimem.store.listing import listed
 from infinimem.store.view import OWNED
-from infinimem.store.watcher import Told, Watcher
+from infinimem.store.watcher import ChangeSet, Watcher
 
 LARGE = 3
 
@@ -91,4 +91,4 @@ class Reader:
         return {doc_id for doc_id in {*seen.stamps, *there} if seen.stamps.get(doc_id) != there.get(doc_id)}
 
 
-__all__ = ["LARGE", "Clock", "Reader", "Silent", "Told"]
+__all__ = ["LARGE", "ChangeSet", "Clock", "Reader", "Silent"]

@@ -325,7 +325,7 @@ def test_consolidation_and_rebuild_leave_them_as_they_are(memory: Memory) -> Non
     create(memory, "/memories/a.txt", text)
     memory.observe([Turn(f"I live in Lisbon, number {n}.", session="s") for n in range(3)])
     memory.consolidate()
-    memory.library.stamp()
+    memory.library.adopt_edits()
     memory.rebuild()
     assert there(memory) == {"a.txt.md": text.encode()}
     assert [e for e in memory.view.entries("all") if e.doc_id.startswith("memories/")] == []

@@ -51,7 +51,7 @@ def test_a_turn_of_a_copied_file_is_shown_once(tmp_path: Path) -> None:
     memory = told(tmp_path)
     (evidence,) = (tmp_path / "evidence").iterdir()
     (tmp_path / "evidence/copy.md").write_bytes(evidence.read_bytes())
-    assert memory.library.stamp() is not None
+    assert memory.library.adopt_edits() is not None
     assert len(list(memory.view.entries("evidence"))) == 6
     assert texts(memory.retrieve("Who plays chess?")).count("I play chess.") == 1
 

@@ -91,7 +91,7 @@ def rewrite_in(shell: Shell, doc_id: str, old: str, new: str) -> None:
 
     memory = open_memory(shell.library, model="offline")
     rewrite(memory, doc_id, old, new)
-    memory.library.stamp()
+    memory.library.adopt_edits()
 
 
 def test_blame_reads_like_git_blame(shell: Shell) -> None:

@@ -16,7 +16,6 @@ HEAVY = (
     "rich",
     "tiktoken",
     "yaml",
-    "frontmatter",
     "rank_bm25",
     "re2",
     "infinimem.memory",

@@ -15,7 +15,7 @@ def memory(shell: Shell) -> Memory:
     memory = filled(shell.library)
     memory.undo()
     rewrite(memory, HOME, f"- <seq={LISBON},", f"- <seq={LISBON},pin=yes,")
-    memory.library.stamp()
+    memory.library.adopt_edits()
     apply(memory, superseded(LISBON, PORTO))
     return memory
 

@@ -208,6 +208,31 @@ def test_two_clones_that_gave_the_same_numbers_are_one_finding_that_can_be_mende
     assert errors(library) == []
 
 
+def test_an_entry_that_cites_both_turns_of_a_merge_is_named_until_it_is_settled(library: Library) -> None:
+    data = (library.root / "evidence/s1.md").read_text()
+    (library.root / "evidence/s2.md").write_text(data.replace("drink", "pour").replace("coffee", "coffees"))
+    repair(library)
+    path = library.root / root_of(library, 4)
+    assert "origin=1+7> I drink coffee" in path.read_text()
+    found = one(examine(Library(library.root)), "cites 1 and 7, which had one number before a merge")
+    assert (found.level, found.fix) == ("note", "")
+    path.write_text(path.read_text().replace("origin=1+7>", "origin=1>"))
+    library.adopt_edits()
+    assert not [item for item in examine(Library(library.root)) if "before a merge" in item.what]
+
+
+def test_an_entry_that_a_later_merge_brings_cites_also_the_turn_that_had_its_number(library: Library) -> None:
+    data = (library.root / "evidence/s1.md").read_text()
+    (library.root / "evidence/s2.md").write_text(data.replace("tea", "wine").replace("coffee", "beer"))
+    repair(library)
+    library.adopt_edits()
+    append("CURRENT.md", "- <seq=40,source=user,origin=1> Beer, mostly\n")(library.root)
+    one(examine(library), "cites 1, which another line had before a merge; it may come from 7")
+    repair(library)
+    assert "- <seq=40,source=user,origin=1+7> Beer, mostly\n" in (library.root / "CURRENT.md").read_text()
+    assert library.adopt_edits() is None
+
+
 def test_a_document_that_cannot_be_read_stops_no_other_check(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

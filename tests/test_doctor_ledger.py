@@ -45,7 +45,7 @@ def test_a_deleted_line_is_a_note_until_a_receipt_records_it(library: Library) -
     (found,) = [line for line in findings(library) if "line 5" in line]
     assert found.startswith("note topics/food line 5, put here by journal/0001-consolidate, went when")
     again = Library(library.root)
-    again.stamp()
+    again.adopt_edits()
     assert not [line for line in findings(library) if "line 5" in line]
 
 

@@ -69,7 +69,7 @@ class Clone:
     def type(self, text: str) -> None:
         with (self.library.root / "CURRENT.md").open("a") as file:
             file.write(f"- {text}\n")
-        self.library.stamp()
+        self.library.adopt_edits()
 
 
 Step = Callable[[Clone], None]
@@ -124,7 +124,7 @@ def check(merged: Library, clones: list[Clone], before: Snapshot) -> None:
     assert after.texts == before.texts
     assert after.doubled == set()
     assert problems(merged.root, {}) == []
-    assert merged.stamp() is None
+    assert merged.adopt_edits() is None
     said = {place.text for place in after.places if place.doc_id.startswith(EVIDENCE)}
     origins: dict[str, list[set[str]]] = {}
     for place in after.places:
@@ -155,7 +155,7 @@ def run(steps: list[list[Step]], lost: bool) -> None:
         before = Snapshot.of(merged.root)
         for clone in clones:
             assert not Snapshot.of(clone.library.root).texts.keys() - before.texts.keys()
-        merged.stamp()
+        merged.adopt_edits()
         check(merged, clones, before)
 
 

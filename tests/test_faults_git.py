@@ -86,7 +86,7 @@ def sort(library: Library, topic: str, *entries: Located) -> None:
 def type_items(library: Library, doc_id: str, *texts: str) -> None:
     with (library.root / f"{doc_id}.md").open("a") as file:
         file.write("".join(f"- {text}\n" for text in texts))
-    library.stamp()
+    library.adopt_edits()
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_of_a_doubled_seq_the_later_copy_gets_a_new_one(origin: Repository) -> N
     merged = left.now
     assert merged.texts == ours.texts | theirs.texts
     assert len(merged.doubled) == 2
-    receipt = left.library.stamp()
+    receipt = left.library.adopt_edits()
     assert receipt is not None
     after = left.now
     assert after.texts == merged.texts
@@ -156,12 +156,12 @@ def nothing_lost(left: Repository, right: Repository) -> None:
     """After a merge into `left`: all that either held is there, and every line has a seq of its own."""
     merged = left.now
     assert not merged.texts - left.now.texts
-    left.library.stamp()
+    left.library.adopt_edits()
     after = left.now
     assert after.texts == merged.texts
     assert after.doubled == set()
     assert bare(after) == bare(merged)
-    assert left.library.stamp() is None
+    assert left.library.adopt_edits() is None
 
 
 def bare(snapshot: Snapshot) -> dict[str, bytes]:
@@ -205,7 +205,7 @@ def test_after_a_merge_every_entry_leads_to_what_it_was_drawn_from(origin: Repos
     right.library.record([Turn("Said, and not drawn from yet", session="s2", time="2025-03-01")])
     right.save("More")
     left.merge(right)
-    left.library.stamp()
+    left.library.adopt_edits()
     memory = open_memory(left.root, model="offline")
     memory.consolidate()
     after = left.now
@@ -310,7 +310,7 @@ def test_a_changed_citation_is_in_the_receipt_and_changes_no_text(origin: Reposi
     left, right = grown_apart(origin)
     left.merge(right)
     before = left.now
-    receipt = left.library.stamp()
+    receipt = left.library.adopt_edits()
     assert receipt is not None
     after = left.now
     rows = [row for row in receipt.rows if row.why.startswith("cites ")]
@@ -329,19 +329,19 @@ def test_a_changed_citation_is_in_the_receipt_and_changes_no_text(origin: Reposi
 
 def test_who_pulls_the_settled_merge_has_edited_nothing(origin: Repository) -> None:
     left, right = grown_apart(origin)
-    right.library.stamp()
+    right.library.adopt_edits()
     left.merge(right)
-    left.library.stamp()
+    left.library.adopt_edits()
     left.save("Settled")
     right.merge(left)
     before = right.now
-    assert right.library.stamp() is None
+    assert right.library.adopt_edits() is None
     assert right.now == before
     drawn_from_what_they_say(right)
     (place,) = say(right.library, "s2", "Sold the boat")
     right.save("More")
     left.merge(right)
-    assert left.library.stamp() is None
+    assert left.library.adopt_edits() is None
     assert [line.text for line in left.library.view().entries() if line.seq == place.seq] == ["Sold the boat"]
 
 
@@ -349,7 +349,7 @@ def test_what_comes_later_under_the_old_number_is_led_to_the_new_one(origin: Rep
     left, right = grown_apart(origin)
     old = next(place for place in right.now.places if place.text == "Allergic to peanuts")
     left.merge(right)
-    left.library.stamp()
+    left.library.adopt_edits()
     line = f"- <seq=900,source=user,origin={old.seq}> Allergic to peanuts\n"
     with (left.root / "CURRENT.md").open("a") as file:
         file.write(line)
@@ -367,7 +367,7 @@ def test_a_copied_file_is_said_once(origin: Repository) -> None:
     copy.write_bytes(path.read_bytes())
     data = path.read_bytes()
     drawn = [place for place in origin.now.places if not place.doc_id.startswith(EVIDENCE)]
-    origin.library.stamp()
+    origin.library.adopt_edits()
     now = origin.now
     assert path.read_bytes() == data
     assert [place for place in now.places if not place.doc_id.startswith(EVIDENCE)] == drawn

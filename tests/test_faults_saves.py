@@ -90,7 +90,7 @@ def wrong_after(root: Path, seed: int, calls: int, monkeypatch: pytest.MonkeyPat
     person = Person(root, random.Random(seed), calls)
     with before_each_call(person.before_call, monkeypatch):
         library.apply(consolidation(seqs), base=view)
-    Library(root).stamp()
+    Library(root).adopt_edits()
     # An editor that overwrites what has come with what it read before deletes lines, as a person may: the
     # receipt says so and holds them.
     quoted = {entry.seq for line in Library(root).receipts()[-1].quoted if (entry := parse_entry(line))}
@@ -235,7 +235,7 @@ def test_a_folder_in_the_way_leaves_the_lines_where_they_were(
     receipt = library.receipts()[-1]
     assert seqs[3] not in [row.seq for row in receipt.rows]
     assert any("topics/new.md could not be written" in note for note in receipt.notes)
-    assert Library(library.root).stamp() is None
+    assert Library(library.root).adopt_edits() is None
     (aside,) = (library.root / ".infinimem/conflicts").iterdir()
     assert "Plays chess" in aside.read_text()
     assert problems(library.root, {}) == []

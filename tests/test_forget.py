@@ -153,7 +153,7 @@ def test_a_topic_that_keeps_lines_speaks_of_those_alone(library: Library) -> Non
     text = (library.root / "topics/topic-3.md").read_text()
     assert text.startswith("---\nid: topics/topic-3\nsummary: Other\ntoken_count: ")
     assert "\naux: {from: 5}\naliases: [bike-and-more]\n---\n# Other\n- <seq=5," in text
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
 
 
 def test_a_header_that_cannot_be_read_is_taken_line_by_line(library: Library) -> None:
@@ -209,7 +209,7 @@ def test_free_rewriting_and_copies_lead_back_to_the_same_turn(library: Library) 
     )
     line = next(p.entry.line for p in library.view().document("topics/bike").entries)
     (library.root / "topics/copy.md").write_text(f"{line}\n")
-    library.stamp()
+    library.adopt_edits()
     assert 6 in forget(library, Wanted({4})).seqs
     done = forget(library, Wanted({2}))
     assert 7 in done.seqs
@@ -221,10 +221,10 @@ def test_a_copied_evidence_file_goes_with_the_first(library: Library, stamped: b
     said = library.root / "evidence/2025-03-03-s.md"
     said.with_name("2025-03-03-s (1).md").write_bytes(said.read_bytes())
     if stamped:
-        library.stamp()
+        library.adopt_edits()
     forget(library, Wanted({1}))
     assert held((SECRET, DRAWN), library.root) == {}
-    library.stamp()
+    library.adopt_edits()
     assert errors(library) == []
 
 
@@ -237,7 +237,7 @@ def test_what_a_person_typed_is_shown_without_a_number_and_goes(library: Library
     gone(library, done, "Ana hides the key under the mat")
     assert (library.root / "topics/typed.md").read_text() == "- tea\n"
     assert done.seqs == (6,)
-    assert library.stamp() is not None
+    assert library.adopt_edits() is not None
     assert [p.seq for p in library.view().document("topics/typed").entries] == [7]
 
 
@@ -272,12 +272,12 @@ def dirty(library: Library, cache: Path) -> None:
     """Let the text stand wherever the program may have put it."""
     root, files = library.root, library.files
     edit(library, "topics/psoriasis-treatment", "| in Évora", "| in Évora and Porto")
-    library.stamp()
+    library.adopt_edits()
     edit(library, "topics/psoriasis-treatment", "Sees a doctor in Évora\n", "Sees a doctor in Évora twice\n")
     sort(library, Plan("consolidate", moves=(Move(5, "topics/psoriasis-treatment", "Bike"),)))
     line = next(p.entry.line for p in library.view().document("topics/psoriasis-treatment").entries)
     edit(library, "topics/psoriasis-treatment", f"{line}\n", "")
-    library.stamp()
+    library.adopt_edits()
     reply = RejectedReply("extract", f"they have psoriasis: {DRAWN}", (f"number 7: {SECRET}",))
     rejected.keep(files, [reply], "now")
     held_back = Withheld(
@@ -323,7 +323,7 @@ def test_nothing_is_left_wherever_it_stood(library: Library, cache: Path) -> Non
 def test_a_line_that_a_person_deleted_goes_out_of_the_receipt_that_quotes_it(library: Library) -> None:
     line = next(p.entry.line for p in library.view().document("topics/bike").entries)
     edit(library, "topics/bike", f"{line}\n", "")
-    library.stamp()
+    library.adopt_edits()
     edit(
         library,
         "evidence/2025-03-03-s",

@@ -329,7 +329,7 @@ class Life:
         self.memory.consolidate()
 
     def stamp(self) -> None:
-        self.memory.library.stamp()
+        self.memory.library.adopt_edits()
 
     def undo(self) -> None:
         with suppress(LibraryError, UsageError):
@@ -439,7 +439,7 @@ def test_whatever_happened_the_word_is_nowhere_or_named(tmp_path: Path, seed: in
     life.tell()
     for _ in range(18):
         life.chance.choice(WORK)(life)
-    life.memory.library.stamp()
+    life.memory.library.adopt_edits()
     memory, root = life.memory, life.root
     if by == "session":
         memory.observe([Turn("Rita moved to Porto today.", session="quokka trip", speaker="Ana")])

@@ -68,7 +68,7 @@ class Life:
         self.memory.consolidate()
 
     def stamp(self) -> None:
-        self.memory.library.stamp()
+        self.memory.library.adopt_edits()
 
     def undo(self) -> None:
         with suppress(LibraryError, UsageError):
@@ -161,6 +161,6 @@ def test_whatever_happened_what_is_forgotten_is_nowhere(
         life.forget()
     life.tell()
     assert min(p.seq for p in life.memory.view.entries("evidence") if p.seq > given) > given
-    life.memory.library.stamp()
+    life.memory.library.adopt_edits()
     assert problems(life.root, {}) == []
     assert CURRENT in life.memory.view

@@ -20,7 +20,7 @@ from git_repository import NOON, Repository, sort, write_by_hand
 from trusting import write_trusted
 
 from infinimem import open_memory
-from infinimem.model import NewEntry, Plan, Receipt, Touched, Turn, Usage
+from infinimem.model import NewEntry, Plan, Receipt, ReceiptRow, Turn, Usage
 from infinimem.operations.doctor.examine import examine
 from infinimem.operations.forget.choice import Wanted
 from infinimem.operations.forget.forget import forget
@@ -147,10 +147,10 @@ def test_what_a_person_wrote_into_our_files_goes_along(place: Repository) -> Non
     library = place.keep()
     sort(library, "Tea")
     write_by_hand(library, "Honey in it", "topics/home")
-    library.stamp()
+    library.adopt_edits()
     assert place.subjects()[-2:] == ["edit: by hand", "stamp: 1 line"]
     (place.memory / "topics" / "home.md").unlink()
-    library.stamp()
+    library.adopt_edits()
     assert place.subjects()[-1] == "stamp: 2 lines"
     assert is_clean(place)
 
@@ -667,7 +667,7 @@ def test_the_note_may_be_garbled(place: Repository) -> None:
 
 
 def receipt(op: str, *rows: tuple[str, str, str], notes: tuple[str, ...] = (), number: int = 9) -> Receipt:
-    touched = tuple(Touched(seq, *row) for seq, row in enumerate(rows, 100))
+    touched = tuple(ReceiptRow(seq, *row) for seq, row in enumerate(rows, 100))
     files = (("topics/a", "-", "-"), ("topics/b", "-", "-"))
     return Receipt(number, op, "2025-03-03T12:00:00Z", "infini", "m", Usage(), 0.0, touched, files, notes)
 
@@ -705,10 +705,10 @@ def test_no_text_of_a_line_is_in_a_message(place: Repository) -> None:
     library = place.keep()
     sort(library, "Xylophones are kept in the attic.")
     write_by_hand(library, "Ytterbium is under the stairs", "topics/home")
-    library.stamp()
+    library.adopt_edits()
     topic = place.memory / "topics" / "home.md"
     topic.write_text(topic.read_text().replace("Ytterbium", "Zirconium"))
-    library.stamp()
+    library.adopt_edits()
     text = place.git("log", "--format=%B")
     assert text.count("journal/") == 3
     assert not re.search("xylo|ytter|zirco|attic|stairs", text, re.I)

@@ -146,8 +146,8 @@ def test_signing_all_at_once_is_signing_one_by_one(doc_id: str, data: bytes) -> 
     before = one_by_one = Document.parse(doc_id, data)
     signatures = {item.line: f"- <seq={90 + item.line},source=human> x" for item in before.unsigned}
     for number, line in signatures.items():
-        one_by_one = one_by_one.sign(number, line)
-    assert before.sign_all(signatures) == one_by_one
+        one_by_one = one_by_one.sign({number: line})
+    assert before.sign(signatures) == one_by_one
 
 
 @given(IDS, DOCUMENTS, HEADINGS)
@@ -211,15 +211,15 @@ def test_a_header_without_an_end_is_left_alone() -> None:
 def test_signing_leaves_the_text(before: str, number: int, after: str) -> None:
     document = Document.parse("topics/t", before.encode("utf-8", "surrogateescape"))
     entry_line = format_entry(9, "whatever", source="human")
-    assert document.sign(number, "- <seq=9,source=human>") == document.sign(number, entry_line)
-    assert document.sign(number, entry_line).to_bytes() == after.encode("utf-8", "surrogateescape")
+    assert document.sign({number: "- <seq=9,source=human>"}) == document.sign({number: entry_line})
+    assert document.sign({number: entry_line}).to_bytes() == after.encode("utf-8", "surrogateescape")
 
 
 def test_only_an_item_can_be_signed_and_only_by_an_entry() -> None:
     document = doc("prose\n- item\n* * *\n")
     for number, line in ((1, NEW), (3, NEW), (2, "- no entry")):
         with pytest.raises(ValueError, match="cannot be signed"):
-            document.sign(number, line)
+            document.sign({number: line})
 
 
 def test_an_empty_document_is_filled() -> None:

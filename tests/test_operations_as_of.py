@@ -64,7 +64,7 @@ def carry(memory: Memory, seq: int, to: str) -> None:
 def test_a_line_that_a_person_carried_stood_where_they_took_it_from(memory: Memory, to: str) -> None:
     first = moved(memory, (A, "topics/x"), (B, "topics/x"))
     carry(memory, A, to)
-    told = memory.library.stamp()
+    told = memory.library.adopt_edits()
     assert told is not None and [row.why for row in told.rows] == ["moved by hand"]
     assert stands(then(memory, told.id), A) == [to]
     assert stands(then(memory, first.id), A) == ["topics/x"]

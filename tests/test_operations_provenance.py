@@ -98,7 +98,7 @@ def test_a_turn_names_what_was_drawn_from_it(memory: Memory) -> None:
 
 def test_an_edit_shows_the_words_before(memory: Memory) -> None:
     rewrite(memory, DOG, "called Rex", "called Max")
-    memory.library.stamp()
+    memory.library.adopt_edits()
     edited = next(event for event in memory.history(REX) if event.why == "edited")
     assert edited.text == TALK[3].text
     drawn = next(event for event in memory.history(REX) if event.event == "drawn")
@@ -109,7 +109,7 @@ def test_an_edit_shows_the_words_before(memory: Memory) -> None:
 def test_what_a_person_deleted_still_leads_to_its_turn(memory: Memory) -> None:
     path = memory.library.root / f"{DOG}.md"
     path.write_text("".join(line for line in path.read_text().splitlines(True) if "Rex." not in line))
-    memory.library.stamp()
+    memory.library.adopt_edits()
     assert memory.view.entry(REX) is None
     assert kinds(memory, REX) == [
         ("said", 4, where(memory, 4)),
@@ -146,7 +146,7 @@ def test_a_copy_leads_through_its_original(memory: Memory) -> None:
     path = memory.library.root / f"{DOG}.md"
     line = next(line for line in path.read_text().splitlines(True) if "Rex." in line)
     path.write_text(path.read_text() + line)
-    memory.library.stamp()
+    memory.library.adopt_edits()
     copy = memory.view.max_seq
     story = kinds(memory, copy)
     assert story[0] == ("said", 4, where(memory, 4))
@@ -173,7 +173,7 @@ def test_rewritten_lines_lead_to_all_their_turns(memory: Memory) -> None:
 
 def test_what_a_person_typed_began_with_them(memory: Memory) -> None:
     rewrite(memory, DOG, "# Rex\n", "# Rex\n- He sleeps by the stove\n")
-    memory.library.stamp()
+    memory.library.adopt_edits()
     seq = memory.view.max_seq
     assert kinds(memory, seq) == [("receipt", seq, "stamped"), ("now", seq, where(memory, seq))]
     (signed_by_hand,) = [place for place in memory.view.document(DOG).entries if place.seq == seq]
@@ -282,7 +282,7 @@ def test_a_derived_line_names_the_receipt_that_wrote_it(memory: Memory) -> None:
 
 def test_blame_tells_how_a_line_came_not_who_edited_it_since(memory: Memory) -> None:
     rewrite(memory, DOG, "called Rex", "called Max")
-    assert memory.library.stamp() is not None
+    assert memory.library.adopt_edits() is not None
     (entry,) = (one for one in memory.blame(DOG) if one.seq == REX)
     assert (entry.receipt, entry.why, entry.source) == ("journal/0001-consolidate", "moved", "human")
 
@@ -299,7 +299,7 @@ def test_a_line_that_a_person_carried_elsewhere(memory: Memory) -> None:
     home.write_text(home.read_text().replace(line, ""))
     dog.write_text(dog.read_text() + line)
     assert next(one for one in memory.blame(DOG) if one.seq == PORTO).why == "moved by hand"
-    memory.library.stamp()
+    memory.library.adopt_edits()
     carried = next(one for one in memory.blame(DOG) if one.seq == PORTO)
     assert (carried.why, carried.receipt) == ("moved by hand", "journal/0003-stamp")
 

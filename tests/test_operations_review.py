@@ -23,7 +23,7 @@ def pin(memory: Memory, seq: int) -> None:
     place = memory.view.entry(seq)
     assert place is not None
     rewrite(memory, place.doc_id, f"- <seq={seq},", f"- <seq={seq},pin=yes,")
-    memory.library.stamp()
+    memory.library.adopt_edits()
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_a_chain_is_archived_link_by_link(memory: Memory) -> None:
 
 def edited(memory: Memory) -> None:
     rewrite(memory, HOME, "I live in Lisbon.", "I live in Lisbon, mostly.")
-    memory.library.stamp()
+    memory.library.adopt_edits()
 
 
 def survivor_edited(memory: Memory) -> None:
@@ -184,9 +184,9 @@ def survivor_archived(memory: Memory) -> None:
 
 def archived(memory: Memory) -> None:
     rewrite(memory, HOME, ",pin=yes", "")
-    memory.library.stamp()
+    memory.library.adopt_edits()
     rewrite(memory, HOME, "source=human", "source=user")
-    memory.library.stamp()
+    memory.library.adopt_edits()
     memory.library.apply(Plan("review", moves=(superseded(LISBON, PORTO),)), approved={LISBON})
 
 

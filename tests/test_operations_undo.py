@@ -116,11 +116,11 @@ def test_a_later_receipt_that_leans_on_it_goes_first_or_with_it(library: Library
 def test_people_s_edits_and_stamps_can_be_undone_too(library: Library) -> None:
     (a,) = fill(library, "Drinks tea")
     sort(library, "consolidate", Move(a, "topics/x", "X"))
-    library.stamp()
+    library.adopt_edits()
     path = library.root / "topics/x.md"
     path.write_text(path.read_text().replace("Drinks tea", "Drinks water") + "- typed\n")
     before = files(library)
-    assert library.stamp() is not None
+    assert library.adopt_edits() is not None
     assert files(library) != before
     undo(library)
     assert files(library) == before
@@ -188,7 +188,7 @@ def wander(
             path.write_text("".join(x for x in path.read_text().splitlines(True) if doc.entry.line not in x))
         elif kind < 0.4:
             path.write_text(path.read_text() + f"- typed {step}\n")
-        if stamped := library.stamp():
+        if stamped := library.adopt_edits():
             stood[stamped.id] = standing(library.view())
         if undoing and kind > 0.7 and library.receipts():
             try:

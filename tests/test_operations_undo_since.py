@@ -150,7 +150,7 @@ def test_a_line_that_a_person_doubled_is_not_torn_out(memory: Memory, beside: in
 def test_a_signature_is_not_taken_back_from_a_line_that_is_gone(memory: Memory) -> None:
     path = memory.library.root / "topics/old.md"
     path.write_text(path.read_text() + "- typed\n")
-    receipt = memory.library.stamp()
+    receipt = memory.library.adopt_edits()
     assert receipt is not None
     (seq,) = (row.seq for row in receipt.rows)
     edit(memory, "topics/old", line(memory, seq), "")
@@ -164,7 +164,7 @@ def test_a_signature_taken_back_leaves_where_people_carried_and_deleted_lines(me
     (memory.library.root / "topics/mine.md").write_text(f"{carried}- typed\n")
     edit(memory, "topics/old", line(memory, D), "")
     before = notes(memory)
-    receipt = memory.library.stamp()
+    receipt = memory.library.adopt_edits()
     assert receipt is not None
     assert {row.why for row in receipt.rows} == {"stamped", "moved by hand", "deleted"}
     (back,) = memory.undo()
@@ -176,7 +176,7 @@ def test_a_signature_taken_back_leaves_where_people_carried_and_deleted_lines(me
 def test_an_edit_that_nobody_noted_yet_is_in_the_receipt_that_takes_the_line_back(memory: Memory) -> None:
     """So that undoing the undo brings it back."""
     edit(memory, "topics/old", "fact c", "fact c, edited")
-    receipt = memory.library.stamp()
+    receipt = memory.library.adopt_edits()
     assert receipt is not None
     edit(memory, "topics/old", "fact c, edited", "fact c, edited twice")
     edited = notes(memory)

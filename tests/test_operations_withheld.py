@@ -15,7 +15,7 @@ def filled(root: Path) -> tuple[Library, list[int]]:
     """An archiving of a person's own line is proposed beside a wrong one."""
     library = init(root)
     (library.root / "CURRENT.md").write_text("- I live in Lisbon\n")
-    library.stamp()
+    library.adopt_edits()
     told = library.record([Turn("I moved to Porto"), Turn("I like tea")])
     outcome = library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told)))
     assert isinstance(outcome, Applied)

@@ -12,9 +12,9 @@ import pytest
 from infinimem.markdown.document import Document
 from infinimem.retrieval import cache
 from infinimem.settings import Settings
-from infinimem.store.caches import cache_root, caches
 from infinimem.store.listing import Stamp
 from infinimem.store.view import Stored, View
+from infinimem.user_folders import cache_root, caches
 
 FORMAT = "test 1"
 

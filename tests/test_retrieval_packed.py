@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from infinimem.retrieval import cache, packed, packed_grep
 from infinimem.retrieval.grep import compile_pattern, first_matches
-from infinimem.store.caches import cache_root
 from infinimem.store.library import Library
 from infinimem.store.view import SCOPES, View
+from infinimem.user_folders import cache_root
 
 
 @pytest.fixture(autouse=True)

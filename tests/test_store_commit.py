@@ -258,7 +258,7 @@ def test_an_older_receipt_that_is_forgotten_in_tells_of_no_save(library: Library
     apply(library, plan)
     path = library.root / "topics/tea.md"
     path.write_text(path.read_text().replace("Likes oolong", "Likes oolong best"))
-    (quoting,) = filter(None, [library.stamp()])
+    (quoting,) = filter(None, [library.adopt_edits()])
     assert len(quoting.quoted) == 1
     memory = open_memory(library.root, model="offline")
     with hooked(doing(Doing("exchange", path, append(path, "typed")))):

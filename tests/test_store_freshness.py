@@ -22,7 +22,7 @@ from infinimem.model import Turn
 from infinimem.store import dirty_list
 from infinimem.store.freshness import BOUND
 from infinimem.store.library import Library
-from infinimem.store.listing import Stamp, state_of
+from infinimem.store.listing import Stamp, listed, state_of
 from infinimem.store.lock import exclusive
 
 
@@ -134,8 +134,8 @@ def test_a_name_is_looked_at_as_the_listing_would(root: Path, path: str) -> None
     (root / "link.md").symlink_to(root / "real/a.md")
     (root / "down").symlink_to(root / "real")
     assert state_of(root, path) is None
-    assert path.removesuffix(".md") not in Library(root).files.scan()
-    assert state_of(root, "real/a.md") == Library(root).files.scan()["real/a"]
+    assert path.removesuffix(".md") not in listed(root)
+    assert state_of(root, "real/a.md") == listed(root)["real/a"]
 
 
 # ── through infinimem ───────────────────────────────────────────────────────────────────────────
@@ -166,7 +166,7 @@ def test_what_the_process_itself_writes_is_seen_by_the_next_call(root: Path) -> 
     assert reader.wrong() == set()
     assert reader.scans == 1
     (root / "CURRENT.md").write_text("- typed\n")
-    assert library.stamp() is not None  # which looks at all that people did
+    assert library.adopt_edits() is not None  # which looks at all that people did
     assert reader.wrong() == set()
     assert reader.scans == 2
 
@@ -249,7 +249,7 @@ def test_who_cannot_name_what_it_writes_still_writes_and_sees_it(root: Path) -> 
     (root / dirty_list.PATH).rmdir()
     assert writer.wrong() == set()
     with reader.library.locked() as view:
-        assert set(view.ids("all")) == set(Library(root).files.scan())
+        assert set(view.ids("all")) == set(listed(root))
 
 
 # ── the list of touched documents ───────────────────────────────────────────────────────────────

@@ -16,9 +16,9 @@ from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.create import init
 from infinimem.store.library import Library
-from infinimem.store.line_map import rebuilt, skeleton, taken_back
+from infinimem.store.line_map import from_line_map, line_map, reverted
 from infinimem.store.outcome import Applied, Rejected
-from infinimem.store.receipts import way_back
+from infinimem.store.receipts import reverse_diffs
 
 NOON = datetime(2025, 3, 3, 12, tzinfo=UTC)
 
@@ -189,13 +189,13 @@ def test_a_person_s_list_items_are_signed_and_kept_as_typed(library: Library) ->
     note = "* bought *milk*  \n- call Bo\n- [ ] a task\n\nprose stays\n"
     with (library.root / "CURRENT.md").open("a") as file:
         file.write(note)
-    receipt = library.stamp()
+    receipt = library.adopt_edits()
     assert receipt is not None
     assert [row.why for row in receipt.rows] == ["stamped", "stamped"]
     text = (library.root / "CURRENT.md").read_text()
     assert re.search(r"^- <seq=\d+,source=human> bought \*milk\*  $", text, re.M)
     assert "- [ ] a task\n\nprose stays\n" in text
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
 
 
 def test_new_lines_take_the_least_trusted_source_of_their_origins(library: Library) -> None:
@@ -216,10 +216,10 @@ def restored(library: Library, receipt: str) -> dict[str, bytes | None]:
     view = library.view()
     known = {place.seq: place.entry.line for place in (*view.entries(), *view.entries("archive"))}
     before: dict[str, bytes | None] = {}
-    for back in way_back(view.document(receipt)):
-        rows = taken_back(back, skeleton(view.document(back.doc_id) if back.doc_id in view else None))
+    for back in reverse_diffs(view.document(receipt)):
+        rows = reverted(back, line_map(view.document(back.doc_id) if back.doc_id in view else None))
         assert rows is not None
-        before[back.doc_id] = None if back.is_new else rebuilt(back.doc_id, rows, known).to_bytes()
+        before[back.doc_id] = None if back.is_new else from_line_map(back.doc_id, rows, known).to_bytes()
     return before
 
 

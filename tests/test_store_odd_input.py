@@ -168,7 +168,7 @@ def test_a_new_line_replaces_neither_evidence_nor_a_person_s_line(library: Libra
     fill(library, "a")
     with (library.root / "CURRENT.md").open("a") as file:
         file.write("- my own\n")
-    receipt = library.stamp()
+    receipt = library.adopt_edits()
     assert receipt
     for seq, code in ((1, "BAD_TARGET"), (receipt.rows[0].seq, "PROTECTED")):
         add = NewEntry("anew", (seq,), to="topics/a", replaces=(seq,))
@@ -183,7 +183,7 @@ def test_a_pasted_line_of_the_evidence_takes_no_turn_away(library: Library) -> N
         buffer.write(f"{one.entry.line}\n")
     assert library.view().uncited() == (one, two)
     library.apply(Plan(empty=(one.seq,)))
-    library.stamp()
+    library.adopt_edits()
     (copy,) = library.view().entries()
     assert (copy.seq, copy.entry.origin, copy.text) == (3, (one.seq,), "one")
     assert library.view().entry(one.seq) == one
@@ -193,7 +193,7 @@ def test_a_pasted_line_of_the_evidence_takes_no_turn_away(library: Library) -> N
 def test_a_doubled_line_without_text_stays_without_text_in_a_crlf_file(library: Library) -> None:
     path = library.root / "topics" / "x.md"
     path.write_bytes(b"- <seq=5>\r\n- <seq=5>\r\n- typed\r\n")
-    library.stamp()
+    library.adopt_edits()
     assert path.read_bytes() == (
         b"- <seq=5>\r\n- <seq=6,source=user,origin=5> \r\n- <seq=7,source=human> typed\r\n"
     )

@@ -31,7 +31,7 @@ def library(tmp_path: Path) -> Library:
     adds = [NewEntry(text, (place.seq,), by="model") for text, place in zip(texts, told, strict=True)]
     made.apply(Plan(adds=tuple(adds)))
     made.apply(Plan("consolidate", moves=(Move(4, "topics/life", "Drinks"), Move(5, "topics/life", "Home"))))
-    made.stamp()
+    made.adopt_edits()
     return made
 
 
@@ -52,7 +52,7 @@ def test_an_edited_line_keeps_its_seq_and_the_receipt_holds_its_old_text(library
     old = next(line for line in path.read_text().splitlines() if "seq=4" in line)
     edit(library, "topics/life", "Drinks oat latte", "Drinks black tea")
     before = path.read_text()
-    receipt = library.stamp()
+    receipt = library.adopt_edits()
     assert rows(receipt) == [(4, "topics/life", "topics/life", "edited")]
     assert path.read_text() == before.replace(
         "- <seq=4,source=user,by=model,origin=1> Drinks black tea",
@@ -61,14 +61,14 @@ def test_an_edited_line_keeps_its_seq_and_the_receipt_holds_its_old_text(library
     assert path.read_text() != before
     assert library.receipts()[-1].quoted == (old,)
     assert f"## As it was\n```markdown\n{old}\n```\n" in (library.root / "journal/0002-stamp.md").read_text()
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
     assert problems(library.root, {}) == []
 
 
 def test_an_edit_made_while_a_line_moves_is_told_too(library: Library) -> None:
     edit(library, "CURRENT", "Ann is back", "Ann is in Porto")
     library.apply(Plan("consolidate", moves=(Move(6, "topics/people", "Ann"),)))
-    receipt = library.stamp()
+    receipt = library.adopt_edits()
     assert rows(receipt) == [(6, "topics/people", "topics/people", "edited")]
     assert "source=human,origin=3> Ann is in Porto" in (library.root / "topics/people.md").read_text()
 
@@ -78,7 +78,7 @@ def test_white_space_that_an_editor_strips_is_no_edit(library: Library) -> None:
     library.apply(Plan(adds=(NewEntry("Two spaces  ", (told[0].seq,)),)))
     path = library.root / "CURRENT.md"
     path.write_text(re.sub(" +$", "", path.read_text(), flags=re.M))
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
 
 
 def test_a_deletion_stands_and_the_receipt_holds_the_line(library: Library) -> None:
@@ -86,13 +86,13 @@ def test_a_deletion_stands_and_the_receipt_holds_the_line(library: Library) -> N
     (old,) = (line for line in path.read_text().splitlines() if "seq=5" in line)
     edit(library, "topics/life", f"{old}\n", "")
     before = tree(library.root)
-    receipt = library.stamp()
+    receipt = library.adopt_edits()
     assert rows(receipt) == [(5, "topics/life", "-", "deleted")]
     assert library.receipts()[-1].quoted == (old,)
     after = tree(library.root)
     assert after.keys() - before.keys() == {"journal/0002-stamp.md"}
     assert {name: after[name] for name in before} == before
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
     assert library.view().uncited() == ()
 
 
@@ -115,7 +115,7 @@ def test_a_line_carried_to_another_document_is_noted(library: Library) -> None:
     )
     edit(library, "topics/life", f"{line}\n", "")
     (library.root / "topics/home.md").write_text(f"{line}\n")
-    assert rows(library.stamp()) == [(5, "topics/life", "topics/home", "moved by hand")]
+    assert rows(library.adopt_edits()) == [(5, "topics/life", "topics/home", "moved by hand")]
     assert (library.root / "topics/home.md").read_text() == f"{line}\n"
 
 
@@ -124,7 +124,7 @@ def test_of_a_pasted_line_that_was_edited_the_untouched_one_keeps_its_seq(librar
         place.entry.line for place in library.view().document("topics/life").entries if place.seq == 4
     )
     (library.root / "topics/aside.md").write_text(line.replace("oat latte", "anything") + "\n")
-    receipt = library.stamp()
+    receipt = library.adopt_edits()
     assert receipt is not None
     (row,) = receipt.rows
     assert (row.now, row.why) == ("topics/aside", "renumbered from 4")
@@ -136,14 +136,14 @@ def test_of_a_pasted_line_that_was_edited_the_untouched_one_keeps_its_seq(librar
 
 def test_a_broken_signature_is_no_deletion(library: Library) -> None:
     edit(library, "topics/life", "seq=4,source=user", "seq=4,source=me")
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
     edit(library, "topics/life", "seq=4,source=me", "seq=4,source=user")
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
 
 
 def test_a_renamed_document_keeps_its_lines_and_its_old_name(library: Library) -> None:
     (library.root / "topics/life.md").rename(library.root / "topics/daily-life.md")
-    assert [row[1:] for row in rows(library.stamp())] == [
+    assert [row[1:] for row in rows(library.adopt_edits())] == [
         ("topics/life", "topics/daily-life", "moved by hand")
     ] * 2
     library.apply(Plan("consolidate", moves=(Move(6, "topics/people", "Ann"),)))
@@ -156,25 +156,25 @@ def test_a_lost_list_begins_anew_and_blames_nobody(library: Library) -> None:
     (library.root / ".infinimem/seen").unlink()
     edit(library, "topics/life", "Drinks oat latte", "Drinks black tea")
     before = tree(library.root)
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
     assert tree(library.root) == before
     edit(library, "topics/life", "Drinks black tea", "Drinks water")
-    assert rows(library.stamp()) == [(4, "topics/life", "topics/life", "edited")]
+    assert rows(library.adopt_edits()) == [(4, "topics/life", "topics/life", "edited")]
 
 
 @pytest.mark.parametrize("junk", [b"\x00" * 50, b"0000\t4\ttopics/life\tnothing\n", b"\xff\xfe\n\n\t\t\t"])
 def test_a_torn_list_says_nothing_wrong(library: Library, junk: bytes) -> None:
     with (library.root / ".infinimem/seen").open("ab") as file:
         file.write(junk)
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
     edit(library, "topics/life", "Drinks oat latte", "Drinks black tea")
-    assert rows(library.stamp()) == [(4, "topics/life", "topics/life", "edited")]
+    assert rows(library.adopt_edits()) == [(4, "topics/life", "topics/life", "edited")]
 
 
 def test_a_clone_has_nothing_to_take_in(library: Library, tmp_path: Path) -> None:
     shutil.copytree(library.root, tmp_path / "clone", ignore=shutil.ignore_patterns(".infinimem"))
     clone = Library(tmp_path / "clone")
-    assert clone.stamp() is None
+    assert clone.adopt_edits() is None
     assert tree(clone.root) == tree(library.root)
 
 
@@ -182,5 +182,5 @@ def test_prose_and_headers_of_a_person_are_left_alone(library: Library) -> None:
     edit(library, "topics/life", "# Drinks\n", "# What I drink\n\nMostly *coffee*, see [[Notes]].\n\n")
     edit(library, "topics/life", "summary:", "tags: [a, b] # mine\nsummary:")
     before = (library.root / "topics/life.md").read_bytes()
-    assert library.stamp() is None
+    assert library.adopt_edits() is None
     assert (library.root / "topics/life.md").read_bytes() == before

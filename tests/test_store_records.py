@@ -111,7 +111,7 @@ def test_what_looks_like_a_line_in_a_record_is_none(memory: Memory) -> None:
     path.write_text(path.read_text() + "- <seq=900,source=user> Not a line\n- nor this\n")
     assert memory.view.entry(900) is None
     assert memory.library.unsigned() == 0
-    assert memory.library.stamp() is None
+    assert memory.library.adopt_edits() is None
     typed = path.read_bytes()
     applied(memory, put(unit(REX, summary="Rex")))
     memory.undo()
@@ -309,12 +309,12 @@ def test_strategies_take_turns_in_one_library(memory: Memory) -> None:
     line = outcome.added[0]
     known = dict(other.library.seen_lines())
     applied(memory, put(unit(REX, summary="Rex")))
-    assert memory.library.stamp() is None
+    assert memory.library.adopt_edits() is None
     assert dict(memory.library.seen_lines()) == known
     path = root(memory) / "topics/home.md"
     path.write_text(path.read_text().replace("Lisbon", "Lisboa") + "- typed\n")
     assert memory.library.unsigned() == 1
-    receipt = memory.library.stamp()  # whoever looks
+    receipt = memory.library.adopt_edits()  # whoever looks
     assert receipt
     assert sorted(row.why for row in receipt.rows) == ["edited", "stamped"]
     memory.undo()

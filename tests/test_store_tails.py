@@ -377,7 +377,7 @@ def test_a_torn_row_of_what_was_seen_tells_of_no_edit(root: Path) -> None:
     whole = path.read_bytes()
     assert b"Drinks tea" in whole
     path.write_bytes(whole[: whole.rindex(b" tea")] + b"\n")
-    assert Library(root).stamp() is None
+    assert Library(root).adopt_edits() is None
     assert path.read_bytes() != whole
 
 
@@ -398,7 +398,7 @@ def test_an_edit_of_a_line_that_then_moves_is_told(root: Path) -> None:
     path = root / "CURRENT.md"
     path.write_bytes(path.read_bytes().replace(b"Drinks tea", b"Drinks no tea"))
     library.apply(Plan("consolidate", moves=(Move(place.seq, "topics/tea"),)))
-    receipt = library.stamp()
+    receipt = library.adopt_edits()
     assert receipt is not None
     assert [(row.seq, row.why) for row in receipt.rows] == [(place.seq, "edited")]
     assert receipt.quoted == (place.entry.line,)

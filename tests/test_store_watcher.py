@@ -18,7 +18,7 @@ from freshness_library import Reader
 
 from infinimem.store.freshness import BOUND
 from infinimem.store.library import Library
-from infinimem.store.watcher import GRACE, MANY, Told, Watcher
+from infinimem.store.watcher import GRACE, MANY, ChangeSet, Watcher
 from infinimem.store.watching import REST
 
 PATIENCE = 60.0
@@ -92,7 +92,7 @@ def test_of_a_folder_that_is_told_all_is_looked_at(root: Path) -> None:
 def test_what_is_no_document_is_not_told(root: Path, path: str) -> None:
     watcher = Watcher(root)
     watcher.tell(path, is_folder=path == ".git")
-    assert watcher.take() == Told()
+    assert watcher.take() == ChangeSet()
 
 
 def test_after_a_loss_all_is_looked_at_and_once_more_a_little_later(root: Path) -> None:
@@ -111,7 +111,7 @@ def test_too_much_to_remember_is_a_loss(root: Path) -> None:
     watcher = Watcher(root)
     for number in range(MANY + 1):
         watcher.tell(f"n{number}.md")
-    assert watcher.take() == Told(lost=True)
+    assert watcher.take() == ChangeSet(lost=True)
 
 
 @pytest.mark.parametrize("how", ["never starts", "dies", "misses a change"])

@@ -37,11 +37,11 @@ def completion(context: click.Context, shell: str) -> None:
 
 def document_ids(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Ids that begin so, from the names of the files alone; none where there is no library."""
-    from infinimem.store.files import Files
+    from infinimem.store.listing import listed
 
     options = context.find_root().ensure_object(Options)
     try:
-        ids = Files(options.place().path).scan()
+        ids = listed(options.place().path)
     except InfinimemError:  # nobody wants to read of it while typing
         return []
     found = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:MOST]

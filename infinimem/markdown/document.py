@@ -16,7 +16,7 @@ from infinimem.markdown.header import Header, edit_header, header_end, read_head
 from infinimem.markdown.insertion import Sections, plain_title
 from infinimem.markdown.scan import Heading, Item, Scan, item_start, scan
 from infinimem.markdown.signature import parse_entry, text_start
-from infinimem.model import Entry, Located
+from infinimem.model import Located
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -156,20 +156,7 @@ class Document:
 
     @cached_property
     def _scan(self) -> Scan:
-        return scan(self.id, self._bare, self._start, self.__dict__.pop("_known", None))
-
-    def like(self, older: Document) -> Document:
-        """This document; lines that stand in `older` too, which was read already, are not read again."""
-        self.__dict__["_known"] = older.read_lines
-        return self
-
-    @property
-    def read_lines(self) -> Mapping[str, Entry]:
-        """Entries by their lines, as far as it was read."""
-        if "_scan" in self.__dict__:
-            return {place.entry.line: place.entry for place in self.entries}
-        known: Mapping[str, Entry] = self.__dict__.get("_known", {})
-        return known
+        return scan(self.id, self._bare, self._start)
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -260,16 +247,15 @@ class Document:
             return self
         return self._with(lines, self.final_newline or not self.lines)
 
-    def sign(self, number: int, entry_line: str) -> Document:
-        """With the signature of `entry_line` on the list item, or entry, at line `number`; its text stays.
+    def sign(self, signatures: Mapping[int, str]) -> Document:
+        """With signatures on list items, or entries; their text stays.
+
+        Args:
+            signatures: by the number of a line the entry line whose signature it gets.
 
         Raises:
-            ValueError: there is no list item there, or `entry_line` is no entry.
+            ValueError: there is no list item, or what it gets is no entry.
         """
-        return self.sign_all({number: entry_line})
-
-    def sign_all(self, signatures: Mapping[int, str]) -> Document:
-        """As `sign` for each number of a line and its entry line, in one pass over the document."""
         lines = list(self.lines)
         for number, entry_line in signatures.items():
             line = lines[number - 1]
@@ -312,4 +298,4 @@ class Document:
         return self._with(lines, self.final_newline)
 
     def _with(self, lines: Sequence[str], final_newline: bool) -> Document:
-        return replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines)).like(self)
+        return replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines))

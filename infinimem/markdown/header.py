@@ -1,8 +1,8 @@
 """The header of a document: the lines between two `---`, read as strings, edited line by line.
 
-Read through python-frontmatter with a handler of our own: a few kilobytes, no aliases, no tags, no
-duplicate keys, bounded depth. A header that does not pass is a `problem`, and its bytes are never
-rewritten. Editing touches the lines of the keys it changes; nothing is ever dumped anew.
+A header has a few kilobytes, no aliases, no tags, no duplicate keys, bounded depth. One that does not pass is
+a `problem`, and its bytes are never rewritten. Editing touches the lines of the keys it changes; nothing is
+ever dumped anew.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import datetime
 from typing import Any
 
 from infinimem.markdown.characters import clean_text
@@ -27,10 +27,7 @@ _TYPED = re.compile(
     re.I,
 )
 """What other YAML readers take for a boolean, a number or nothing. A date may stay a date."""
-_DATED = re.compile(r"(\d{4}-\d\d?-\d\d?)(?:(?:[Tt]| +)(\d.*))?\Z", re.ASCII)
-_CLOCK = re.compile(
-    r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?\Z", re.ASCII
-)
+_DATED = re.compile(r"\d{4}-\d\d?-\d\d?(?:(?:[Tt]| +)\d.*)?\Z", re.ASCII)
 _ESCAPE = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
 )
@@ -132,14 +129,13 @@ def quote(text: str, *, flow: bool = False) -> str:
 
 def _is_no_date(text: str) -> bool:
     """Whether it looks like a date and is none, so that other readers fail over it."""
-    dated = _DATED.match(text)
-    if dated is None:
+    if _DATED.match(text) is None:
         return False
     try:
-        date.fromisoformat(dated[1])
+        datetime.fromisoformat(text)
     except ValueError:
         return True
-    return dated[2] is not None and _CLOCK.match(dated[2]) is None
+    return False
 
 
 def flow(value: Value) -> str:
@@ -175,10 +171,9 @@ def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], dict[str, tup
     """
     if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines[:end]) > MAX_BYTES:
         raise ValueError(f"it is longer than {MAX_BYTES // 1024} KiB")  # before YAML sees it
-    from infinimem.markdown.handler import load
+    from infinimem.markdown.header_yaml import load
 
-    text = "\n".join(line.removesuffix("\r") for line in lines[:end])
-    values, keys = load(text)
+    values, keys = load("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1]))
     spans: dict[str, tuple[int, int]] = {}
     for at, (key, line, _) in enumerate(keys):
         last = keys[at + 1][1] if at + 1 < len(keys) else end - 1

@@ -6,12 +6,12 @@ Knows Markdown just far enough: ATX headings, fences, list items at column 0. Kn
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from infinimem.markdown.characters import sound
 from infinimem.markdown.signature import looks_signed, parse_entry
-from infinimem.model import Entry, Located
+from infinimem.model import Located
 
 MAX_ORIGINS = 1_000_000
 """Most origin seqs that the entries of one document may name together; what goes beyond is malformed."""
@@ -85,16 +85,14 @@ def item_start(line: str) -> int:
     return match.end()
 
 
-def scan(doc_id: str, lines: Sequence[str], start: int, known: Mapping[str, Entry] | None = None) -> Scan:
+def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
     """Read a body.
 
     Args:
         doc_id: evidence documents alone have continuation lines, whole files neither entries nor items.
         lines: all physical lines of the document, without line ends.
         start: number of lines of the header, which are passed over.
-        known: entries that were read already, by their lines.
     """
-    known = known or {}
     continued, whole = doc_id.startswith("evidence/"), doc_id.startswith((RECORDS, MEMORIES))
     fences = _fences(lines, start, indented=not continued)
     entries: list[Located] = []
@@ -116,7 +114,7 @@ def scan(doc_id: str, lines: Sequence[str], start: int, known: Mapping[str, Entr
             if line.startswith("- <") and origins < MAX_ORIGINS:
                 done = _end_of_entry(lines, number) if continued else number
                 text = "\n".join(lines[number - 1 : done]) if done > number else line
-                entry = known.get(text) or parse_entry(text)
+                entry = parse_entry(text)
                 if entry is not None:
                     origins += len(entry.origin)
                     entries.append(Located(entry, doc_id, number, done, path))

@@ -16,8 +16,8 @@ from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Located, Receipt
-from infinimem.store.line_map import Reverse, rebuilt, skeleton, taken_back
-from infinimem.store.receipts import parse_receipt, receipts_of, way_back
+from infinimem.store.line_map import Reverse, from_line_map, line_map, reverted
+from infinimem.store.receipts import parse_receipt, receipts_of, reverse_diffs
 from infinimem.store.spec import LEDGERS, WHOLE
 from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import EVIDENCE, JOURNAL, View
@@ -106,7 +106,7 @@ def as_of(view: View, at: Moment) -> View:
     """
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
     journal = [documents[doc_id] for doc_id in sorted(documents, reverse=True) if doc_id.startswith(JOURNAL)]
-    later = [(parse_receipt(document), way_back(document)) for document in journal]
+    later = [(parse_receipt(document), reverse_diffs(document)) for document in journal]
     lines: dict[int, str] = {}
     lost: set[str] = set()
     for receipt, backs in sorted(later, key=lambda item: item[0].number, reverse=True):
@@ -125,7 +125,7 @@ def as_of(view: View, at: Moment) -> View:
         documents.pop(doc_id, None)
         if not doc_id.startswith(LEDGERS):
             documents[doc_id] = Document(doc_id, (UNREACHABLE,))
-    return view.showing(documents, drawn=view.seen)
+    return view.showing(documents, drawn=view.processed)
 
 
 def unreachable(past: View) -> list[str]:
@@ -152,14 +152,14 @@ def _before(
     left = dict(documents)
     unclear: list[Reverse] = []
     for back in backs:
-        rows = taken_back(back, skeleton(documents.get(back.doc_id)))
+        rows = reverted(back, line_map(documents.get(back.doc_id)))
         if back.is_new:
             left.pop(back.doc_id, None)
         elif rows is None:
             unclear.append(back)
         else:  # of a line that is nowhere any more there is nothing to show
             rows = [row for row in rows if row[0] != "@" or int(row[1:]) in lines]
-            left[back.doc_id] = rebuilt(back.doc_id, rows, lines)
+            left[back.doc_id] = from_line_map(back.doc_id, rows, lines)
     for back in unclear:
         if back.doc_id.startswith(WHOLE):  # a record that someone changed is as it is now, or is not there
             continue
@@ -209,6 +209,6 @@ def _reads(document: Document, instead: Mapping[int, str]) -> Document:
     known = {place.seq: place.entry.line for place in document.entries}
     rows = (
         f">{instead[seq]}" if row[0] == "@" and (seq := int(row[1:])) in instead else row
-        for row in skeleton(document)
+        for row in line_map(document)
     )
-    return rebuilt(document.id, rows, known)
+    return from_line_map(document.id, rows, known)

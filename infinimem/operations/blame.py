@@ -1,7 +1,7 @@
 """For each line of a document, how it came there and in which turn it was said.
 
 Pure, over a snapshot and its receipts. Lines that receipts wrote themselves (headings, headers) are told from
-those that a person typed by the way back that the receipts keep (skeleton.py).
+those that a person typed by the way back that the receipts keep (line_map.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import Records, Said
 from infinimem.operations.receipt_index import Trail
 from infinimem.store.files import digest
-from infinimem.store.receipts import way_back
+from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import MEMORIES, RECORDS, WHOLE
 from infinimem.store.view import EVIDENCE, JOURNAL, View, aliases_of
 
@@ -180,7 +180,7 @@ class _Written:
         found: dict[str, Receipt] = {}
         view = self._records.view
         for receipt in (receipt for receipt in self._named if receipt.id in view):
-            for reverse in way_back(view.document(receipt.id)):
+            for reverse in reverse_diffs(view.document(receipt.id)):
                 if reverse.doc_id == self._document.id:
                     rows = (row for hunk in reverse.hunks for row in hunk.came if row.startswith(">"))
                     found.update((row[1:], receipt) for row in rows)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import Entry, Receipt, Touched
+from infinimem.model import Entry, Receipt, ReceiptRow
 
 REPLACED = ("superseded by", "duplicate of", "rewritten as")
 """Why a line is in the archive: another one, named after these words, stands for it."""
@@ -24,7 +24,7 @@ class Step:
     receipt: Receipt
     order: int
     """Of the receipt, among all; two clones may have given two receipts one number."""
-    row: Touched
+    row: ReceiptRow
     old: Entry | None
 
     @property

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from infinimem.errors import LibraryError, UsageError
 from infinimem.law import Line
 from infinimem.markdown.document import Document
-from infinimem.model import Receipt, Touched
+from infinimem.model import Receipt, ReceiptRow
 from infinimem.store.files import digest
 from infinimem.store.library import Library
-from infinimem.store.line_map import Reverse, rebuilt, skeleton, taken_back
-from infinimem.store.receipts import named, receipts_of, way_back
+from infinimem.store.line_map import Reverse, from_line_map, line_map, reverted
+from infinimem.store.receipts import named, receipts_of, reverse_diffs
 from infinimem.store.render import Rendered
 from infinimem.store.spec import WHOLE
 from infinimem.store.state import last_seen
@@ -114,7 +114,7 @@ def _taken_back(view: View, receipt: Receipt) -> Rendered:
     known = map(view.document, last_seen.tracked(view))
     lines = {place.seq: place.entry.line for document in known for place in document.entries}
     after = {doc_id: sha for doc_id, _, sha in receipt.files}
-    backs = way_back(view.document(receipt.id))
+    backs = reverse_diffs(view.document(receipt.id))
     if lost := [back.doc_id for back in backs if back.is_lost]:
         raise LibraryError(f"{receipt.id} cannot be undone: lines of {lost[0]} were forgotten since")
     for back in backs:
@@ -139,9 +139,9 @@ def _document_before(
     if back.is_new:
         rest = here.without(came) if here and not untouched else None
         return rest if rest and (rest.entries or rest.unsigned or rest.has_prose) else None
-    rows = taken_back(back, skeleton(here)) if untouched or here else None
+    rows = reverted(back, line_map(here)) if untouched or here else None
     if rows is not None:
-        before = rebuilt(back.doc_id, rows, lines)
+        before = from_line_map(back.doc_id, rows, lines)
         stood = {place.seq for place in here.entries} if here else set()
         if untouched or {place.seq for place in before.entries} == (stood - came) | gone:
             return before
@@ -156,9 +156,9 @@ def _record_before(
 ) -> Document | None:
     """A record as it was. It is one whole, so what a person made of it since is in the way."""
     if untouched:
-        rows = taken_back(back, skeleton(here))
+        rows = reverted(back, line_map(here))
         if back.is_new or rows is not None:
-            return None if back.is_new else rebuilt(back.doc_id, rows or (), {})
+            return None if back.is_new else from_line_map(back.doc_id, rows or (), {})
     elif back.is_new and here is None:
         return None
     raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed by hand since")
@@ -183,12 +183,12 @@ def _tell(done: Rendered, view: View, receipt: Receipt) -> None:
     left = {seq for seq, _ in done.removed} - standing
     for row in _done(receipt):
         if row.seq in left:
-            done.rows.append(Touched(row.seq, row.now, "-", "removed"))
+            done.rows.append(ReceiptRow(row.seq, row.now, "-", "removed"))
         elif row.seq in standing or view.entry(row.seq) is not None:
-            done.rows.append(Touched(row.seq, row.now, row.was, "undone"))
+            done.rows.append(ReceiptRow(row.seq, row.now, row.was, "undone"))
 
 
-def _done(receipt: Receipt) -> list[Touched]:
+def _done(receipt: Receipt) -> list[ReceiptRow]:
     """What the receipt did itself; what a person had done before, it only tells."""
     return [row for row in receipt.rows if row.why not in ("deleted", "moved by hand")]
 

@@ -21,8 +21,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from infinimem.store.caches import cache_root
 from infinimem.store.view import View
+from infinimem.user_folders import cache_root
 
 MANIFEST, LOCK = "manifest.json", "lock"
 

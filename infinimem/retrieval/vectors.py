@@ -31,7 +31,7 @@ from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
 from infinimem.retrieval.batching import Pace
-from infinimem.store.files import Files
+from infinimem.store.listing import state_of
 from infinimem.store.view import Stored
 
 log = logging.getLogger("infinimem")
@@ -317,9 +317,9 @@ def vectors_of(root: str | None, embedder: Embedder) -> Vectors:
 
 def unchanged(stored: Stored, ids: Iterable[str]) -> bool:
     """Whether the files of these documents are in the state that a snapshot saw."""
-    files = Files(Path(stored.root))
+    root = Path(stored.root)
     try:
-        return all(files.state(f"{doc_id}.md") == stored.stamps.get(doc_id) for doc_id in ids)
+        return all(state_of(root, f"{doc_id}.md") == stored.stamps.get(doc_id) for doc_id in ids)
     except LibraryError:
         return False
 

@@ -31,7 +31,7 @@ _WIDTH = len(_HEAD) + 17
 _DONE = b"."
 
 
-class Touched:
+class DirtyListWriter:
     """The writer's side. The lock's holder alone writes.
 
     Args:
@@ -97,7 +97,7 @@ class Touched:
             self._write(at, rows)
 
 
-class News:
+class DirtyListReader:
     """The reader's side: what was named since the last look.
 
     Args:

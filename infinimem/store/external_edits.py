@@ -1,6 +1,6 @@
 """What people, and merges of clones, did to the files since the program last looked: the lines compared.
 
-Pure; stamp.py takes it in. Source: docs/FORMAT.md, Entry and Merged clones.
+Pure; adopt_edits.py takes them in. Source: docs/FORMAT.md, Entry and Merged clones.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Entry, Located
-from infinimem.store.clone_merge import Cited, Place, at, certain, cited, keeper
+from infinimem.store.clone_merge import AmbiguousCitation, Position, ambiguous, position
 from infinimem.store.spec import ARCHIVE
 from infinimem.store.state.last_seen import SeenLine, live, tracked
-from infinimem.store.view import View, former
+from infinimem.store.view import View, former, without_seqs
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 
 
 @dataclass(frozen=True)
-class Found:
+class ExternalEdits:
     """What people did since the program last looked.
 
-    Places are live lines but where said otherwise; each stands in one list only.
+    Lines are live ones unless stated otherwise; each is in one list only.
     """
 
     typed: tuple[tuple[str, int, str], ...] = ()
@@ -35,8 +36,8 @@ class Found:
     """Evidence whose seq another turn keeps."""
     kept: Mapping[int, Located] = field(default_factory=dict)
     """The lines that keep a doubled seq."""
-    cites: tuple[Cited, ...] = ()
-    """What entries mean by seqs that several lines have or had."""
+    ambiguous: tuple[AmbiguousCitation, ...] = ()
+    """Citations of seqs that several lines have or had."""
     edited: tuple[tuple[Located, str], ...] = ()
     """Lines, also archived ones, and how they read before."""
     deleted: tuple[tuple[int, SeenLine], ...] = ()
@@ -44,37 +45,36 @@ class Found:
     """Lines that stand in another document, and in which they stood before."""
 
     @property
-    def renumbered(self) -> frozenset[Place]:
-        return frozenset(map(at, (*self.copies, *self.turns)))
+    def renumbered(self) -> frozenset[Position]:
+        return frozenset(map(position, (*self.copies, *self.turns)))
 
     @property
     def to_sign(self) -> int:
-        """How many seqs `stamp` needs."""
+        """How many seqs `adopt` needs."""
         return len(self.typed) + len(self.copies) + len(self.turns)
 
-    @property
-    def to_lead(self) -> bool:
-        """Whether an entry cites another line than it means."""
-        return any(one.followed(self.renumbered)[0] for one in self.cites)
-
     def __bool__(self) -> bool:
-        return bool(self.to_sign or self.edited or self.deleted or self.carried or self.to_lead)
+        return bool(self.to_sign or self.edited or self.deleted or self.carried or self.ambiguous)
 
 
-def look(view: View, seen: Mapping[int, SeenLine]) -> Found:
+def find_edits(view: View, seen: Mapping[int, SeenLine]) -> ExternalEdits:
     """Compare the files with what was last seen.
 
     Args:
         view: the library.
-        seen: the list of state/seen.py; empty where it is lost, then nothing counts as edited or deleted.
+        seen: lines as last seen; empty where the list is lost, then nothing counts as edited or deleted.
     """
     typed = [
         (doc_id, item.line, item.text) for doc_id in live(view) for item in view.document(doc_id).unsigned
     ]
     said, entries = _by_seq(view, view.ids("evidence")), _by_seq(view, tracked(view))
-    cites = cited(said, entries)
-    sure = certain(cites)
-    kept = {seq: keeper(turns, sure) for seq, turns in said.items() if len(turns) > 1 or seq in entries}
+    citations = tuple(ambiguous(said, entries, seen))
+    cited = {position(line) for one in citations for line in one.lines}
+    kept = {
+        seq: next((turn for turn in turns if position(turn) in cited), turns[0])
+        for seq, turns in said.items()
+        if len(turns) > 1 or seq in entries
+    }
     turns = [turn for seq in kept for turn in said[seq] if turn is not kept[seq]]
     heirs = _heirs(entries)
     damaged = _damaged(view)
@@ -97,8 +97,26 @@ def look(view: View, seen: Mapping[int, SeenLine]) -> Found:
         if original.doc_id != before.doc_id:
             carried.append((original, before.doc_id))
     gone = [(seq, seen[seq]) for seq in sorted(seen) if view.entry(seq) is None and seq not in damaged]
-    return Found(
-        tuple(typed), tuple(copies), tuple(turns), kept, cites, tuple(edited), tuple(gone), tuple(carried)
+    return ExternalEdits(
+        tuple(typed), tuple(copies), tuple(turns), kept, citations, tuple(edited), tuple(gone), tuple(carried)
+    )
+
+
+def is_unedited(view: View, seen: Mapping[int, SeenLine], adopted: Mapping[str, Document]) -> bool:
+    """Whether a look at what changed is enough to tell that there is nothing to find, or to note as seen.
+
+    Args:
+        view, seen: as for `find_edits`.
+        adopted: documents in which there was nothing to find, by id.
+    """
+    if view.lines.doubled or view.lines.merged or view.lines.entries != len(seen):
+        return False
+    changed = (one for doc_id in tracked(view) if (one := view.document(doc_id)) is not adopted.get(doc_id))
+    return not any(
+        document.unsigned
+        or document.malformed
+        or any(seen.get(place.seq) != SeenLine(document.id, place.entry.line) for place in document.entries)
+        for document in changed
     )
 
 
@@ -144,8 +162,7 @@ def _is_edited(entry: Entry, before: SeenLine) -> bool:
 
 
 def _bare(entry: Entry) -> Entry:
-    fields = {key: value for key, value in entry.fields.items() if key != "was"}
-    return replace(entry, text=entry.text.rstrip(), line="", origin=(), fields=fields)
+    return replace(without_seqs(entry), text=entry.text.rstrip(), origin=())
 
 
 def _damaged(view: View) -> set[int]:

@@ -17,9 +17,9 @@ from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.dirty_list import Touched
+from infinimem.store.dirty_list import DirtyListWriter
 from infinimem.store.folders import located, opened
-from infinimem.store.listing import Stamp, explained, listed, stamp_of, state_of
+from infinimem.store.listing import Stamp, explained, listed, stamp_of
 
 MAX_FILE = 8 * 1024 * 1024
 """Bytes; larger notes are skipped, and `doctor` says so."""
@@ -49,8 +49,8 @@ class Files:
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.lists: dict[str, Any] = {}
-        """What was read of the lists of the machine state, by path (state/growing.py)."""
-        self.touched = Touched(self.root)
+        """What was read of the lists of the machine state, by path (state/append_log.py)."""
+        self.dirty_list = DirtyListWriter(self.root)
         """Tells other processes which files are written."""
         with explained("open", root):
             found, there = root.is_dir(), root.exists()
@@ -60,24 +60,8 @@ class Files:
             raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
 
     def scan(self, needed: Collection[str] = (), below: str = "") -> dict[str, Stamp]:
-        """Every Markdown file by its path without ".md", hidden folders and links left out; in no order.
-
-        Args:
-            needed: folders ("topics/") that must not be passed over for want of permission.
-            below: the folder to list; "" for all.
-
-        Raises:
-            LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
-        """
+        """Every Markdown file, as listing.listed gives it."""
         return listed(self.root, needed, below)
-
-    def state(self, path: str) -> Stamp | None:
-        """The state of one Markdown file, as `scan` would find it; None where it would find none.
-
-        Raises:
-            LibraryError: it cannot be looked at.
-        """
-        return state_of(self.root, path)
 
     def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
         """The bytes of a regular file; None where there is none, or a link, or more than `limit` bytes.
@@ -85,36 +69,35 @@ class Files:
         Raises:
             LibraryError: it is there but cannot be read.
         """
-        with explained("read", path):
-            descriptor = self._open(path)
-            if descriptor is None:
-                return None
-            info = os.fstat(descriptor)
-            if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
-                os.close(descriptor)
-                return None
-            with os.fdopen(descriptor, "rb") as file:
-                return file.read(limit + 1)[:limit]
+        found = self._read(path, limit)
+        return found[0] if found else None
 
-    def read_stamped(self, path: str, limit: int = MAX_FILE) -> tuple[bytes, Stamp | None]:
+    def read_stamped(self, path: str, limit: int = MAX_FILE, start: int = 0) -> tuple[bytes, Stamp | None]:
         """The bytes as `read` gives them, and the state that they are of; None where it changed meanwhile.
+
+        Args:
+            start: leave out the bytes before.
 
         Raises:
             LibraryError: it is there but cannot be read.
         """
+        return self._read(path, limit, start) or (b"", None)
+
+    def _read(self, path: str, limit: int, start: int = 0) -> tuple[bytes, Stamp | None] | None:
         with explained("read", path):
             descriptor = self._open(path)
             if descriptor is None:
-                return b"", None
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                try:
-                    before = os.fstat(descriptor)
-                    if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
-                        return b"", None
+                return None
+            try:
+                before = os.fstat(descriptor)
+                if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
+                    return None
+                with os.fdopen(descriptor, "rb", closefd=False) as file:
+                    file.seek(start)
                     data = file.read(limit + 1)[:limit]
-                    same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
-                finally:
-                    os.close(descriptor)
+                same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
+            finally:
+                os.close(descriptor)
         return data, stamp_of(before) if same else None
 
     def _open(self, path: str) -> int | None:
@@ -143,7 +126,7 @@ class Files:
         Raises:
             LibraryError: the disk refused; nothing of `data` stays.
         """
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("write", path), located(self.root, path, make=True) as at:
             created = at.lstat() is None
             descriptor = disk.open_append(at)
@@ -218,7 +201,7 @@ class Files:
         if size < 0:
             self.remove(path)
             return
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("write", path), located(self.root, path) as at:
             descriptor = disk.open_append(at)
             try:
@@ -273,7 +256,7 @@ class Files:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name; what had that name is gone. Not durable before `sync_folder_of`."""
-        self.touched.name(old, new)
+        self.dirty_list.name(old, new)
         with (
             explained("write", new),
             located(self.root, old) as one,
@@ -283,7 +266,7 @@ class Files:
 
     def exchange(self, staged: str, path: str) -> bool:
         """Swap a staged file with the one in its place; False if there is none, or not a plain file."""
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("write", path):
             if not self.is_plain(path):
                 return False
@@ -296,7 +279,7 @@ class Files:
 
     def put(self, staged: str, path: str) -> bool:
         """Give a staged file its name; False if something has it."""
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with (
             explained("write", path),
             located(self.root, staged) as one,
@@ -310,7 +293,7 @@ class Files:
 
     def take(self, path: str, slot: str) -> bool:
         """Move a file away; False if there is none, or not a plain file."""
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("remove", path):
             if not self.is_plain(path):
                 return False
@@ -368,7 +351,7 @@ class Files:
 
     def remove(self, path: str, durable: bool = True) -> None:
         """Delete the file if it is there, and its folder's entry durably."""
-        self.touched.name(path)
+        self.dirty_list.name(path)
         with explained("remove", path), located(self.root, path) as at:
             disk.unlink(at)
             if durable:

@@ -3,7 +3,7 @@
 A small folder is listed at each call. Of a large one the listing is kept, and a call looks only at files of
 which something says that they may have changed:
 
-    touched.py     what goes through infinimem, in any process: seen by the very next call
+    dirty_list.py  what goes through infinimem, in any process: seen by the very next call
     watching.py    what other programs do: seen as soon as the system tells of it
     a rescan       BOUND seconds after the last one, where nothing is watched
 
@@ -20,10 +20,10 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from infinimem.store.dirty_list import News
+from infinimem.store.dirty_list import DirtyListReader
 from infinimem.store.files import MAX_FILE, Files
-from infinimem.store.listing import Stamp
-from infinimem.store.watcher import MANY, Told, Watcher
+from infinimem.store.listing import Stamp, state_of
+from infinimem.store.watcher import MANY, ChangeSet, Watcher
 from infinimem.store.watching import Survey, Watching
 
 LARGE = 300
@@ -128,7 +128,7 @@ class Freshness:
     Args:
         files: the library's files.
         limit: the size over which a document is passed over, by its id.
-        needed: see `Files.scan`.
+        needed: see `listed`.
         watch: makes a watcher.
         large, bound, clock: for tests; see LARGE and BOUND. The clock is monotonic.
     """
@@ -151,7 +151,7 @@ class Freshness:
         self._bound = bound
         self._clock = clock
         self._lock = threading.Lock()
-        self._news = News(files.root)
+        self._dirty_list = DirtyListReader(files.root)
         self._failures = 0
         self._doubted: set[str] = set()
         self._doubtful = True
@@ -167,7 +167,7 @@ class Freshness:
             LibraryError: a folder cannot be listed.
         """
         with self._lock:
-            named = self._news.take()  # before any file is looked at
+            named = self._dirty_list.take()  # before any file is looked at
             told = None
             if not (named is None or self._doubtful or self._unsaid() or self._small()):
                 told = self._told()
@@ -200,7 +200,7 @@ class Freshness:
     def locked(self) -> None:
         """The lock was taken. Where no list tells what others wrote, the next look is at every file."""
         with self._lock:
-            if self._news.missing:
+            if self._dirty_list.missing:
                 self._doubtful = True
 
     def _small(self) -> bool:
@@ -208,15 +208,15 @@ class Freshness:
 
     def _unsaid(self) -> bool:
         """Whether this process wrote what it could not name."""
-        before, self._failures = self._failures, self._files.touched.failures
+        before, self._failures = self._failures, self._files.dirty_list.failures
         return before != self._failures
 
-    def _told(self) -> Told | None:
+    def _told(self) -> ChangeSet | None:
         """What other programs are known to have changed; None where it is time to look at everything."""
         late = self._clock() - self._scanned > self._bound
         self._watched = self._watched or late
         told = self._watching.hints() if self._watched else None
-        return told or (None if late else Told())
+        return told or (None if late else ChangeSet())
 
     def _rescan(self) -> None:
         self._scanned = self._clock()
@@ -227,7 +227,7 @@ class Freshness:
         if len(paths) > MANY:
             self._rescan()
         elif paths or folders:
-            found = {path.removesuffix(".md"): self._files.state(path) for path in paths}
+            found = {path.removesuffix(".md"): state_of(self._files.root, path) for path in paths}
             for folder in folders:
                 found.update(dict.fromkeys(self._listing.below(folder)))
                 found.update(self._files.scan(self._needed, folder))
@@ -241,7 +241,6 @@ class Freshness:
         other = [doc_id for doc_id, stamp in stamps.items() if known.state(doc_id) != stamp]
         other += (doc_id for doc_id in (*known.ids, *known.oversized) if doc_id not in stamps)
         if len(other) <= MANY:  # some were looked at meanwhile
-            other = [
-                doc_id for doc_id in other if self._files.state(f"{doc_id}.md") != self._listing.state(doc_id)
-            ]
+            root = self._files.root
+            other = [i for i in other if state_of(root, f"{i}.md") != self._listing.state(i)]
         return Survey([f"{doc_id}.md" for doc_id in other], self._clock() - began)

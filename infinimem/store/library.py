@@ -19,17 +19,17 @@ from infinimem.law import Verdict
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.store import evidence
-from infinimem.store.adopt_edits import already_drawn, stamp
+from infinimem.store.adopt_edits import adopt, turns_without_entries
 from infinimem.store.commit import backups
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
-from infinimem.store.external_edits import look
+from infinimem.store.external_edits import find_edits, is_unedited
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.freshness import Freshness, Listing
 from infinimem.store.hooks import HOOKS
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
-from infinimem.store.plans import broken, clashes, previewed, record, weighed
+from infinimem.store.plans import name_clashes, preview, receipt_and_changes, verified, violations
 from infinimem.store.receipts import next_number, parse_receipt, receipts_of
 from infinimem.store.render import Rendered, render
 from infinimem.store.spec import STRATEGIES
@@ -40,7 +40,7 @@ RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
 
 HELD = 2000
-"""Documents; a snapshot of more does not hold every note that was read; one may then read newer."""
+"""Documents; of more no note stays parsed, and a snapshot may read a newer one."""
 
 Clock = Callable[[], datetime]
 
@@ -88,6 +88,7 @@ class Library:
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
         self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
+        self._adopted: Mapping[str, Document] = {}
         self._view: tuple[tuple[Listing, object], View] | None = None
         if self.initialised and not read_only:
             self._open()
@@ -137,10 +138,9 @@ class Library:
             return document
 
         def load(doc_id: str) -> Document:
-            document = read(doc_id, keep=True)
-            if len(listing.ids) <= HELD or self._parsed.owned(doc_id):
-                return held.setdefault(doc_id, document)
-            return document
+            keep = len(listing.ids) <= HELD or self._parsed.owned(doc_id)
+            document = read(doc_id, keep)
+            return held.setdefault(doc_id, document) if keep else document
 
         view = View(
             listing.ids,
@@ -225,8 +225,8 @@ class Library:
         for left in reversed(range(RETRIES + 1)):
             try:
                 with self.locked() as view:
-                    outcome = self._apply(weighed(plan, base, view, approved), view, head)
-                    rejected.keep(self.files, [*plan.rejected, *rejected.told(plan, outcome)], head.time)
+                    outcome = self._apply(verified(plan, base, view, approved), view, head)
+                    rejected.keep(self.files, [*plan.rejected, *rejected.refusals(plan, outcome)], head.time)
                     return outcome
             except Conflict:
                 if not left:
@@ -236,17 +236,17 @@ class Library:
     def preview(self, plan: Plan) -> dict[str, tuple[bytes, bytes]]:
         """What `apply` would write: bytes before and after of every document that would change."""
         view = self.view()
-        return previewed(plan, view, next_number(view), self._now())
+        return preview(plan, view, next_number(view), self._now())
 
     def unsigned(self) -> int:
-        """How many lines `stamp` would sign."""
-        return look(self.view(), self.seen_lines()).to_sign
+        """How many lines `adopt_edits` would sign."""
+        return find_edits(self.view(), self.seen_lines()).to_sign
 
     def proposals(self) -> tuple[withheld.Proposal, ...]:
         """Archivings that wait for a person's word."""
         return withheld.proposals(self.files)
 
-    def stamp(self) -> Receipt | None:
+    def adopt_edits(self) -> Receipt | None:
         """Take in what people and merges did: sign what is new or doubled, note what was edited or deleted.
 
         Returns:
@@ -254,17 +254,22 @@ class Library:
         """
         self.fresh.doubt()
         view, known = self.view(), self.seen_lines()
-        if not (self.initialised and (last_seen.differences(view, known) or look(view, known))):
+        if not self.initialised:
+            return None
+        if is_unedited(view, known, self._adopted) or not (
+            last_seen.differences(view, known) or find_edits(view, known)
+        ):
+            self._adopted = {doc_id: view.document(doc_id) for doc_id in last_seen.tracked(view)}
             return None
         with self.locked() as view:
             known = self.seen_lines()
-            if found := look(view, known):
-                first = self.allocate(found.to_sign, view) if found.to_sign else 0
-                done = stamp(view, found, first)
-                if wrong := broken(view, done):
+            if edits := find_edits(view, known):
+                first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
+                done = adopt(view, edits, first)
+                if wrong := violations(view, done):
                     raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
-                if found.turns:  # first: a seq that no turn gets after all does no harm
-                    drawn.note(self.files, view, (), already_drawn(view, found, first))
+                if edits.turns:  # first: a seq that no turn gets after all does no harm
+                    drawn.note(self.files, view, (), turns_without_entries(view, edits, first))
                 notice = last_seen.differences(view, known, done.documents)
                 return self.commit(done, view, self.of_people("stamp"), (), notice)
             last_seen.note(self.files, last_seen.differences(view, known))
@@ -312,13 +317,10 @@ class Library:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
         if plan.op == "append":
-            waiting = drawn.pending(view, {seq for add in plan.adds for seq in add.origin})
-            plan = replace(
-                plan, adds=tuple(add for add in plan.adds if drawn.is_news(add.origin, waiting, view))
-            )
+            plan = replace(plan, adds=drawn.not_yet_drawn(plan.adds, view))
         first = self.allocate(len(plan.adds), view) if plan.adds else view.max_seq + 1
         done = render(plan, view, first, next_number(view), self._now())
-        if wrong := [*broken(view, done), *clashes(view, done)]:
+        if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None
         there = CURRENT in view or not done.documents
@@ -366,7 +368,7 @@ class Library:
             hook.before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
         head = replace(head, number=next_number(view), high=high)
-        receipt, changes = record(done, view, head, notes)
+        receipt, changes = receipt_and_changes(done, view, head, notes)
         transaction = Transaction(self.files, receipt.number, notice)
         for change in changes:
             transaction.put(change)

@@ -1,20 +1,24 @@
-"""A document's skeleton, and the way back from one version of it to the one before.
+"""A document's line map, and the way back from one version of it to the one before.
 
-A skeleton has a row a line: `@41` for the entry with that seq, `>text` for any other line, `\\bom` and
-`\\no newline` for what stands in no line. What leads back is a diff of two skeletons: it quotes no entry but
+A line map has a row a line: `@41` for the entry with that seq, `>text` for any other line, `\\bom` and
+`\\no newline` for what stands in no line. What leads back is a diff of two line maps: it quotes no entry but
 those whose very line changed, and putting the entries back along it restores every byte.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from infinimem.law import Line
 from infinimem.markdown.document import Document
-from infinimem.store.changes import unified
+
+LARGEST_DIFF = 4_000_000
+"""Rows of one line map times rows of the other, up to which difflib compares them, for it takes the square.
+Of longer line maps all between the first and the last difference counts as changed."""
 
 _BOM, _UNENDED = "\\bom", "\\no newline"
 _NOTHING, _LOST = "nothing", "forgotten"
@@ -23,7 +27,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 @dataclass(frozen=True)
 class Hunk:
-    """At row `start` (from 0) of the newer skeleton: rows that came, and what stood there before."""
+    """At row `start` (from 0) of the newer line map: rows that came, and what stood there before."""
 
     start: int
     came: tuple[str, ...]
@@ -40,11 +44,11 @@ class Reverse:
     hunks: tuple[Hunk, ...]
 
 
-def skeleton(document: Document | None, changed: Collection[Line] = ()) -> list[str]:
+def line_map(document: Document | None, changed: Collection[Line] = ()) -> list[str]:
     """The rows; none for a file that is not there.
 
     Args:
-        changed: lines that the skeleton holds in full, for they will read otherwise.
+        changed: lines that the line map holds in full, for they will read otherwise.
     """
     if document is None:
         return []
@@ -60,8 +64,8 @@ def skeleton(document: Document | None, changed: Collection[Line] = ()) -> list[
     return rows
 
 
-def rebuilt(doc_id: str, rows: Iterable[str], lines: Mapping[int, str]) -> Document:
-    """The document that a skeleton stands for.
+def from_line_map(doc_id: str, rows: Iterable[str], lines: Mapping[int, str]) -> Document:
+    """The document that a line map stands for.
 
     Args:
         lines: the line of each seq.
@@ -92,8 +96,38 @@ def reverse_diff(
     if old is None:
         return [f"--- {doc_id} (after)", f"+++ {_NOTHING}"]
     now, then = f"{doc_id} (after)" if new else _NOTHING, f"{doc_id} (before)"
-    diff = list(unified(skeleton(new), skeleton(old, changed), now, then))
+    diff = list(_unified(line_map(new), line_map(old, changed), now, then))
     return diff or ([] if new else [f"--- {now}", f"+++ {then}"])  # of an empty file nothing but its name
+
+
+def _unified(one: Sequence[str], other: Sequence[str], name: str, other_name: str) -> Iterator[str]:
+    """The lines of a unified diff without context; none where the lists are equal."""
+    for number, (i1, i2, j1, j2) in enumerate(_changes(one, other)):
+        if not number:
+            yield from (f"--- {name}", f"+++ {other_name}")
+        yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@"
+        yield from (f"-{row}" for row in one[i1:i2])
+        yield from (f"+{row}" for row in other[j1:j2])
+
+
+def _changes(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Rows `[0]:[1]` of the one list stand where rows `[2]:[3]` of the other do; in order."""
+    shortest = min(len(one), len(other))
+    head = next((n for n in range(shortest) if one[n] != other[n]), shortest)
+    tail = next((n for n in range(shortest - head) if one[-1 - n] != other[-1 - n]), shortest - head)
+    end, other_end = len(one) - tail, len(other) - tail
+    if (end - head) * (other_end - head) > LARGEST_DIFF:
+        yield head, end, head, other_end
+        return
+    matcher = difflib.SequenceMatcher(None, one[head:end], other[head:other_end])
+    for kind, *bounds in matcher.get_opcodes():
+        if kind != "equal":
+            i1, i2, j1, j2 = (head + bound for bound in bounds)
+            yield i1, i2, j1, j2
+
+
+def _range(start: int, end: int) -> str:
+    return str(end) if end - start == 1 else f"{start + (end > start)},{end - start}"
 
 
 def lost(doc_id: str) -> list[str]:
@@ -142,8 +176,8 @@ def _side(mark: str, rows: Iterable[str]) -> tuple[str, ...]:
     return tuple(row[1:] for row in rows if row[0] == mark)
 
 
-def taken_back(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
-    """The skeleton before a change, from the one after it, or from a later one that still holds what came.
+def reverted(reverse: Reverse, rows: Sequence[str]) -> list[str] | None:
+    """The line map before a change, from the one after it, or from a later one that still holds what came.
 
     Returns:
         None where it does not: someone changed those very rows since.

@@ -120,6 +120,8 @@ class Lines:
         names: case-folded ids of evidence documents.
         marks: evidence that has an idempotency key, or a session and the source's own turn id.
         drawn: the list of what was drawn from, as it was then; None where it is lost.
+        entries: how many lines stand outside of evidence.
+        merged: how many lines had another seq before a merge of clones.
         highest: the highest seq; 0 for none.
     """
 
@@ -133,6 +135,8 @@ class Lines:
     names: Map[str, None] = field(default_factory=Map)
     marks: Map[Mark, Located] = field(default_factory=Map)
     drawn: Set[int] | None = None
+    entries: int = 0
+    merged: int = 0
     highest: int = 0
 
     def after(
@@ -170,7 +174,7 @@ class _Counting:
         self._sessions = before.sessions.mutate()
         self._names = before.names.mutate()
         self._marks = before.marks.mutate()
-        self._highest = before.highest
+        self._entries, self._merged, self._highest = before.entries, before.merged, before.highest
         self._remarked = False
         self._doubtful: set[int] = set()
 
@@ -198,6 +202,10 @@ class _Counting:
         if doc_id.startswith(EVIDENCE):
             self._remarked = self._remarked or bool(gone)
             self._mark(_session(document), came)
+        self._merged += sum(bool(former(place.entry)) for place in came)
+        self._merged -= sum(bool(former(place.entry)) for place in gone)
+        if not doc_id.startswith(EVIDENCE):
+            self._entries += len(came) - len(gone)
         if not doc_id.startswith(EVIDENCE) and self._before.spec.has_entries:
             self._cite((seq for place in gone for seq in drawn_from(place.entry)), -1)
             self._cite((seq for place in came for seq in drawn_from(place.entry)), 1)
@@ -276,6 +284,8 @@ class _Counting:
             names=self._names.finish(),
             marks=self._marks.finish(),
             drawn=drawn,
+            entries=self._entries,
+            merged=self._merged,
             highest=highest,
         )
         news = drawn.since(before.drawn) if isinstance(drawn, Seqs) else None

@@ -47,8 +47,17 @@ def shows(path: str) -> bool:
     return path.endswith(".md") and "/." not in f"/{path}" and path.isprintable()
 
 
-def listed(root: Path, needed: Collection[str], below: str = "") -> dict[str, Stamp]:
-    """Every Markdown file below `root`; see `Files.scan`."""
+def listed(root: Path, needed: Collection[str] = (), below: str = "") -> dict[str, Stamp]:
+    """Every Markdown file by its path without ".md", hidden folders and links left out; in no order.
+
+    Args:
+        root: the folder.
+        needed: folders ("topics/") that must not be passed over for want of permission.
+        below: the folder to list; "" for all.
+
+    Raises:
+        LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
+    """
     found: dict[str, Stamp] = {}
     pending = [below]
     while pending:
@@ -80,7 +89,11 @@ def _list_folder(root: Path, folder: str, found: dict[str, Stamp], pending: list
 
 
 def state_of(root: Path, path: str) -> Stamp | None:
-    """The state of one file as `listed` would find it; None where there is no such document."""
+    """The state of one file as `listed` would find it; None where there is no such document.
+
+    Raises:
+        LibraryError: it cannot be looked at.
+    """
     if not shows(path):
         return None
     with explained("read", path):

@@ -29,7 +29,7 @@ _WRITES = {REVIEW: INFINI.writes, MEMORY: (MEMORIES,)}
 """Where plans may write that are no strategy's, whoever keeps the library just now."""
 
 
-def weighed(plan: Plan, base: View | None, now: View, approved: Collection[int] = ()) -> Verdict:
+def verified(plan: Plan, base: View | None, now: View, approved: Collection[int] = ()) -> Verdict:
     """What the law says of a plan, as the library is now.
 
     Args:
@@ -78,9 +78,9 @@ def _overtaken(plan: Plan, base: View | None, now: View) -> tuple[Reason, ...]:
     return tuple(Reason("STALE_RECORD", (), doc_id) for doc_id in changed)
 
 
-def previewed(plan: Plan, view: View, receipt: int, now: str) -> dict[str, tuple[bytes, bytes]]:
+def preview(plan: Plan, view: View, receipt: int, now: str) -> dict[str, tuple[bytes, bytes]]:
     """Bytes before and after of every document that a plan would change; nothing where it is refused."""
-    verdict = weighed(plan, None, view)
+    verdict = verified(plan, None, view)
     if verdict.refused:
         return {}
     done = render(verdict.plan, view, view.max_seq + 1, receipt, now)
@@ -91,7 +91,9 @@ def previewed(plan: Plan, view: View, receipt: int, now: str) -> dict[str, tuple
     }
 
 
-def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> tuple[Receipt, list[Change]]:
+def receipt_and_changes(
+    done: Rendered, view: View, head: Receipt, notes: Sequence[str]
+) -> tuple[Receipt, list[Change]]:
     """The receipt, and the files that change, that of the receipt last.
 
     Args:
@@ -121,7 +123,7 @@ def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> t
         ),
         notes=tuple(one_line(clean_text(note)) for note in notes),
     )
-    way = done.way_back
+    way = done.reverse_diffs
     if way is None:
         new, gone = done.documents, done.removed
         way = [row for doc_id in sorted(old) for row in reverse_diff(doc_id, old[doc_id], new[doc_id], gone)]
@@ -129,14 +131,14 @@ def record(done: Rendered, view: View, head: Receipt, notes: Sequence[str]) -> t
     return receipt, [*changes, Change(f"{receipt.id}.md", None, data)]
 
 
-def broken(view: View, done: Rendered) -> list[Reason]:
+def violations(view: View, done: Rendered) -> list[Reason]:
     """The law over the documents that change."""
     before = [_line(place) for doc in done.documents if doc in view for place in view.document(doc).entries]
     after = [_line(place) for doc in done.documents.values() if doc for place in doc.entries]
     return law.conserved(before, after, done.added, done.removed)
 
 
-def clashes(view: View, done: Rendered) -> list[Reason]:
+def name_clashes(view: View, done: Rendered) -> list[Reason]:
     """New documents whose names some file systems take for that of another."""
     new = [doc_id for doc_id, document in done.documents.items() if document and doc_id not in view]
     if not new:

@@ -2,7 +2,7 @@
 
 The table has a row for every seq touched; files and notes stand in the body too, for a header is bounded and
 they are not. `## As it was` quotes lines that a person changed, `## Before` leads back to the bytes before
-(skeleton.py).
+(line_map.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
-from infinimem.model import Receipt, Touched, Usage
+from infinimem.model import Receipt, ReceiptRow, Usage
 from infinimem.store.line_map import Reverse, parse_reverse
 from infinimem.store.view import JOURNAL, View, whole
 
@@ -41,7 +41,7 @@ def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
 
     Args:
         receipt: what happened.
-        way: the reverse diffs of the documents that changed (skeleton.py).
+        way: the reverse diffs of the documents that changed (line_map.py).
     """
     usage = receipt.usage
     lines = [
@@ -91,16 +91,14 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Map
         if len(cells) == 3 and cells[0] in files:
             lines[number] = row_of((cells[0], cells[1], files[cells[0]]))
     kept = [line for line in lines[:head] if not (cells := cells_of(line)) or whole(cells[0]) not in stayed]
-    said = ["## Notes", *(f"> {note}" for note in notes), ""]
-    if stayed:
-        said.insert(1, f"> stayed where they were: {format_seqs(sorted(stayed))}")
-    if "## Notes" in lines[head:]:
-        at = lines.index("## Notes", head)
-        return "\n".join([*kept, *lines[head:at], *said[:-1], *lines[at + 1 :]]).encode(
-            "utf-8", "surrogateescape"
-        )
-    at = next(n for n, line in enumerate(lines) if n > head and line in (QUOTED, BEFORE))
-    return "\n".join([*kept, *lines[head:at], *said, *lines[at:]]).encode("utf-8", "surrogateescape")
+    told = [f"> stayed where they were: {format_seqs(sorted(stayed))}"] if stayed else []
+    told += [f"> {note}" for note in notes]
+    at = next(n for n, line in enumerate(lines) if n > head and line in ("## Notes", QUOTED, BEFORE))
+    if lines[at] == "## Notes":
+        at += 1
+    else:
+        told = ["## Notes", *told, ""]
+    return "\n".join([*kept, *lines[head:at], *told, *lines[at:]]).encode("utf-8", "surrogateescape")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -137,7 +135,7 @@ def parse_receipt(document: Document) -> Receipt:
         model=str(header.get("model", "")),
         usage=Usage(*(whole(counts.get(key)) or 0 for key in ("calls", "tokens_in", "tokens_out"))),
         seconds=_float(header.get("seconds")),
-        rows=tuple(Touched(seq, *row[1:]) for row in rows if len(row) == 4 and (seq := whole(row[0]))),
+        rows=tuple(ReceiptRow(seq, *row[1:]) for row in rows if len(row) == 4 and (seq := whole(row[0]))),
         files=tuple(
             (row[0], row[1], row[2]) for row in rows if len(row) == 3 and all(map(_SUM.fullmatch, row[1:]))
         ),
@@ -147,7 +145,7 @@ def parse_receipt(document: Document) -> Receipt:
     )
 
 
-def way_back(document: Document) -> tuple[Reverse, ...]:
+def reverse_diffs(document: Document) -> tuple[Reverse, ...]:
     """What a receipt says of the files before it."""
     return parse_reverse(document.lines[block(document.lines, BEFORE)])
 

@@ -7,7 +7,7 @@ Source: docs/FORMAT.md, Records.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from infinimem.markdown.document import Document
 
@@ -83,7 +83,7 @@ def turns_behind(document: Document, find: Callable[[str], Document | None]) -> 
 
     Args:
         document: the record.
-        find: gives a record by its stem.
+        find: gives a record by its stem; None for one that is passed over.
     """
     found: dict[int, None] = {}
     seen, waiting = {stem(document.id)}, [document]
@@ -94,29 +94,3 @@ def turns_behind(document: Document, find: Callable[[str], Document | None]) -> 
         seen.update(fresh)
         waiting += [source for name in fresh if (source := find(name))]
     return tuple(found)
-
-
-def evidence_behind(records: Mapping[str, Document]) -> dict[str, frozenset[int]]:
-    """For each record the turns that it comes from, followed through the records that it names.
-
-    Args:
-        records: by document id.
-
-    Returns:
-        By document id; a record that names one that is not there is left out.
-    """
-    by_stem = {stem(doc_id): doc_id for doc_id in records}
-    found: dict[str, frozenset[int]] = {}
-    waiting = dict.fromkeys(records)
-    while waiting:
-        ready = {}
-        for doc_id in waiting:
-            named = [by_stem.get(name, "") for name in sources_of(records[doc_id])]
-            if all(name in found for name in named):
-                ready[doc_id] = frozenset(evidence_of(records[doc_id])).union(*(found[n] for n in named))
-        if not ready:  # what is left names nothing that is there, or itself
-            break
-        found |= ready
-        for doc_id in ready:
-            del waiting[doc_id]
-    return found

@@ -16,7 +16,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Put, Source, Touched
+from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, aliases_of, archive_of, whole
 
@@ -32,7 +32,7 @@ class Rendered:
     """The documents that change (None: deleted), the rows of the receipt, and what the law is told."""
 
     documents: dict[str, Document | None] = field(default_factory=dict)
-    rows: list[Touched] = field(default_factory=list)
+    rows: list[ReceiptRow] = field(default_factory=list)
     added: list[law.Line] = field(default_factory=list)
     removed: list[law.Line] = field(default_factory=list)
     quoted: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Rendered:
     """What the receipt calls documents whose own names it must not tell."""
     sums: dict[str, str] = field(default_factory=dict)
     """What it says in the place of checksums that it must not tell."""
-    way_back: list[str] | None = None
+    reverse_diffs: list[str] | None = None
     """Its reverse diffs, where they are not those of the very bytes before."""
 
 
@@ -55,10 +55,10 @@ def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Re
         receipt: number of the receipt that headings and update logs name.
         now: ISO 8601, UTC, for created_time and update logs.
     """
-    return _Desk(view, receipt, now).work(plan, first_seq)
+    return _PlanRenderer(view, receipt, now).render(plan, first_seq)
 
 
-class _Desk:
+class _PlanRenderer:
     """Documents being edited, and what has happened to each."""
 
     def __init__(self, view: View, receipt: int, now: str) -> None:
@@ -69,7 +69,7 @@ class _Desk:
         self._gained: Counter[str] = Counter()
         self._archived: Counter[str] = Counter()
 
-    def work(self, plan: Plan, first_seq: int) -> Rendered:
+    def render(self, plan: Plan, first_seq: int) -> Rendered:
         arrivals: dict[str, dict[str, list[str]]] = {}
         leaving: dict[str, set[int]] = {}
         heirs: dict[str, Counter[str]] = {}
@@ -79,21 +79,21 @@ class _Desk:
             arrivals.setdefault(add.to, {}).setdefault(add.heading, []).append(line)
             self._gained[add.to] += 1
             self._result.added.append((seq, line))
-            self._result.rows.append(Touched(seq, "-", add.to, "added"))
-        for way in [*map(_way, plan.moves), *_replaced(plan, first_seq)]:
-            place = self._view.entry(way.seq)
+            self._result.rows.append(ReceiptRow(seq, "-", add.to, "added"))
+        for move in [*map(_line_move, plan.moves), *_replaced(plan, first_seq)]:
+            place = self._view.entry(move.seq)
             assert place is not None
-            target, heading = way.to, way.heading
-            if way.archives:
-                target = archive_of(way.to)
-                heading = f"{way.why.capitalize()} (receipt {self._receipt})"
-                self._archived[way.to] += 1
-            elif place.doc_id != way.to:
-                self._gained[way.to] += 1
-            leaving.setdefault(place.doc_id, set()).add(way.seq)
-            heirs.setdefault(place.doc_id, Counter())[way.to] += 1
+            target, heading = move.to, move.heading
+            if move.archives:
+                target = archive_of(move.to)
+                heading = f"{move.why.capitalize()} (receipt {self._receipt})"
+                self._archived[move.to] += 1
+            elif place.doc_id != move.to:
+                self._gained[move.to] += 1
+            leaving.setdefault(place.doc_id, set()).add(move.seq)
+            heirs.setdefault(place.doc_id, Counter())[move.to] += 1
             arrivals.setdefault(target, {}).setdefault(heading, []).append(place.entry.line)
-            self._result.rows.append(Touched(way.seq, place.doc_id, target, way.why))
+            self._result.rows.append(ReceiptRow(move.seq, place.doc_id, target, move.why))
 
         for doc_id, seqs in leaving.items():
             self._set(doc_id, self._get(doc_id).without(seqs))
@@ -257,7 +257,7 @@ def described(document: Document) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _LineMove:
     """A line's way: to a section of a topic, or with `archives` to that topic's archive."""
 
     seq: int
@@ -267,18 +267,18 @@ class _Way:
     archives: bool
 
 
-def _way(move: Move) -> _Way:
+def _line_move(move: Move) -> _LineMove:
     words = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
-    return _Way(move.seq, move.to, move.heading, words.get(move.why, move.why), move.archives)
+    return _LineMove(move.seq, move.to, move.heading, words.get(move.why, move.why), move.archives)
 
 
-def _replaced(plan: Plan, first_seq: int) -> list[_Way]:
+def _replaced(plan: Plan, first_seq: int) -> list[_LineMove]:
     """The sources of rewritten lines, on their way to the archive; each goes once."""
     heirs: dict[int, tuple[int, str]] = {}
     for seq, add in enumerate(plan.adds, first_seq):
         for old in add.replaces:
             heirs.setdefault(old, (seq, add.to))
-    return [_Way(old, to, "", f"rewritten as {seq}", True) for old, (seq, to) in heirs.items()]
+    return [_LineMove(old, to, "", f"rewritten as {seq}", True) for old, (seq, to) in heirs.items()]
 
 
 def _counted(row: Mapping[str, Value]) -> dict[str, Value]:

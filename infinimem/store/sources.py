@@ -8,10 +8,11 @@ which nothing is left. A record stays where it is known to come from what stays 
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from infinimem.markdown.document import Document
 from infinimem.model import Source
-from infinimem.store.records import evidence_behind
+from infinimem.store.records import stem, turns_behind
 from infinimem.store.spec import LEDGERS, MEMORIES, RECORDS
 from infinimem.store.view import View
 
@@ -26,7 +27,7 @@ def unsigned_source(view: View, doc_id: str) -> Source:
 
 def only(view: View, sources: Collection[str]) -> View:
     """The same library with nothing in it but what came from these sources."""
-    return view.showing(_left(view, frozenset(sources)), drawn=view.seen)
+    return view.showing(_left(view, frozenset(sources)), drawn=view.processed)
 
 
 def _left(view: View, kept: frozenset[str]) -> dict[str, Document]:
@@ -41,10 +42,12 @@ def _left(view: View, kept: frozenset[str]) -> dict[str, Document]:
             document = _only(view.document(doc_id), kept, is_note, unsigned_source(view, doc_id))
             if document.body.strip():
                 left[doc_id] = document
-    for doc_id, seqs in evidence_behind(records).items():
-        places = [view.entry(seq) for seq in seqs]
-        if seqs and all(place is not None and place.entry.source in kept for place in places):
-            left[doc_id] = records[doc_id]
+    by_stem = {stem(doc_id): record for doc_id, record in records.items()}
+    for doc_id, record in records.items():
+        with suppress(KeyError):  # it names a record that is not there
+            places = [view.entry(seq) for seq in turns_behind(record, by_stem.__getitem__)]
+            if places and all(place is not None and place.entry.source in kept for place in places):
+                left[doc_id] = record
     return left
 
 

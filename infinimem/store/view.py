@@ -365,7 +365,7 @@ class View:
         )
 
     @property
-    def seen(self) -> frozenset[int]:
+    def processed(self) -> frozenset[int]:
         """Seqs of evidence that was drawn from, be it on the list or not; with those on it that are gone."""
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
         return (said | frozenset(self.drawn or ())) - {place.entry.seq for place in self.uncited()}
@@ -378,7 +378,8 @@ class View:
         """Whether a turn stands in a copied file, and the same turn in another."""
         entry = place.entry
         return place.doc_id.startswith(EVIDENCE) and any(
-            first is not None and _same_turn(first.entry, entry) for first in map(self.entry, former(entry))
+            first is not None and without_seqs(first.entry) == without_seqs(entry)
+            for first in map(self.entry, former(entry))
         )
 
     def _is_evidence(self, seq: int) -> bool:
@@ -398,11 +399,7 @@ class View:
         return whole(self.buffer.header.values.get("current_epoch")) or 0
 
 
-def _same_turn(one: Entry, other: Entry) -> bool:
-    """Whether two lines differ in their seqs alone."""
-
-    def said(entry: Entry) -> Entry:
-        fields = {key: value for key, value in entry.fields.items() if key != "was"}
-        return replace(entry, seq=1, line="", fields=fields)
-
-    return said(one) == said(other)
+def without_seqs(entry: Entry) -> Entry:
+    """What an entry says, without its own seq, those that it had, and its bytes: for comparing."""
+    fields = {key: value for key, value in entry.fields.items() if key != "was"}
+    return replace(entry, seq=1, line="", fields=fields)

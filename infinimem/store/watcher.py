@@ -35,7 +35,7 @@ not at all."""
 
 
 @dataclass(frozen=True)
-class Told:
+class ChangeSet:
     """What changed since it was asked last.
 
     Args:
@@ -132,10 +132,10 @@ class Watcher:
         observer = self._observer
         return observer is not None and observer.is_alive() and all(e.is_alive() for e in observer.emitters)
 
-    def take(self) -> Told:
+    def take(self) -> ChangeSet:
         """What was told since the last call."""
         with self._lock:
-            told = Told(frozenset(self._paths), frozenset(self._folders), self._lost)
+            told = ChangeSet(frozenset(self._paths), frozenset(self._folders), self._lost)
             self._paths.clear()
             self._folders.clear()
             self._lost = False

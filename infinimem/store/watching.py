@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from infinimem.store.watcher import GRACE, Told, Watcher
+from infinimem.store.watcher import GRACE, ChangeSet, Watcher
 
 REST = 30.0
 """Seconds between two looks at everything."""
@@ -62,7 +62,7 @@ class Watching:
         self._expected = False
         self._busy = False
 
-    def hints(self) -> Told | None:
+    def hints(self) -> ChangeSet | None:
         """What changed since the last call; None where nothing is relied on, and the caller has to look."""
         self._begin()
         watcher = self._watcher

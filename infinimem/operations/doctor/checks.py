@@ -10,11 +10,11 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Finding, Level, Located
 from infinimem.operations.doctor.inspection import ROOM, Shelf, listed
 from infinimem.operations.doctor.renamed import mended, said_id
-from infinimem.store.clone_merge import Place, at
-from infinimem.store.external_edits import Found
+from infinimem.store.clone_merge import Position, position
+from infinimem.store.external_edits import ExternalEdits
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.state.sequence import MARK, MAX_SEQ
-from infinimem.store.view import fold
+from infinimem.store.view import drawn_from, fold, former
 
 _WHY = re.compile(r"^(?:Superseded by|Duplicate of|Rewritten as) ([1-9][0-9]{0,17}) ")
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ")
@@ -23,7 +23,7 @@ _UNDECODED = re.compile("[\ud800-\udfff]")
 RENAMED = "write the id of the file there, keep the old name as an alias"
 SIGNED = "sign them"
 RENUMBERED = "give all but one a new seq"
-LED = "cite the one that it was drawn from"
+LED = "cite those that it may come from"
 RAISED = "raise the mark"
 
 
@@ -83,13 +83,13 @@ def _conflicts(document: Document, level: Level) -> Iterator[Finding]:
             yield Finding(level, what, f"{document.id}:{number}")
 
 
-def lines(shelf: Shelf, high_water: int | None, found: Found) -> Iterator[Finding]:
+def lines(shelf: Shelf, high_water: int | None, edits: ExternalEdits) -> Iterator[Finding]:
     """Entries of the program's documents: signatures, seqs, reasons of the archive, origins.
 
     Args:
         shelf: the documents.
         high_water: the highest seq that was given; None where that is lost.
-        found: what `stamp` would take in.
+        edits: what `adopt_edits` would take in.
     """
     for document in shelf.own():
         for number in document.malformed:
@@ -102,9 +102,9 @@ def lines(shelf: Shelf, high_water: int | None, found: Found) -> Iterator[Findin
             what = f"{_lines(len(typed))} typed by hand without a signature so far"
             fix = "" if shelf.crowded else SIGNED
             yield Finding("note", what, f"{document.id}:{typed[0].line}", fix)
-    yield from _seqs(shelf, high_water, found.renumbered)
-    if not (found.renumbered or shelf.crowded):
-        yield from _misled(found)
+    yield from _seqs(shelf, high_water, edits.renumbered)
+    if not (edits.renumbered or shelf.crowded):
+        yield from _misled(edits)
     yield from _archive(shelf)
     if shelf.whole:
         yield from _origins(shelf)
@@ -114,14 +114,14 @@ def _lines(count: int) -> str:
     return f"{count} line{'' if count == 1 else 's'}"
 
 
-def _seqs(shelf: Shelf, high_water: int | None, renumbered: Collection[Place]) -> Iterator[Finding]:
+def _seqs(shelf: Shelf, high_water: int | None, renumbered: Collection[Position]) -> Iterator[Finding]:
     highest = max(shelf.places, default=0)
     doubled: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for seq, places in sorted(shelf.places.items()):
         if len(places) > 1:
             doubled[tuple(place.doc_id for place in places)].append(seq)
     for _, seqs in sorted(doubled.items()):
-        places = sorted(shelf.places[seqs[0]], key=lambda place: at(place) in renumbered)
+        places = sorted(shelf.places[seqs[0]], key=lambda place: position(place) in renumbered)
         advice = "" if shelf.whole else "; mend the document that cannot be read first"
         fix = "" if shelf.crowded or not shelf.whole else RENUMBERED
         yield Finding("error", f"{_doubled(seqs, places)}{advice}", _at(places[-1]), fix)
@@ -150,13 +150,11 @@ def _doubled(seqs: Sequence[int], places: Sequence[Located]) -> str:
     return f"seq {listed(seqs)} {stand} {times}: {named}"
 
 
-def _misled(found: Found) -> Iterator[Finding]:
-    for one in found.cites:
-        lines, _ = one.followed(())
-        if lines:
-            meant = listed([line.seq for line in lines])
-            what = f"cites {one.seq}, which another line has since a merge; it was drawn from {meant}"
-            yield Finding("note", what, _at(one.by), LED)
+def _misled(edits: ExternalEdits) -> Iterator[Finding]:
+    for one in edits.ambiguous:
+        others = listed([line.seq for line in one.resolved(())[0]])
+        what = f"cites {one.seq}, which another line had before a merge; it may come from {others}"
+        yield Finding("note", what, _at(one.by), LED)
 
 
 def _at(place: Located) -> str:
@@ -184,3 +182,14 @@ def _origins(shelf: Shelf) -> Iterator[Finding]:
                 told = missing <= drawn or place.entry.source == "human"
                 what = f"its origin {listed(sorted(missing))} is not in the library{' any more' * told}"
                 yield Finding("note" if told else "error", what, _at(place))
+            yield from _merged(shelf, place)
+
+
+def _merged(shelf: Shelf, place: Located) -> Iterator[Finding]:
+    """Lines that cite all that had one number before a merge: a person may know which it was."""
+    cited = drawn_from(place.entry)
+    for line in (line for seq in cited for line in shelf.places.get(seq, ())[:1]):
+        if same := set(former(line.entry)) & set(cited):
+            both = f"{listed(sorted(same))} and {line.seq}"
+            what = f"cites {both}, which had one number before a merge; take out of `origin` what is wrong"
+            yield Finding("note", what, _at(place))

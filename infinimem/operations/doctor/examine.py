@@ -15,7 +15,7 @@ from infinimem.model import Finding
 from infinimem.operations.doctor import checks, ledger, leftovers, links
 from infinimem.operations.doctor.inspection import Shelf
 from infinimem.operations.git import commits
-from infinimem.store.external_edits import Found, look
+from infinimem.store.external_edits import ExternalEdits, find_edits
 from infinimem.store.files import Files
 from infinimem.store.library import Library
 from infinimem.store.state import last_seen, sequence
@@ -28,7 +28,7 @@ def examine(library: Library) -> list[Finding]:
     found = [*leftovers.passed_over(library, shelf), *checks.documents(shelf), *links.nowhere(shelf)]
     if shelf.view.initialised:
         found += leftovers.machine_state(library, shelf)
-        found += checks.lines(shelf, sequence.high_water(library.files), _found(library, shelf))
+        found += checks.lines(shelf, sequence.high_water(library.files), _edits(library, shelf))
         found += ledger.missing(shelf, library.root)
         found += commits.findings(library.files, shelf.view) if library.settings.git else []
     found += [
@@ -38,9 +38,9 @@ def examine(library: Library) -> list[Finding]:
     return sorted(set(found), key=lambda item: (item.level, _place(item.where), item.what))
 
 
-def _found(library: Library, shelf: Shelf) -> Found:
+def _edits(library: Library, shelf: Shelf) -> ExternalEdits:
     """What people and merges did; nothing where not all of it can be seen."""
-    return look(shelf.view, last_seen.read(Files(library.root))) if shelf.whole else Found()
+    return find_edits(shelf.view, last_seen.read(Files(library.root))) if shelf.whole else ExternalEdits()
 
 
 def _place(where: str) -> tuple[str, int]:

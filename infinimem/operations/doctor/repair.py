@@ -33,7 +33,7 @@ def repair(library: Library) -> list[Finding]:
         with library.locked() as view:
             library.commit(renamed(view), view, library.of_people("rename"), (), {})
     if wanted & {SIGNED, RENUMBERED, LED}:
-        library.stamp()
+        library.adopt_edits()
     left = {_kind(finding) for finding in examine(library)}
     return [finding for finding in found if _kind(finding) not in left]
 

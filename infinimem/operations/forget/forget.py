@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from infinimem.errors import LibraryError, UsageError
-from infinimem.model import Receipt, Touched
+from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget import aside, purge
 from infinimem.operations.forget.choice import Choice, Wanted, choose
 from infinimem.operations.forget.journal import Journal
@@ -20,7 +20,7 @@ from infinimem.store.commit import backups
 from infinimem.store.commit.transaction import Conflict, recover
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.line_map import reverse_diff
-from infinimem.store.plans import broken
+from infinimem.store.plans import violations
 from infinimem.store.receipts import next_number
 from infinimem.store.records import stem
 from infinimem.store.render import Rendered
@@ -150,7 +150,7 @@ def _rendered(redaction: Redaction) -> Rendered:
     changed = {doc_id: new for doc_id, new in redaction.documents() if new != redaction.view.document(doc_id)}
     journal = Journal(redaction, [*changed, *filter(redaction.records.concerns, redaction.view.ids("all"))])
     way: list[str] = []
-    done = Rendered(names=redaction.names, sums=journal.sums, way_back=way)
+    done = Rendered(names=redaction.names, sums=journal.sums, reverse_diffs=way)
     for doc_id, new in changed.items():
         old = redaction.view.document(doc_id)
         done.documents |= {doc_id: None} | ({new.id: new} if new else {})
@@ -163,14 +163,14 @@ def _rendered(redaction: Redaction) -> Rendered:
             before = redaction.view.document(doc_id) if doc_id in redaction.view else None
             way += reverse_diff(doc_id, before, new)
     done.documents |= journal.documents
-    done.rows = [Touched(seq, was, "-", FORGOTTEN) for seq, was in sorted(redaction.stood().items())]
+    done.rows = [ReceiptRow(seq, was, "-", FORGOTTEN) for seq, was in sorted(redaction.stood().items())]
     return done
 
 
 def _take_out(library: Library, redaction: Redaction, done: Rendered) -> Receipt:
     """One transaction, and the purge after it."""
     view, known = redaction.view, library.seen_lines()
-    if wrong := broken(view, done):
+    if wrong := violations(view, done):
         raise LibraryError(f"the lines cannot be taken out ({wrong[0].code}); run infinimem doctor")
     aside.set_aside(library.files, redaction)
     purge.begin(library.files)

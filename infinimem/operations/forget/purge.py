@@ -12,10 +12,10 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from infinimem.store.caches import cache_root, caches
 from infinimem.store.commit import backups
 from infinimem.store.files import STAGED, Files
 from infinimem.store.state import last_seen, rejected, tails
+from infinimem.user_folders import cache_root, caches
 
 BEGUN = ".infinimem/forgetting"
 
@@ -44,7 +44,7 @@ def finish(files: Files) -> None:
         folders[:] = [name for name in folders if name != ".git"]
         if STAGED in names:
             files.remove((Path(folder) / STAGED).relative_to(files.root).as_posix(), durable=False)
-    files.touched.drop()
+    files.dirty_list.drop()
     _drop_caches()
     files.remove(BEGUN)
 

@@ -166,7 +166,7 @@ class Redaction:
         marked = {n: seq for n in old.malformed if (seq := numbered(old.lines[n - 1])) in self.choice.seqs}
         marked |= {line: seq for (doc_id, line), seq in self._typed.items() if doc_id == old.id}
         # As an entry a line goes with all that belongs to it.
-        new = old.sign_all({number: format_entry(seq or 1, "") for number, seq in marked.items()})
+        new = old.sign({number: format_entry(seq or 1, "") for number, seq in marked.items()})
         new = new.without(self.choice.seqs | set(self._typed.values()))
         touched = new.lines != old.lines
         if touched and old.id != CURRENT and _is_empty(new):

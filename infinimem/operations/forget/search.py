@@ -16,12 +16,12 @@ from infinimem.configuration import SETTINGS
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT
 from infinimem.operations.forget.words import Texts
-from infinimem.store.caches import caches
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.listing import explained
 from infinimem.store.spec import MEMORIES
 from infinimem.store.state import drawn, sequence, tails
 from infinimem.store.view import OWNED
+from infinimem.user_folders import caches
 
 GIT = ".git"
 STATE = ".infinimem/"

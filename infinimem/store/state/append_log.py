@@ -3,39 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from infinimem.store.files import MAX_OWNED, Files
 
 T = TypeVar("T")
+TAIL = 128
+"""Bytes by which a list that grew is known again, beside its inode."""
 
 
-class Growing(Generic[T]):
-    """The value of a list of rows, remembered for the file that was read last.
+class Known(NamedTuple):
+    """A list as it was read: of which file, as far as which byte, the last bytes before it, and the value."""
 
-    Args:
-        empty: makes the value of no rows.
-        add: gives the value after more rows; it must not change the one it is given.
-    """
-
-    def __init__(self, empty: Callable[[], T], add: Callable[[T, list[bytes]], T]) -> None:
-        self._empty = empty
-        self._add = add
-        self._last = (b"", empty())
-
-    def read(self, data: bytes) -> T:
-        """The value of a file's whole rows."""
-        before, value = self._last
-        whole = data[: data.rfind(b"\n") + 1]
-        if not before or not whole.startswith(before):
-            before, value = b"", self._empty()
-        if len(whole) > len(before):
-            value = self._add(value, whole[len(before) :].split(b"\n")[:-1])
-        self._last = (whole, value)
-        return value
+    inode: int
+    end: int
+    tail: bytes
+    found: Any
 
 
 def value(files: Files, path: str, empty: Callable[[], T], add: Callable[[T, list[bytes]], T]) -> T:
-    """The value of a list of a library, each list remembered with the library's files."""
-    known = files.lists.setdefault(path, Growing(empty, add))
-    return cast(Growing[T], known).read(files.read(path, MAX_OWNED) or b"")
+    """The value of a list's whole rows; the last one of each list is remembered with the library's files.
+
+    Args:
+        files: of the library.
+        path: the list.
+        empty: makes the value of no rows.
+        add: gives the value after more rows; it must not change the one it is given.
+    """
+    known = files.lists.get(path)
+    if known is None or (read := _read(files, path, known)) is None:
+        known = Known(0, 0, b"", empty())
+        read = _read(files, path, None) or (b"", 0)
+    data, inode = read
+    whole = data[: data.rfind(b"\n") + 1]
+    found = known.found
+    if len(whole) > len(known.tail):
+        found = add(found, whole[len(known.tail) :].split(b"\n")[:-1])
+    end = known.end - len(known.tail) + len(whole)
+    files.lists[path] = Known(inode, end, whole[-TAIL:], found)
+    return cast(T, found)
+
+
+def _read(files: Files, path: str, known: Known | None) -> tuple[bytes, int] | None:
+    """The bytes from the known tail on, and the inode; None where the list is not the known one, grown."""
+    data, stamp = files.read_stamped(path, MAX_OWNED, known.end - len(known.tail) if known else 0)
+    if known is None:
+        return data, stamp.inode if stamp else 0
+    same = stamp is not None and stamp.inode == known.inode and known.tail and data.startswith(known.tail)
+    return (data, known.inode) if same else None

@@ -6,14 +6,15 @@ cited turn counts as drawn from: turns are taken in order, and what is still to 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
+from infinimem.model import NewEntry
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.lines import Seqs
 from infinimem.store.state import append_log
-from infinimem.store.view import View
+from infinimem.store.view import EVIDENCE, View
 
 PATH = ".infinimem/drawn"
 
@@ -45,13 +46,11 @@ def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int
         seqs: of evidence in `view`.
         renumbered: seqs that turns are about to get which were drawn from.
     """
-    new = {*renumbered} | {
-        seq for seq in seqs if (place := view.entry(seq)) and place.doc_id.startswith("evidence/")
-    }
+    new = {*renumbered} | {seq for seq in seqs if _is_turn(seq, view)}
     written = files.read(PATH, MAX_OWNED) or b""
     sound = view.drawn is not None and written.endswith(b"\n")
     if not sound:
-        new |= view.seen
+        new |= view.processed
     if not new:
         return
     chosen = sorted(new)
@@ -63,12 +62,17 @@ def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int
         files.replace(PATH, data)
 
 
-def pending(view: View, among: Iterable[int]) -> set[int]:
-    """Those of these seqs that are evidence which is still to be drawn from."""
-    return {place.entry.seq for place in view.uncited(among)}
+def not_yet_drawn(adds: Sequence[NewEntry], view: View) -> tuple[NewEntry, ...]:
+    """New entries without those that another process has drawn from the same turns meanwhile."""
+    pending = {place.seq for place in view.uncited({seq for add in adds for seq in add.origin})}
+
+    def is_new(add: NewEntry) -> bool:
+        turns = [seq for seq in add.origin if _is_turn(seq, view)]
+        return not turns or not pending.isdisjoint(turns)
+
+    return tuple(filter(is_new, adds))
 
 
-def is_news(origin: Collection[int], waiting: Collection[int], view: View) -> bool:
-    """Whether a new entry is not one that another process has drawn from the same turns meanwhile."""
-    told = [seq for seq in origin if (place := view.entry(seq)) and place.doc_id.startswith("evidence/")]
-    return not told or any(seq in waiting for seq in told)
+def _is_turn(seq: int, view: View) -> bool:
+    place = view.entry(seq)
+    return place is not None and place.doc_id.startswith(EVIDENCE)

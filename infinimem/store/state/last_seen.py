@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from zlib import crc32
 
+from immutables import Map
+
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located
 from infinimem.store.files import Files
@@ -46,12 +48,12 @@ def read(files: Files) -> Mapping[int, SeenLine]:
 class _List:
     """The lines, and how many rows it took to say them."""
 
-    lines: Mapping[int, SeenLine] = field(default_factory=dict)
+    lines: Map[int, SeenLine] = field(default_factory=Map)
     rows: int = 0
 
 
 def _added(before: _List, rows: list[bytes]) -> _List:
-    found = dict(before.lines)
+    found = before.lines.mutate()
     for row in rows:
         checksum, _, rest = row.partition(b"\t")
         if checksum != b"%08x" % crc32(rest):
@@ -61,7 +63,7 @@ def _added(before: _List, rows: list[bytes]) -> _List:
             found.pop(whole(name) or 0, None)
         else:
             found[whole(name) or 0] = SeenLine(doc_id, line)
-    return _List(found, before.rows + len(rows))
+    return _List(found.finish(), before.rows + len(rows))
 
 
 def _read(files: Files) -> _List:
@@ -140,4 +142,7 @@ def live(view: View) -> list[str]:
 
 
 def _own(view: View, *folders: str) -> list[str]:
-    return [doc_id for doc_id in view.ids("all") if doc_id.startswith(folders) and not view.is_note(doc_id)]
+    """Ids of the program's own, each folder's in a row."""
+    buffer = (CURRENT,) if CURRENT in folders and CURRENT in view else ()
+    below = (view.below(folder) for folder in folders if folder != CURRENT)
+    return [doc_id for ids in (buffer, *below) for doc_id in ids if not view.is_note(doc_id)]

@@ -45,7 +45,7 @@ def keep(files: Files, replies: Iterable[RejectedReply], when: str) -> None:
             files.remove(f"{FOLDER}/{name}", durable=False)
 
 
-def told(plan: Plan, outcome: Outcome) -> list[RejectedReply]:
+def refusals(plan: Plan, outcome: Outcome) -> list[RejectedReply]:
     """The reasons why a plan itself was refused."""
     if isinstance(outcome, Rejected):
         return [RejectedReply(plan.op, "", tuple(map(str, outcome.reasons)))]

@@ -20,6 +20,7 @@ from infinimem.model import CURRENT
 from infinimem.store import disk
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
+from infinimem.store.listing import state_of
 from infinimem.store.state.last_seen import SeenLine
 from infinimem.store.view import EVIDENCE, View, whole
 
@@ -56,7 +57,7 @@ def undo(files: Files) -> None:
     before, _, after = sizes.decode("ascii", "replace").partition(" ")
     size, length, path = whole(before), whole(after), name.decode("utf-8", "surrogateescape")
     if boot and boot == disk.boot().encode() and size is not None and length is not None:
-        tail = (files.read(path, MAX_OWNED) or b"")[size:] if files.state(path) else b""
+        tail = (files.read(path, MAX_OWNED) or b"")[size:] if state_of(files.root, path) else b""
         meant = (b"\n" if tail[:1] == b"\n" else b"") + data[:length]
         if tail and tail != meant and meant.startswith(tail):
             files.cut(path, size, tail)
