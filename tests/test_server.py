@@ -59,10 +59,8 @@ def test_a_small_model_gives_data_that_fits_or_a_failure_code(
 
 
 TALK = (
-    ("user", "I moved to Lisbon in March and I am allergic to peanuts."),
     ("assistant", "Good to know: no peanuts for you in Lisbon."),
     ("user", "My sister Rita visits on 14 June with her two children."),
-    ("user", "I run ten kilometres every Sunday along the river."),
 )
 
 
@@ -103,7 +101,7 @@ class LessHastyClient(OpenAIClient):
 def test_units_that_a_model_describes_and_diagnoses(tmp_path: Path, model_url: str) -> None:
     client = LessHastyClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
     memory = open_memory(tmp_path / "m", model=client, strategy="allmem", create=True)
-    turns = [Turn(text, role, session="s1", time="2025-05-01") for role, text in TALK[::2]]
+    turns = [Turn(text, role, session="s1", time="2025-05-01") for role, text in TALK]
     memory.observe(turns)
     receipt = memory.consolidate()
     assert receipt is not None and receipt.op == "consolidate"
