@@ -42,7 +42,11 @@ class HastyClient(OpenAIClient):
     """The openai client, with replies cut short: one thread writes some twenty tokens a second."""
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        return super().complete(replace(task, max_tokens=min(task.max_tokens, LONGEST)), variables)
+        return super().complete(replace(task, max_tokens=min(task.max_tokens, self.longest(task))), variables)
+
+    def longest(self, task: Task) -> int:
+        """Tokens that a reply to this task may have."""
+        return LONGEST
 
 
 def missing() -> str | None:
