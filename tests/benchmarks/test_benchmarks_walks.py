@@ -39,5 +39,5 @@ def test_each_walk_is_counted_and_its_files_are_listed() -> None:
     for name, count, _, files in rows:
         assert files.count("\n") == int(count)
         assert re.search(r"infinimem/store/library.py: .*\bLibrary\.view\b", files)
-        writes = "infinimem/store/commit/install.py" in files
-        assert writes == (name == "consolidate")
+        assert ("infinimem/law.py" in files) == (name in ("observe", "consolidate"))
+        assert ("tools/search.py" in files) == (name == "ask")
