@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +21,32 @@ settings.load_profile("untimed")
 
 LONGEST_SOAK = 12 * 3600
 """Seconds until one of the long forms counts as hung."""
+
+MEMORY = Path("/dev/shm")
+"""A file system in memory, where the system has one."""
+ROOM = 2 << 30
+"""Bytes that must be free there."""
+ON_DISK = ("test_faults_", "test_retrieval_disk", "test_store_disk", "test_store_tails")
+"""Files of tests that are about disks, by the beginning of their names."""
+
+
+def pytest_configure() -> None:
+    """Put tmp_path in memory, where there is room: tests of the store take a fifth less time.
+
+    PYTEST_DEBUG_TEMPROOT, pytest's own variable, names another place.
+    """
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Pytest's own, but on a disk for tests that are about disks."""
+    if not request.path.name.startswith(ON_DISK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from infinimem.memory import Memory, open_memory
-from infinimem.model import Move, NewEntry, Plan, Turn
+from infinimem.model import Move, NewEntry, Plan, Receipt, Turn
 from infinimem.store.outcome import Applied, Outcome
 
 TALK = (
@@ -31,11 +32,25 @@ def apply(memory: Memory, *moves: Move, op: str = "consolidate", **rest: object)
     return memory.library.apply(Plan(op, moves=moves, **rest))  # type: ignore[arg-type]
 
 
+def sorted_into(memory: Memory, *ways: tuple[int, str]) -> Receipt:
+    """These lines moved to these documents by one receipt."""
+    outcome = apply(memory, *(moved(seq, to, "Facts") for seq, to in ways))
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.receipt
+    return outcome.receipt
+
+
+def told(root: Path, turns: Iterable[Turn]) -> Memory:
+    """A new library with turns, numbered from 1, and behind them an entry of each in the buffer."""
+    memory = open_memory(root, model="offline", create=True)
+    places = memory.library.record(turns)
+    memory.library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in places)))
+    return memory
+
+
 def filled(root: Path) -> Memory:
     """Turns 1-4, drawn from as they are (5-8), sorted by receipt 1; receipt 2 archived 5 in favour of 7."""
-    memory = open_memory(root, model="offline", create=True)
-    told = memory.library.record(TALK)
-    memory.library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told)))
+    memory = told(root, TALK)
     for outcome in (
         apply(memory, moved(LISBON), moved(FLAT), moved(PORTO), moved(REX, DOG, "Rex")),
         apply(memory, superseded(LISBON, PORTO)),

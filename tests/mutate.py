@@ -2,8 +2,8 @@
 
     python tests/mutate.py                              the fixed list; mutation.py says how a row is written
     python tests/mutate.py --group law --jobs 1
-    python tests/mutate.py --id law/annual-ann
-    python tests/mutate.py --sample 30 --seed 7 law negation store/state strategies
+    python tests/mutate.py --id grounding/annual-ann
+    python tests/mutate.py --sample 30 --seed 7 law grounding store/state strategies
                                                         faults made from the syntax of these modules
 
 Each job works in a copy of the checkout, which the programs that tests start see as well; the checkout stays
@@ -38,10 +38,22 @@ PATIENCE = 30.0, 5.0
 """Seconds, and times the usual time, after which tests are stopped."""
 
 ROOMS = {
-    "law": ("test_law.py", "test_grounding_negation.py", "test_infini_law.py", "test_faults_honest.py"),
-    "negation": ("test_grounding_negation.py", "test_law.py", "test_infini_law.py", "test_faults_honest.py"),
-    "markdown": ("test_markdown_*.py", "test_obsidian.py", "test_sample_library.py", "test_law.py"),
+    "law": ("test_law.py", "test_infini_law.py", "test_faults_honest.py"),
+    "grounding": ("test_grounding_*.py", "test_law.py", "test_infini_law.py", "test_faults_honest.py"),
+    "markdown": (
+        "test_markdown_*.py",
+        "test_obsidian.py",
+        "test_sample_library.py",
+        "test_grounding_claims.py",
+    ),
     "store": ("test_store_*.py", "test_faults_*.py", "test_git_*.py", "test_memory.py"),
+    "operations": (
+        "test_operations_*.py",
+        "test_forget*.py",
+        "test_doctor*.py",
+        "test_git*.py",
+        "test_memory*.py",
+    ),
     "strategies": ("test_infini_*.py", "test_allmem_*.py", "test_graph*.py", "test_readers_*.py"),
 }
 """Where the faults of a room should be noticed; of any other, where its name stands in that of a test."""

@@ -25,8 +25,8 @@ from infinimem.llm.openai_client import OpenAIClient
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 8192
 """Tokens that the model was trained for."""
-LONGEST = 32
-"""Tokens of one reply: the model would fill any limit, and nonsense needs no length."""
+LONGEST = 24
+"""Tokens of one reply: enough for the answer to a simple question; the model would fill any limit."""
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,11 @@ class HastyClient(OpenAIClient):
     """The openai client, with replies cut short: one thread writes some twenty tokens a second."""
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        return super().complete(replace(task, max_tokens=min(task.max_tokens, LONGEST)), variables)
+        return super().complete(replace(task, max_tokens=min(task.max_tokens, self.longest(task))), variables)
+
+    def longest(self, task: Task) -> int:
+        """Tokens that a reply to this task may have."""
+        return LONGEST
 
 
 def missing() -> str | None:

@@ -20,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from cli_runner import Shell
 from hostile_server import bomb, endless, hostile, redirect
 
 from infinimem.cli.commands import COMMANDS
@@ -276,14 +277,12 @@ def test_an_import_waits_for_no_pipe_and_follows_no_link(tmp_path: Path) -> None
     assert SAID not in victim.run("grep", "pot", "--scope", "all").stdout
 
 
-def test_a_note_gives_the_terminal_no_commands(tmp_path: Path) -> None:
-    victim = Victim(tmp_path / "home", tmp_path / "notes")
-    victim.folder.mkdir()
+def test_a_note_gives_the_terminal_no_commands(shell: Shell) -> None:
     harm = "\x1b]0;owned\x07\x1b[2J\u202egpj.exe\u2066"
-    (victim.folder / "note.md").write_text(
+    (shell.library / "note.md").write_text(
         f"---\nsummary: a {harm} b\n---\n# Head {harm}\n\n- The pot {harm} is blue.\n"
     )
-    (victim.folder / "na\x1bme.md").write_text("- The pot.\n")
+    (shell.library / "na\x1bme.md").write_text("- The pot.\n")
     for args in (
         ["ls"],
         ["read", "note"],
@@ -294,8 +293,9 @@ def test_a_note_gives_the_terminal_no_commands(tmp_path: Path) -> None:
         ["blame", "note"],
         ["doctor"],
     ):
-        ran = victim.run("--library", ".", *args)
+        ran = shell("--library", ".", *args)
+        assert ran.out, args
         for sign in "\x1b\x07\u202e\u2066":
-            assert sign not in ran.stdout + ran.stderr, (args, sign)
-        ran = victim.run("--library", ".", "--json", *args)
-        assert not set("\x1b\x07\u202e\u2066") & set(ran.stdout)
+            assert sign not in ran.out + ran.err, (args, sign)
+        ran = shell("--library", ".", "--json", *args)
+        assert ran.out and not set("\x1b\x07\u202e\u2066") & set(ran.out)

@@ -138,6 +138,17 @@ def test_all_that_was_said_bears_a_retelling_out() -> None:
     assert not negation.lost("Ana eats meat.", ["Mel: I don't eat meat.", "Ana: I eat meat."])
 
 
+def test_a_name_of_who_spoke_is_not_what_a_negation_is_about() -> None:
+    assert not negation.lost(
+        "Ana went to Norway.", ["Mel: I haven't seen Ana since May.", "Ana: I flew to Oslo."]
+    )
+
+
+def test_words_that_were_said_all_the_time_tell_of_no_denial() -> None:
+    said = ["The door is not open."] * 201 + ["Rita came in."]
+    assert not negation.lost("Rita came in by the open door.", ["\n".join(said)])
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,10 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
     return made
 
 
-def forgotten(memory: Memory) -> None:
-    """Neither text stands anywhere; what has nothing to do with them does."""
+def forgotten(memory: Memory, texts: Sequence[str] = (SECRET, TYPED)) -> None:
+    """None of the texts stands anywhere; what has nothing to do with them does."""
     root = memory.library.root
-    assert held([SECRET, TYPED], root) == {}
+    assert held(texts, root) == {}
     assert "My bike is red." in (root / "topics/bike.md").read_text()
     assert OTHER in (root / "topics/bike.md").read_text()
     assert problems(root, {}) == []
@@ -52,7 +53,8 @@ def test_what_is_saved_just_before_is_forgotten_too(memory: Memory) -> None:
     forgotten(memory)
 
 
-def test_what_an_editor_saved_late_is_forgotten_too(memory: Memory) -> None:
+@pytest.mark.parametrize("match", ["psoriasis", "blue box"], ids=["among others", "alone"])
+def test_what_an_editor_saved_late_is_forgotten_too(memory: Memory, match: str) -> None:
     """It wrote into a file that it held open while a consolidation put another in its place."""
     root = memory.library.root
     with (root / "topics/bike.md").open("a") as editor:
@@ -61,5 +63,5 @@ def test_what_an_editor_saved_late_is_forgotten_too(memory: Memory) -> None:
         memory.library.apply(Plan("consolidate", moves=(Move(6, "topics/bike", "Bike"),)))
         editor.write(f"- {TYPED}\n- {OTHER}\n")
     assert TYPED not in (root / "topics/bike.md").read_text()
-    memory.forget(match="psoriasis")
-    forgotten(memory)
+    assert memory.forget(match=match).receipt is not None
+    forgotten(memory, [TYPED] if match == "blue box" else [SECRET, TYPED])

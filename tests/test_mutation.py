@@ -61,7 +61,7 @@ def test_a_sample_is_the_same_for_the_same_seed() -> None:
 
 
 def test_what_notices_a_fault_is_told_and_the_checkout_stays_as_it_is() -> None:
-    (fault,) = [mutant for mutant in ROWS if str(mutant) == "law/annual-ann"]
+    (fault,) = [mutant for mutant in ROWS if str(mutant) == "grounding/annual-ann"]
     before = fault.path().read_bytes()
     ran = subprocess.run(
         [sys.executable, str(SCRIPT), "--id", str(fault), "--jobs", "1"],
@@ -72,7 +72,7 @@ def test_what_notices_a_fault_is_told_and_the_checkout_stays_as_it_is() -> None:
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith(
-        "law/annual-ann: noticed by test_law.py::test_what_a_model_says_must_be_borne_out"
+        "grounding/annual-ann: noticed by test_grounding_claims.py::test_what_a_model_says_must_be_borne_out"
     )
-    assert "| law | 1 | 1 | 0 |" in ran.stdout
+    assert "| grounding | 1 | 1 | 0 |" in ran.stdout
     assert fault.path().read_bytes() == before

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from history_library import sorted_into, told
 
-from infinimem.memory import Memory, open_memory
-from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
+from infinimem.memory import Memory
+from infinimem.model import CURRENT, Turn
 from infinimem.operations.as_of import Moment, as_of, moment
-from infinimem.store.outcome import Applied
 from infinimem.store.view import View
 
 A, B = 3, 4
@@ -21,19 +21,7 @@ BEGINNING = Moment(0, B)
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
     """Two lines in the buffer."""
-    made = open_memory(tmp_path / "m", model="offline", create=True)
-    told = made.library.record([Turn("fact a"), Turn("fact b")])
-    made.library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told)))
-    return made
-
-
-def moved(memory: Memory, *ways: tuple[int, str]) -> Receipt:
-    outcome = memory.library.apply(
-        Plan("consolidate", moves=tuple(Move(seq, to, "Facts") for seq, to in ways))
-    )
-    assert isinstance(outcome, Applied), outcome
-    assert outcome.receipt
-    return outcome.receipt
+    return told(tmp_path / "m", [Turn("fact a"), Turn("fact b")])
 
 
 def then(memory: Memory, name: str) -> View:
@@ -62,18 +50,18 @@ def carry(memory: Memory, seq: int, to: str) -> None:
 
 @pytest.mark.parametrize("to", ["topics/mine", CURRENT])
 def test_a_line_that_a_person_carried_stood_where_they_took_it_from(memory: Memory, to: str) -> None:
-    first = moved(memory, (A, "topics/x"), (B, "topics/x"))
+    first = sorted_into(memory, (A, "topics/x"), (B, "topics/x"))
     carry(memory, A, to)
-    told = memory.library.adopt_edits()
-    assert told is not None and [row.why for row in told.rows] == ["moved by hand"]
-    assert stands(then(memory, told.id), A) == [to]
+    by_hand = memory.library.adopt_edits()
+    assert by_hand is not None and [row.why for row in by_hand.rows] == ["moved by hand"]
+    assert stands(then(memory, by_hand.id), A) == [to]
     assert stands(then(memory, first.id), A) == ["topics/x"]
     assert stands(as_of(memory.view, BEGINNING), A) == [CURRENT]
 
 
 def test_a_line_that_a_person_put_back_stands_there_once(memory: Memory) -> None:
     """Though they changed the header too, so that nothing tells how the document was."""
-    moved(memory, (A, "topics/x"), (B, "topics/x"))
+    sorted_into(memory, (A, "topics/x"), (B, "topics/x"))
     carry(memory, A, CURRENT)
     path = memory.library.root / "CURRENT.md"
     path.write_text(path.read_text().replace("current_epoch: 1", "current_epoch: 7"))

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,8 +20,7 @@ from infinimem import Turn, open_memory
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Ended, Run
 from infinimem.llm import reading
-from infinimem.llm.base import Failure, Reply, Task
-from infinimem.llm.openai_client import OpenAIClient
+from infinimem.llm.base import Failure, Task
 from infinimem.llm.tasks import ANSWER, JUDGE, MERGE
 
 pytestmark = pytest.mark.server
@@ -59,10 +56,8 @@ def test_a_small_model_gives_data_that_fits_or_a_failure_code(
 
 
 TALK = (
-    ("user", "I moved to Lisbon in March and I am allergic to peanuts."),
     ("assistant", "Good to know: no peanuts for you in Lisbon."),
     ("user", "My sister Rita visits on 14 June with her two children."),
-    ("user", "I run ten kilometres every Sunday along the river."),
 )
 
 
@@ -93,17 +88,17 @@ def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, mode
     assert {"extract", "rewrite", "plan", "layout", "answer"} <= set(client.usage)
 
 
-class LessHastyClient(OpenAIClient):
-    """The openai client, with replies that are long enough for a descriptor."""
+class DescribingClient(HastyClient):
+    """The hasty client, but a descriptor may be as long as it must."""
 
-    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        return super().complete(replace(task, max_tokens=min(task.max_tokens, 72)), variables)
+    def longest(self, task: Task) -> int:
+        return 72 if task.name == "describe" else super().longest(task)
 
 
 def test_units_that_a_model_describes_and_diagnoses(tmp_path: Path, model_url: str) -> None:
-    client = LessHastyClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
+    client = DescribingClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
     memory = open_memory(tmp_path / "m", model=client, strategy="allmem", create=True)
-    turns = [Turn(text, role, session="s1", time="2025-05-01") for role, text in TALK[::2]]
+    turns = [Turn(text, role, session="s1", time="2025-05-01") for role, text in TALK]
     memory.observe(turns)
     receipt = memory.consolidate()
     assert receipt is not None and receipt.op == "consolidate"
