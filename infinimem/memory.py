@@ -34,7 +34,6 @@ from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
 from infinimem.operations.history import Event, history
 from infinimem.operations.review import Waiting, decide, drop_void, waiting
 from infinimem.operations.review import keep as keep_plan
-from infinimem.operations.stale_dependents import leaning
 from infinimem.operations.status import counts
 from infinimem.operations.undo import undo
 from infinimem.reader import Reader
@@ -385,7 +384,6 @@ class Memory(Reader):
         found = examine(self.library)
         with suppress(LibraryError):  # a file that cannot be read is among the findings
             found += self.strategy.check(self.view)
-            found += (item.finding() for item in leaning(self.view, self.receipts()))
         return found
 
     def repair(self) -> list[Finding]:

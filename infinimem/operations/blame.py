@@ -16,8 +16,7 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Receipt
-from infinimem.operations.provenance import Records, Said
-from infinimem.operations.receipt_index import Trail
+from infinimem.operations.provenance import Records, TurnRef
 from infinimem.store.files import digest
 from infinimem.store.receipts import way_back
 from infinimem.store.spec import MEMORIES, RECORDS, WHOLE
@@ -45,7 +44,7 @@ class Blamed:
     time: str = ""
     source: str = ""
     why: str = ""
-    turns: tuple[Said, ...] = ()
+    turns: tuple[TurnRef, ...] = ()
 
 
 def blame(
@@ -68,7 +67,7 @@ def blame(
     if line is not None and not 1 <= line <= count:
         has = f"the last one is {count}" if count else "it is empty"
         raise LibraryError(f"{document.id} has no line {line}; {has}")
-    found = tuple(_blamed(Records(view, Trail(receipts)), document))
+    found = tuple(_blamed(Records(view, receipts), document))
     return found if line is None else found[line - 1 : line]
 
 
@@ -97,10 +96,10 @@ def _blamed(records: Records, document: Document) -> Iterator[Blamed]:
             yield written.line(number, text)
 
 
-def _quoted(turns: Sequence[Said], document: Document) -> dict[int, tuple[Said, ...]]:
+def _quoted(turns: Sequence[TurnRef], document: Document) -> dict[int, tuple[TurnRef, ...]]:
     """Which turns each line of a record's quotations was said in, where any of them holds it."""
     said = {turn: clean_text(turn.text).split("\n") for turn in turns}
-    found: dict[int, tuple[Said, ...]] = {}
+    found: dict[int, tuple[TurnRef, ...]] = {}
     for number in range(document.header.end + 1, len(document.lines) + 1):
         line = document.text_line(number)
         if line.startswith("> "):
@@ -116,7 +115,7 @@ def _quoted(turns: Sequence[Said], document: Document) -> dict[int, tuple[Said, 
 def _arrived(records: Records, place: Located, text: str) -> Blamed:
     """An entry: the receipt that brought it into this document."""
     seq, doc_id = place.seq, place.doc_id
-    came = next((c for c in reversed(records.trail.of(seq)) if c.row.now != c.row.was or c.brings), None)
+    came = next((c for c in reversed(records.steps(seq)) if c.row.now != c.row.was or c.brings), None)
     receipt, time, why = "", "", ""
     if came is not None and (came.row.now == doc_id or came.row.now in _former_ids(records.view, doc_id)):
         receipt, time, why = came.receipt.id, came.receipt.time, came.row.why
@@ -159,7 +158,7 @@ class _Written:
     def line(self, number: int, text: str) -> Blamed:
         doc_id = self._document.id
         if doc_id.startswith(JOURNAL):
-            receipt = next((r for r in self._records.trail.receipts if r.id == doc_id), None)
+            receipt = next((r for r in self._records.receipts if r.id == doc_id), None)
             return Blamed(number, text, "derived", None, doc_id, receipt.time if receipt else "")
         if doc_id.startswith(EVIDENCE):
             return Blamed(number, text, "derived" if number <= self._document.header.end else "person")
@@ -190,7 +189,7 @@ class _Written:
     def _named(self) -> list[Receipt]:
         """Receipts that changed this document."""
         doc_id = self._document.id
-        return [r for r in self._records.trail.receipts if any(name == doc_id for name, *_ in r.files)]
+        return [r for r in self._records.receipts if any(name == doc_id for name, *_ in r.files)]
 
     @property
     def _made(self) -> Receipt | None:

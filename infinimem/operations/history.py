@@ -11,8 +11,7 @@ from typing import Literal
 
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT, Receipt
-from infinimem.operations.provenance import Records, Said, at
-from infinimem.operations.receipt_index import REPLACED, Step, Trail
+from infinimem.operations.provenance import REPLACED, Records, Step, TurnRef, at
 from infinimem.store.spec import ARCHIVE, ARCHIVES
 from infinimem.store.view import View, drawn_from
 
@@ -61,9 +60,9 @@ def history(view: View, receipts: Sequence[Receipt], seq: int) -> tuple[Event, .
     Raises:
         LibraryError: no line has this seq, and no receipt names it.
     """
-    records = Records(view, Trail(receipts))
-    if records.entry(seq) is None and not records.trail.of(seq):
-        highest = max(view.max_seq, records.trail.highest)
+    records = Records(view, receipts)
+    if records.entry(seq) is None and not records.steps(seq):
+        highest = records.highest
         raise LibraryError(
             f"no line has seq {seq}, and no receipt names it; the highest is {highest}"
             if highest
@@ -73,13 +72,13 @@ def history(view: View, receipts: Sequence[Receipt], seq: int) -> tuple[Event, .
 
 
 def _story(records: Records, seq: int) -> Iterator[Event]:
-    entry, own = records.entry(seq), records.trail.of(seq)
+    entry, own = records.entry(seq), records.steps(seq)
     ancestors = records.ancestors(entry) if entry else []
     turns = [turn for one in ancestors if (turn := records.said(one))]
     yield from map(_said, turns)
     for one in sorted(set(ancestors) - {turn.seq for turn in turns}):
         yield from _beginning(records, one)
-        for step in records.trail.of(one):
+        for step in records.steps(one):
             if not own or step.order <= own[0].order:  # once its heir had come, its story is another
                 yield _receipt(step)
     if turn := records.said(seq):
@@ -95,16 +94,16 @@ def _story(records: Records, seq: int) -> Iterator[Event]:
     yield from _after(records, seq)
 
 
-def _said(turn: Said) -> Event:
+def _said(turn: TurnRef) -> Event:
     return Event("said", **asdict(turn))
 
 
 def _beginning(records: Records, seq: int) -> Iterator[Event]:
     """How an entry came to be, where that is no receipt's to tell."""
-    entry, steps = records.entry(seq), records.trail.of(seq)
+    entry, steps = records.entry(seq), records.steps(seq)
     if entry is None or (steps and steps[0].brings):
         return
-    first = records.trail.first_quoted(seq) or entry
+    first = records.first_quoted(seq) or entry
     place = records.view.entry(seq)
     where = steps[0].row.was if steps else CURRENT if place and place.doc_id == CURRENT else ""
     origin = drawn_from(first)
@@ -148,7 +147,7 @@ def _now(records: Records, seq: int) -> Event:
         return Event(
             "now", seq, where=at(place), now=heading, text=place.text, source=place.entry.source, why=why
         )
-    last = records.trail.of(seq)[-1]
+    last = records.steps(seq)[-1]
     gone = last.row.now in ("", "-")
     why = (
         last.row.why if gone else f"not in the library any more; {last.receipt.id} put it into {last.row.now}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from infinimem.model import CURRENT
 from infinimem.operations.git.commits import status as git_waiting
-from infinimem.operations.stale_dependents import leaning
+from infinimem.operations.stale_dependents import stale_dependents
 from infinimem.store.library import Library
 from infinimem.store.state import kept_plans
 
@@ -28,5 +28,5 @@ def counts(library: Library) -> dict[str, Any]:
         "withheld": len(library.proposals()),
         "git": git_waiting(library),
         "plans": len(kept_plans.plans(library.files)),
-        "leaning": len(leaning(view, receipts)),
+        "leaning": len(stale_dependents(view, receipts)),
     }
