@@ -39,7 +39,7 @@ def test_approve(shell: Shell, memory: Memory) -> None:
     assert found["rows"] == []
     assert "I live in Lisbon" in (shell.library / "archive/home.md").read_text()
     ran = shell("review")
-    assert (ran.out, ran.err) == ("", "nothing waits\n")
+    assert (ran.out, ran.err) == ("", "nothing awaits review\n")
 
 
 def test_reject(shell: Shell, memory: Memory) -> None:

@@ -6,7 +6,7 @@ Pure, over a snapshot and its receipts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from infinimem.errors import LibraryError
@@ -86,10 +86,8 @@ def _story(records: Records, seq: int) -> Iterator[Event]:
     else:
         yield from _beginning(records, seq)
     yield from map(_receipt, own)
-    yield from (
-        Event("held", seq, where=doc_id, why="archived" * doc_id.startswith(ARCHIVES))
-        for doc_id in records.holding(seq)
-    )
+    for doc_id in records.holding(seq):
+        yield Event("held", seq, where=doc_id, why="archived" * doc_id.startswith(ARCHIVES))
     yield _now(records, seq)
     yield from _after(records, seq)
 
@@ -110,29 +108,20 @@ def _beginning(records: Records, seq: int) -> Iterator[Event]:
     yield Event(
         "drawn" if origin else "typed",
         seq,
-        time=first.time or "",
-        where=where,
-        text=first.text,
-        source=first.source,
-        speaker=first.fields.get("speaker", ""),
+        first.time or "",
+        where,
+        first.text,
+        first.source,
+        first.fields.get("speaker", ""),
         origin=origin,
         why="phrased by a model" if "by" in first.fields else "",
     )
 
 
 def _receipt(step: Step) -> Event:
-    receipt, row = step.receipt, step.row
-    return Event(
-        "receipt",
-        row.seq,
-        time=receipt.time,
-        receipt=receipt.id,
-        op=receipt.op,
-        was=row.was,
-        now=row.now,
-        why=row.why,
-        text=step.old.text if step.old else "",
-    )
+    receipt, row, old = step.receipt, step.row, step.old.text if step.old else ""
+    named = replace(Event("receipt", row.seq, receipt.time, text=old), receipt=receipt.id, op=receipt.op)
+    return replace(named, was=row.was, now=row.now, why=row.why)
 
 
 def _now(records: Records, seq: int) -> Event:
@@ -140,40 +129,29 @@ def _now(records: Records, seq: int) -> Event:
     if place is not None:
         why = ""
         if place.doc_id.startswith(ARCHIVE):
-            told = records.replaced(place)
+            heir = records.replaced(place)
             words = place.headings[-1].partition(" (")[0] if place.headings else ""
-            why = f"{told[0]} {told[1]}" if told else words[:1].lower() + words[1:]
+            why = f"{heir[0]} {heir[1]}" if heir else words[:1].lower() + words[1:]
         heading = " / ".join(place.headings)
-        return Event(
-            "now", seq, where=at(place), now=heading, text=place.text, source=place.entry.source, why=why
-        )
+        return Event("now", seq, "", at(place), place.text, place.entry.source, now=heading, why=why)
     last = records.steps(seq)[-1]
     gone = last.row.now in ("", "-")
-    why = (
-        last.row.why if gone else f"not in the library any more; {last.receipt.id} put it into {last.row.now}"
-    )
+    why = last.row.why if gone else f"no longer in the library; {last.receipt.id} put it into {last.row.now}"
     return Event("now", seq, why=why, text=known.text if gone and (known := records.entry(seq)) else "")
 
 
 def _after(records: Records, seq: int) -> Iterator[Event]:
     """What came after it; of what replaced it also what replaced that."""
-    told = {seq}
+    known = {seq}
     pending = [seq]
     while pending:
         old = pending.pop(0)
         for heir, why in sorted(records.heirs(old).items()):
-            if heir in told or (old != seq and why.startswith(("drawn", "renumbered"))):
+            if heir in known or (old != seq and why.startswith(("drawn", "renumbered"))):
                 continue
-            told.add(heir)
-            place = records.view.entry(heir)
-            entry = records.entry(heir)
-            yield Event(
-                "heir",
-                heir,
-                time=(entry.time if entry else None) or "",
-                where=at(place) if place else "",
-                text=entry.text if entry else "",
-                source=entry.source if entry else "",
-                why=f"{_HEIRS[why]} {old}" if why in REPLACED else why,
-            )
+            known.add(heir)
+            place, entry = records.view.entry(heir), records.entry(heir)
+            text, time, source = (entry.text, entry.time or "", entry.source) if entry else ("", "", "")
+            words = f"{_HEIRS[why]} {old}" if why in REPLACED else why
+            yield Event("heir", heir, time, at(place) if place else "", text, source, why=words)
             pending += [heir] * (why in REPLACED)

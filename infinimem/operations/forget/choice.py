@@ -117,11 +117,7 @@ def _in_memories(view: View, wanted: Wanted, texts: Texts) -> Iterator[tuple[str
     for doc_id in (doc_id for doc_id in view.ids("all") if doc_id.startswith(MEMORIES)):
         document = view.document(doc_id)
         lines = [(number, document.text_line(number)) for number in range(1, len(document.lines) + 1)]
-        gone = [
-            (number, line)
-            for number, line in lines
-            if every or wanted.found(line) or texts.within(line.encode())
-        ]
+        gone = [(number, line) for number, line in lines if every or wanted.found(line) or texts.within(line)]
         if texts.within(document.without_lines({number for number, _ in gone}).to_bytes()):
             gone = lines
         yield from ((doc_id, number, line) for number, line in gone if line.strip())

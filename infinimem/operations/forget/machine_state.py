@@ -158,7 +158,7 @@ def left(files: Files, texts: Texts, preview: bool = False) -> tuple[Residue, ..
         ours = path.startswith(_OURS) or Path(path).is_absolute()
         by_model = path.startswith(MEMORIES)
         name = Path(path).name
-        if not preview and texts.within_text(name) if ours else texts.named(name):
+        if not preview and texts.within(name) if ours else texts.named(name):
             found.append(Residue(path, "its name: rename it"))
         if not data or (preview and (ours or by_model)):
             continue
