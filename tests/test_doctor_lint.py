@@ -223,11 +223,6 @@ def test_topics_without_bounds() -> None:
     assert "a topic should have 500 at most" in long.what
     assert under.what == "120 entries under one heading"
     assert found(topic(*(f"|Bought item number {n}" for n in range(20))), settings=small) == []
-    pile = topic(*(f"|Bought item number {n}" for n in range(40)), name="topics/inbox")
-    assert [one.what for one in found(pile)] == ["40 lines without a common subject; the document only grows"]
-    log = "update_log:\n  - {op: update, added: 3, archived: 1}\n---\n# Things"
-    shrunk = {"topics/inbox": pile["topics/inbox"].replace("---\n# Things", log)}
-    assert found(shrunk) == []
 
 
 def test_duplicates_that_consolidation_missed() -> None:

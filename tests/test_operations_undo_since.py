@@ -75,7 +75,7 @@ def test_undo_and_redo_as_often_as_one_likes(memory: Memory) -> None:
     for _ in range(3):
         (back,) = memory.undo(first.id)
         assert notes(memory) == before
-        with pytest.raises(LibraryError, match=f"taken back by {back.id} already"):
+        with pytest.raises(LibraryError, match=f"undone by {back.id} already"):
             memory.undo(first.id)
         memory.undo(back.id)
         assert notes(memory) == after
@@ -141,7 +141,7 @@ def test_of_a_document_that_others_wrote_into_only_the_lines_go_back(memory: Mem
 def test_a_line_that_a_person_doubled_is_not_torn_out(memory: Memory, beside: int) -> None:
     first = moved(memory, (A, "topics/old"))
     edit(memory, "topics/old", line(memory, beside), line(memory, beside) + line(memory, A))
-    refused(memory, first.id, f"line {A} went or came since by hand")
+    refused(memory, first.id, f"line {A} was added or removed by hand since")
 
 
 # ── what people did before it, and since ────────────────────────────────────────────────────────

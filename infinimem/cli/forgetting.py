@@ -47,7 +47,7 @@ def forget(
     asked = bool(going.files) and not (dry_run or yes) and out.for_people and sys.stdin.isatty()
     if asked:
         _show(out, going)
-        what = counted(len(going.rows), "line") if going.rows else "what these files tell of it"
+        what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
         yes = click.confirm(f"Forget {what} for good?", err=True)
     if dry_run or not going.files or not yes:
         rows = [asdict(row) for row in going.rows]
@@ -81,7 +81,7 @@ def _show(out: Output, going: Forgotten) -> None:
         told = counted(len(going.files), "file")
         out.say(f"no line has it, but names or headings of {told} do: {', '.join(going.files[:20])}")
     if going.records:
-        out.say(f"{counted(len(going.records), 'record')} would go whole: {', '.join(going.records[:20])}")
+        out.say(f"{counted(len(going.records), 'record')} would be deleted: {', '.join(going.records[:20])}")
     if going.history:
         out.say(going.history)
 

@@ -16,8 +16,6 @@ from infinimem.cli.show import receipt_json, show_receipt
 if TYPE_CHECKING:
     from infinimem.operations.review import ReviewItem
 
-_CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
-
 
 @click.command(cls=Command)
 @click.option("--approve", multiple=True, metavar="ITEM[:SEQ,…]", help="Do it: all of it, or these lines.")
@@ -69,11 +67,13 @@ def _list(out: Output, rows: Iterable[ReviewItem]) -> None:
 
 
 def _show(out: Output, row: ReviewItem) -> None:
+    from infinimem.operations.review import CODES
+
     archived = row.by is not None
     way = f"{row.was or 'gone'} → {row.now}" + (f" # {row.heading}" if row.heading else "")
     words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
     by = f" {row.by} ({row.by_where or 'gone'})" if archived else ""
-    why = f"; {_CODES[row.code]}" if row.code in _CODES else ""
+    why = f"; {CODES[row.code]}" if row.code in CODES else ""
     void = f"; void: {row.void}" if row.void else ""
     out.line(f"  {row.seq}  {way}, {words}{by}{why}{void}", "yellow" if row.void else None)
     if archived or row.by_text:

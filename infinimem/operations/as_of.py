@@ -62,7 +62,7 @@ def moment(view: View, name: str) -> Moment:
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:
         raise UsageError(
-            f"{name!r} is no moment; give a seq, a time such as 2025-03-03T14:05, or a receipt's id"
+            f"{name!r} is not a moment; give a seq, a time such as 2025-03-03T14:05, or a receipt's id"
         )
     return _at(view, receipts, until)
 

@@ -119,11 +119,10 @@ class Records:
     def turn(self, place: Located) -> TurnRef:
         """A line of the evidence."""
         entry = place.entry
-        session = entry.fields.get("session") or self.view.document(place.doc_id).header.values.get("session")
         return TurnRef(
             entry.seq,
             at(place),
-            session if isinstance(session, str) else "",
+            session_of(place, self.view) or "",
             entry.fields.get("turn", ""),
             entry.fields.get("speaker", ""),
             entry.time or "",
@@ -187,6 +186,14 @@ def successor(words: str) -> tuple[str, int] | None:
     """ "superseded by" and 41, of a row's reason or a heading of the archive; None where it names none."""
     found = _BY.match(words)
     return (found[1].lower(), int(found[2])) if found else None
+
+
+def session_of(place: Located, view: View) -> str | None:
+    """The session that a turn is of; None for an entry."""
+    if not place.doc_id.startswith(EVIDENCE):
+        return None
+    named = place.entry.fields.get("session") or view.document(place.doc_id).header.values.get("session")
+    return named if isinstance(named, str) else None
 
 
 def at(place: Located) -> str:

@@ -28,6 +28,8 @@ from infinimem.store.state.kept_plans import Kept
 from infinimem.store.state.withheld import mark
 from infinimem.store.view import View, archive_of
 
+CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
+"""Why an archiving was withheld, by the law's reason code."""
 _WORDS = {
     "UNKNOWN_SURVIVOR": "the other line is not live any more",
     "OTHER_SPEAKER": "two people say it",

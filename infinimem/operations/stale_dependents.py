@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from infinimem.model import Finding, Receipt
-from infinimem.operations.provenance import Records, successor
+from infinimem.operations.provenance import Records, at, successor
 from infinimem.store.render import described
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.state.last_seen import live, tracked
@@ -48,8 +48,7 @@ def stale_dependents(view: View, receipts: Sequence[Receipt]) -> tuple[StaleDepe
         for place in document.entries:
             for seq in records.ancestors(place.entry):
                 if superseded.get(seq, place.seq) != place.seq:
-                    where = f"{doc_id}:{place.start_line}"
-                    found.append(StaleDependent(where, place.seq, seq, superseded[seq]))
+                    found.append(StaleDependent(at(place), place.seq, seq, superseded[seq]))
     return tuple(sorted(found, key=lambda one: (one.where.rpartition(":")[0], one.seq or 0, one.on)))
 
 

@@ -46,7 +46,7 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     """
     receipts = receipts_of(library.view())
     if not receipts:
-        raise UsageError("nothing was consolidated yet, so there is nothing to undo")
+        raise UsageError("nothing was consolidated yet; there is nothing to undo")
     wanted = named(receipts, receipt_id) if receipt_id else receipts[-1]
     dependents = _dependents(wanted, receipts)
     if dependents and not together:
@@ -68,7 +68,7 @@ def _dependents(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     taken = _taken(receipts)
     if wanted.number in taken:
         by = taken[wanted.number]
-        raise LibraryError(f"{wanted.id} was taken back by {by} already; undo that one to have it again")
+        raise LibraryError(f"{wanted.id} was undone by {by} already; undo that one to restore it")
     changed = _changed(wanted)
     dependents: list[Receipt] = []
     for receipt in receipts:
@@ -97,7 +97,7 @@ def _taken(receipts: Sequence[Receipt]) -> dict[int, str]:
 
 def _undo(library: Library, receipt: Receipt) -> Receipt:
     if receipt.op == FORGET:
-        raise LibraryError(f"{receipt.id} cannot be undone: what was forgotten is nowhere any more")
+        raise LibraryError(f"{receipt.id} cannot be undone: what was forgotten is gone for good")
     with library.locked() as view:
         done = _taken_back(view, receipt)
         notice = last_seen.differences(view, library.seen_lines(), done.documents)
@@ -178,7 +178,9 @@ def _tell(done: Rendered, view: View, receipt: Receipt) -> None:
     written = {row.seq for row in receipt.rows if row.why.startswith(_WRITTEN)}
     written |= {int(row.why.split()[-1]) for row in receipt.rows if row.why.startswith("renumbered from ")}
     if strange := sorted({seq for seq, _ in (*done.removed, *done.added)} - written):
-        raise LibraryError(f"{receipt.id} cannot be undone: line {strange[0]} went or came since by hand")
+        raise LibraryError(
+            f"{receipt.id} cannot be undone: line {strange[0]} was added or removed by hand since"
+        )
     standing = {seq for seq, _ in after}
     left = {seq for seq, _ in done.removed} - standing
     for row in _done(receipt):

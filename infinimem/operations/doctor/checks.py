@@ -10,7 +10,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT, Finding, Level, Located
 from infinimem.operations.doctor.inspection import ROOM, Inspection, listed
-from infinimem.operations.doctor.inspection import at as _at
+from infinimem.operations.provenance import at as _at
 from infinimem.store.clone_merge import Place, at
 from infinimem.store.external_edits import Found
 from infinimem.store.spec import ARCHIVE, RECORDS, TOPICS
@@ -33,31 +33,31 @@ FINISHED = "finish it, or drop it if nothing was done yet"
 REBUILT = "rebuild it from lines and receipts"
 
 
-def documents(shelf: Inspection) -> Iterator[Finding]:
+def documents(inspection: Inspection) -> Iterator[Finding]:
     """Names, headers and characters of all documents, people's notes included."""
-    for doc_id, why in shelf.unreadable.items():
+    for doc_id, why in inspection.unreadable.items():
         yield Finding("error", why, doc_id)
     names: dict[str, list[str]] = defaultdict(list)
-    for doc_id in shelf.view.ids("all"):
+    for doc_id in inspection.view.ids("all"):
         names[fold(doc_id)].append(doc_id)
     for same in names.values():
         if len(same) > 1:
             what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
             yield Finding("error", what, same[0])
-    for document in shelf.documents.values():
-        note = shelf.view.is_note(document.id)
+    for document in inspection.documents.values():
+        note = inspection.view.is_note(document.id)
         level: Level = "note" if note else "error"
         if document.header.problem:
             yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1")
         yield from _characters(document, note)
         yield from _conflicts(document, level)
         if not note:
-            yield from _id(document, shelf)
+            yield from _id(document, inspection)
 
 
-def _id(document: Document, shelf: Inspection) -> Iterator[Finding]:
+def _id(document: Document, inspection: Inspection) -> Iterator[Finding]:
     if named := said_id(document):
-        fix = RENAMED if mended(document, shelf.view) else ""
+        fix = RENAMED if mended(document, inspection.view) else ""
         advice = "" if fix else "; write the name of the file there, or rename the file"
         yield Finding("note", f"the header says id {named}{advice}", f"{document.id}:1", fix)
 
@@ -114,47 +114,47 @@ def _conflicts(document: Document, level: Level) -> Iterator[Finding]:
             yield Finding(level, what, f"{document.id}:{number}")
 
 
-def lines(shelf: Inspection) -> Iterator[Finding]:
+def lines(inspection: Inspection) -> Iterator[Finding]:
     """Entries of the program's documents: signatures, seqs, reasons of the archive, origins."""
-    found = shelf.external
-    for document in shelf.own():
+    found = inspection.external
+    for document in inspection.own():
         for number in document.malformed:
             what = (
                 "signature cannot be parsed; write `- <seq=N,source=human> text`, or `- text` for a new seq"
             )
             yield Finding("error", what, f"{document.id}:{number}")
-    for document in shelf.own(CURRENT, TOPICS):
+    for document in inspection.own(CURRENT, TOPICS):
         if typed := document.unsigned:
             what = f"{len(typed)} line{'s' * (len(typed) > 1)} typed by hand and not signed yet"
-            fix = "" if shelf.crowded else SIGNED
+            fix = "" if inspection.crowded else SIGNED
             yield Finding("note", what, f"{document.id}:{typed[0].line}", fix)
-    yield from _seqs(shelf, found.renumbered)
-    if not (found.renumbered or shelf.crowded):
+    yield from _seqs(inspection, found.renumbered)
+    if not (found.renumbered or inspection.crowded):
         yield from _misled(found)
-    yield from _archive(shelf)
-    if shelf.complete:
-        yield from _origins(shelf)
+    yield from _archive(inspection)
+    if inspection.complete:
+        yield from _origins(inspection)
 
 
-def _seqs(shelf: Inspection, renumbered: Collection[Place]) -> Iterator[Finding]:
-    high_water = sequence.high_water(shelf.library.files)
-    highest = max(shelf.places, default=0)
+def _seqs(inspection: Inspection, renumbered: Collection[Place]) -> Iterator[Finding]:
+    high_water = sequence.high_water(inspection.library.files)
+    highest = max(inspection.places, default=0)
     doubled: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for seq, places in sorted(shelf.places.items()):
+    for seq, places in sorted(inspection.places.items()):
         if len(places) > 1:
             doubled[tuple(place.doc_id for place in places)].append(seq)
     for _, seqs in sorted(doubled.items()):
-        places = sorted(shelf.places[seqs[0]], key=lambda place: at(place) in renumbered)
-        advice = "" if shelf.complete else "; repair the unreadable document first"
-        fix = "" if shelf.crowded or not shelf.complete else RENUMBERED
+        places = sorted(inspection.places[seqs[0]], key=lambda place: at(place) in renumbered)
+        advice = "" if inspection.complete else "; repair the unreadable document first"
+        fix = "" if inspection.crowded or not inspection.complete else RENUMBERED
         yield Finding("error", f"{_doubled(seqs, places)}{advice}", _at(places[-1]), fix)
-    if shelf.crowded:
-        free = 1 + max((seq for seq in shelf.places if seq <= MAX_SEQ - ROOM), default=0)
+    if inspection.crowded:
+        free = 1 + max((seq for seq in inspection.places if seq <= MAX_SEQ - ROOM), default=0)
         what = f"seq {highest} leaves no room for new ones; give the line a lower one, {free} is free"
-        yield Finding("error", what, _at(shelf.places[highest][0]))
+        yield Finding("error", what, _at(inspection.places[highest][0]))
     elif high_water is not None and highest > high_water:
         what = f"seq {highest} is above the high-water mark {high_water} ({MARK})"
-        yield Finding("error", what, _at(shelf.places[highest][0]), RAISED)
+        yield Finding("error", what, _at(inspection.places[highest][0]), RAISED)
 
 
 def _doubled(seqs: Sequence[int], places: Sequence[Located]) -> str:
@@ -177,22 +177,22 @@ def _misled(found: Found) -> Iterator[Finding]:
             yield Finding("note", what, _at(one.by), LED)
 
 
-def _archive(shelf: Inspection) -> Iterator[Finding]:
-    for document in shelf.own(ARCHIVE):
+def _archive(inspection: Inspection) -> Iterator[Finding]:
+    for document in inspection.own(ARCHIVE):
         for place in document.entries:
             why = _WHY.match(place.headings[-1]) if place.headings else None
             if not place.headings:
                 what = "archived without a reason; add a heading above it that gives one"
                 yield Finding("error", what, _at(place))
-            elif why is not None and int(why[1]) not in shelf.places and shelf.complete:
+            elif why is not None and int(why[1]) not in inspection.places and inspection.complete:
                 yield Finding("note", f"its successor {why[1]} is no longer in the library", _at(place))
 
 
-def _origins(shelf: Inspection) -> Iterator[Finding]:
-    drawn = shelf.view.drawn or frozenset()
-    for document in shelf.own(ARCHIVE, CURRENT, TOPICS):
+def _origins(inspection: Inspection) -> Iterator[Finding]:
+    drawn = inspection.view.drawn or frozenset()
+    for document in inspection.own(ARCHIVE, CURRENT, TOPICS):
         for place in document.entries:
-            missing = {seq for seq in place.entry.origin if seq not in shelf.places} - shelf.deleted
+            missing = {seq for seq in place.entry.origin if seq not in inspection.places} - inspection.deleted
             if missing:
                 # Origins that an entry was drawn from did exist: a person deleted them. Typed ones may not.
                 told = missing <= drawn or place.entry.source == "human"

@@ -16,7 +16,8 @@ from infinimem.grounding.duplicates import TODAY
 from infinimem.grounding.sentences import Said
 from infinimem.grounding.values import LIKELY, Value, values
 from infinimem.model import Finding, Located
-from infinimem.operations.doctor.inspection import Inspection, at
+from infinimem.operations.doctor.inspection import Inspection
+from infinimem.operations.provenance import at
 from infinimem.terms import fold, tokens
 
 ADVICE = "keep the line that holds; move the other to archive/ or delete it"

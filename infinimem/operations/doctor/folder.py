@@ -9,15 +9,14 @@ from pathlib import Path
 from infinimem.configuration import SETTINGS, shown
 from infinimem.model import Finding
 from infinimem.operations.doctor.checks import FINISHED, REBUILT
-from infinimem.operations.doctor.inspection import Inspection, at
+from infinimem.operations.doctor.inspection import Inspection
+from infinimem.operations.review import CODES, awaiting
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
 from infinimem.store.names import unlawful
-from infinimem.store.spec import ARCHIVE
 from infinimem.store.state import sequence
 from infinimem.store.state.drawn import PATH as DRAWN
 from infinimem.store.state.sequence import MARK
-from infinimem.store.view import EVIDENCE
 
 _CONFLICT = (
     "text that someone saved while the program wrote this document, and that could not be merged: take over"
@@ -91,15 +90,11 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
 
 def withheld(inspection: Inspection) -> Iterator[Finding]:
     """Archivings that await review, while both lines are live."""
-    for proposal in inspection.library.proposals():
-        move = proposal.move
-        places = [inspection.places[seq][0] for seq in (move.seq, move.by or 0) if seq in inspection.places]
-        if len(places) < 2 or any(place.doc_id.startswith((ARCHIVE, EVIDENCE)) for place in places):
-            continue
-        words = "outdated by" if move.why == "superseded" else "a duplicate of"
-        why = "too many at once" if proposal.code == "TOO_MANY" else "a person wrote or pinned it"
-        what = f"line {move.seq} may be {words} {move.by}; archiving it awaits review ({why})"
-        yield Finding("note", what, at(places[0]))
+    for row in awaiting(inspection.library):
+        if row.code in CODES and not row.void:
+            words = "outdated by" if row.why == "superseded" else "a duplicate of"
+            what = f"line {row.seq} may be {words} {row.by}; archiving it awaits review ({CODES[row.code]})"
+            yield Finding("note", what, row.was)
 
 
 def _entries(folder: Path) -> list[Path]:

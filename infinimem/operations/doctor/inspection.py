@@ -30,11 +30,6 @@ def listed(seqs: Sequence[int]) -> str:
     return format_seqs(seqs[:LISTED]) + "…" * (len(seqs) > LISTED)
 
 
-def at(place: Located) -> str:
-    """Document and line."""
-    return f"{place.doc_id}:{place.start_line}"
-
-
 @dataclass(frozen=True)
 class Inspection:
     """A library as one run of `doctor` or `lint` sees it.

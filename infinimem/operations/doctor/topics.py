@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from infinimem import tokens
 from infinimem.grounding.duplicates import find_duplicates
-from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Finding, Located
-from infinimem.operations.doctor.inspection import Inspection, at
+from infinimem.operations.doctor.inspection import Inspection
+from infinimem.operations.provenance import at
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import EVIDENCE
 
@@ -18,16 +18,12 @@ FAR_OVER = 2
 """A document this many times longer than `markdown_length` was not split, though it should have been."""
 HEADING_LINES = 100
 """Entries under one heading; a section of more says nothing by its title."""
-PILE = 30
-"""Lines of a document that is a pile, not a topic."""
-PILES = frozenset(("inbox", "notes", "misc", "other", "topic", "general"))
-"""Names of documents without a subject."""
 
 _ZONE = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z")
 
 
 def unbounded(inspection: Inspection) -> Iterator[Finding]:
-    """Documents far over their length, headings with hundreds of entries, piles that only grow."""
+    """Documents far over their length, headings with hundreds of entries."""
     limit = inspection.view.settings.infini.markdown_length
     for document in inspection.own(TOPICS):
         size = tokens.estimate(document.body)
@@ -43,18 +39,6 @@ def unbounded(inspection: Inspection) -> Iterator[Finding]:
                 what = f"{len(places)} entries under one heading"
                 advice = "add headings and move lines under them; moving lines by hand is safe"
                 yield Finding("note", what, at(places[0]), advice)
-        if _is_pile(document):
-            what = f"{len(document.entries)} lines without a common subject; the document only grows"
-            advice = "move its lines to topics by hand; they keep their seqs"
-            yield Finding("note", what, document.id, advice)
-
-
-def _is_pile(document: Document) -> bool:
-    """Whether nothing ever left a document that has no subject."""
-    if len(document.entries) <= PILE or document.id.rsplit("/", 1)[-1].casefold() not in PILES:
-        return False
-    log = document.header.values.get("update_log", [])
-    return all(row.get("archived", "0") == "0" for row in log if isinstance(row, dict))
 
 
 def repeated(inspection: Inspection) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, parse_seqs, text_start
 from infinimem.model import Entry, Located
 from infinimem.operations.forget.words import Finds, Texts
+from infinimem.operations.provenance import session_of
 from infinimem.store.spec import MEMORIES
 from infinimem.store.state import last_seen
 from infinimem.store.view import EVIDENCE, JOURNAL, View, drawn_from, former
@@ -96,14 +97,6 @@ def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
     by_place = wanted.source is not None or wanted.session is not None
     of_source = wanted.source in (None, entry.source)
     return by_place and of_source and wanted.session in (None, session_of(place, view))
-
-
-def session_of(place: Located, view: View) -> str | None:
-    """The session that a turn is of; None for an entry."""
-    if not place.doc_id.startswith(EVIDENCE):
-        return None
-    named = place.entry.fields.get("session") or view.document(place.doc_id).header.values.get("session")
-    return named if isinstance(named, str) else None
 
 
 def _in_memories(view: View, wanted: Wanted, texts: Texts) -> Iterator[tuple[str, int, str]]:

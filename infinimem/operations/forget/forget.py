@@ -163,7 +163,7 @@ def _take_out(library: Library, redaction: Redaction, done: Rendered) -> Receipt
     """One transaction, and the machine state after it."""
     view, known, names = redaction.view, library.seen_lines(), redaction.names
     if wrong := broken(view, done):
-        raise LibraryError(f"the lines cannot be taken out ({wrong[0].code}); run infinimem doctor")
+        raise LibraryError(f"the lines cannot be removed ({wrong[0].code}); run infinimem doctor")
     machine_state.set_aside(library.files, redaction)
     machine_state.begin(library.files)
     notice: last_seen.Changes = {seq: None for seq in redaction.choice.seqs if seq in known}
