@@ -177,6 +177,13 @@ def test_the_scanner_knows_more_kinds(kind: str) -> None:
     _told(kind, SCANNED[kind])
 
 
+def test_doctor_shows_no_secret_in_a_files_name_either(shell: Shell) -> None:
+    key = KEYS["AWS Access Key"]
+    (shell.library / f"{key}.md").write_text("see [[nobody]]\n")
+    ran = shell("--library", ".", "doctor")
+    assert ran.out == "note\t…:1\tlinks to nobody, which does not exist\t\n"
+
+
 def test_a_secret_in_a_files_name_is_not_shown_either() -> None:
     key = KEYS["AWS Access Key"]
     told = found({f"notes/{key}": f"the key {key}\n"})

@@ -21,22 +21,22 @@ def status(options: Options) -> None:
     """What the library holds, how full the buffer is, the last receipt, the model in use."""
     out = options.out
     found = options.status()
-    out.result(found, lambda: out.table(("what", "value"), _rows(found)))
+    rows = {name: value for name, value in found.items() if name != "leaning"}  # an old name
+    out.result(found, lambda: out.table(("what", "value"), _rows(rows)))
 
 
 _LABELS = {
     "pending": "turns not processed yet",
     "withheld": "archivings awaiting review",
     "plans": "plans awaiting review",
-    "leaning": "lines and summaries made from superseded lines",
+    "stale_dependents": "lines and summaries made from superseded lines",
     "git waiting": "receipts not committed to git",
 }
 
 
 def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     for name, value in values.items():
-        label = f"{prefix}{name}".replace("_", " ")
-        label = _LABELS.get(label, label)
+        label = _LABELS.get(f"{prefix}{name}", f"{prefix}{name}".replace("_", " "))
         if isinstance(value, Mapping):
             yield from _rows(value, f"{label} ")
         else:

@@ -15,6 +15,7 @@ def counts(library: Library) -> dict[str, Any]:
     """Counts for people and scripts, of all that no single strategy keeps."""
     view, receipts = library.view(), library.receipts()
     last = receipts[-1] if receipts else None
+    stale = len(stale_dependents(view, receipts))
     git = uncommitted(library.files, view) if library.settings.git and library.initialised else None
     return {
         "library": str(library.root),
@@ -29,5 +30,6 @@ def counts(library: Library) -> dict[str, Any]:
         "withheld": len(library.proposals()),
         "git": {"waiting": len(git.receipts), "why": git.why} if git else None,
         "plans": len(kept_plans.plans(library.files)),
-        "leaning": len(stale_dependents(view, receipts)),
+        "stale_dependents": stale,
+        "leaning": stale,  # the old name, for one release
     }

@@ -100,22 +100,19 @@ def _findings(command: Command, inspection: Inspection, most: int) -> list[Findi
     found: list[Finding] = []
     for check in CHECKS:
         if check.command == command and (check.notes_too or inspection.view.initialised):
-            found += _bounded(dict.fromkeys(check.find(inspection)), most)
+            found += _bounded(check, inspection, most)
     if found:
         found = list(secrets.without_names(found, inspection.view.ids("all")))
     return sorted(found, key=lambda item: (item.level, _place(item.where), item.what))
 
 
-def _bounded(found: Iterable[Finding], most: int) -> Iterator[Finding]:
-    notes = 0
-    for finding in found:
-        notes += finding.level == "note"
-        if finding.level == "error" or notes <= most:
-            yield finding
-        elif notes == most + 1:
-            more = finding
-    if notes > most:
-        yield replace(more, what=f"{notes - most} more like this one from here on")
+def _bounded(check: Check, inspection: Inspection, most: int) -> Iterator[Finding]:
+    found = dict.fromkeys(check.find(inspection))
+    notes = [finding for finding in found if finding.level == "note"]
+    yield from (finding for finding in found if finding.level == "error")
+    yield from notes[:most]
+    if more := notes[most:]:
+        yield replace(more[0], what=f"{len(more)} more like this one from here on ({check.name})")
 
 
 def _place(where: str) -> tuple[str, int]:
