@@ -14,11 +14,12 @@ from fault_library import tree
 from infinimem.errors import LibraryError
 from infinimem.llm.connect import connect
 from infinimem.memory import Memory
-from infinimem.model import Finding, Move, NewEntry, Plan, Turn
+from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
 from infinimem.operations.doctor.examine import MOST, examine
 from infinimem.operations.doctor.repair import repair
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
+from infinimem.store.state import withheld
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +213,8 @@ def test_a_document_that_cannot_be_read_stops_no_other_check(
     append("CURRENT.md", "- <seq=> x\n")(library.root)
     again = Library(library.root)
     view = again.view()
+    held_back = Withheld(Move(5, "topics/food", why="superseded", by=6), Reason("PROTECTED"))
+    withheld.keep(again.files, 1, [held_back], view.entry)
     real = view.document
 
     def refuse(doc_id: str) -> object:

@@ -51,8 +51,7 @@ class Check:
 
 def _stale(inspection: Inspection) -> Iterator[Finding]:
     if inspection.complete:
-        for one in stale_dependents(inspection.view, inspection.receipts):
-            yield one.finding()
+        yield from (one.finding() for one in stale_dependents(inspection.view, inspection.receipts))
 
 
 def _git(inspection: Inspection) -> list[Finding]:

@@ -90,7 +90,7 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
 
 def withheld(inspection: Inspection) -> Iterator[Finding]:
     """Archivings that await review, while both lines are live."""
-    for row in awaiting(inspection.library):
+    for row in awaiting(inspection.library) if inspection.complete else ():
         if row.code in CODES and not row.void:
             words = "outdated by" if row.why == "superseded" else "a duplicate of"
             what = f"line {row.seq} may be {words} {row.by}; archiving it awaits review ({CODES[row.code]})"
