@@ -1,8 +1,8 @@
-"""The library as it stood: receipts taken back one by one, newest first, from what stands now. Pure.
+"""The library as it stood at a moment: later receipts are taken back one by one, newest first. Pure.
 
 What a receipt moved goes back where it was; what was said or drawn later is not there yet; lines that a
 person edited or deleted read as they did when they were last seen. People's own notes are as they are now:
-nothing tells how they were. Source: docs/FORMAT.md, Receipt.
+nothing records how they were. Source: docs/FORMAT.md, Receipt.
 """
 
 from __future__ import annotations

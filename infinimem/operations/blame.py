@@ -1,4 +1,4 @@
-"""For each line of a document, how it came there and in which turn it was said.
+"""For each line of a document, which receipt put it there and which turn said it.
 
 Pure, over a snapshot and its receipts. Lines that receipts wrote themselves (headings, headers) are told from
 those that a person typed by the way back that the receipts keep (store/line_map.py).

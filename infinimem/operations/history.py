@@ -1,4 +1,4 @@
-"""The story of a line: who said it, what was drawn from it, what each receipt did, where it is now.
+"""Trace a line: its source turns, what was drawn from it, what each receipt did, where it is now.
 
 Pure, over a snapshot and its receipts.
 """

@@ -1,8 +1,8 @@
-"""A receipt taken back, as a new transaction with a receipt of its own.
+"""Undo a receipt, as a new transaction with a receipt of its own.
 
-Where the files are as the receipt left them, every byte is restored. Where they went on since (a line was
-added, a person wrote prose), the lines go back and the rest stays. Lines that a later receipt moved again are
-not torn out of that: it has to be undone first, or together.
+Where the files are as the receipt left them, every byte is restored. Where they changed since (a line was
+added, a person wrote prose), the lines go back and the rest stays. If a later receipt moved the same lines,
+that one must be undone first, or together with this one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Forgetting: the one operation that removes text. Documents in one transaction, then the machine state.
+"""Forget lines: the one operation that removes text. Documents in one transaction, then the machine state.
 
-What was chosen goes with what it was drawn from and all that was drawn from that. The receipt keeps numbers
-and places. Afterwards the bytes of the library and of the cache are searched. Source: docs/FORMAT.md, Forget.
+The chosen lines go with their sources and everything drawn from the same sources. The receipt keeps numbers
+and places. Afterwards every byte of library and cache is searched. Source: docs/FORMAT.md, Forget.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Each receipt a commit: when, of what, under which message, and what is said where that has to wait.
+"""One commit per receipt: when it is made, of which files, with which message; and why it has to wait.
 
-    .infinimem/git      the newest receipt that git has, and what was last said about waiting
+    .infinimem/git      the newest receipt that git has, and the last reason for waiting that was logged
 
-Called under the library's lock, so that a commit holds a whole state and two processes never commit at once.
-What git has is asked of git; the note only spares the question. A crash before the commit loses nothing:
-the next receipt's commit holds both. No text of a line is in a message.
+Called under the library's lock, so that a commit holds a consistent state and two processes never commit at
+once. Git itself is asked what it has; the note only saves asking. A crash before the commit loses nothing:
+the next receipt's commit includes both. A message never contains the text of a line.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Uncommitted:
 
 
 def keep(library: Locked, unless_known: bool = False) -> None:
-    """Commit what no commit has, under the lock. Git's troubles are told, each once, and hinder nothing.
+    """Commit what no commit has, under the lock. A problem with git is logged once, and stops nothing.
 
     Args:
         library: the library.
