@@ -125,10 +125,12 @@ class Redaction:
         """Whether a document's name tells of it; of what others named only where it has a word asked for."""
         if name.startswith((TOPICS, ARCHIVE)):
             return not _RENAMED.fullmatch(told) and self.texts.tells(told)
-        if name.startswith(EVIDENCE) and name in self.held:
-            if all(place.doc_id != name for place in self.choice.others):
-                return bool(told)
+        if name.startswith(EVIDENCE) and name in self.held and not self._keeps_lines(name):
+            return bool(told)
         return not (name.startswith(JOURNAL) or _RENAMED.fullmatch(told)) and self.texts.named(told)
+
+    def _keeps_lines(self, name: str) -> bool:
+        return any(place.doc_id == name for place in self.choice.others)
 
     @cached_property
     def _known(self) -> frozenset[str]:
