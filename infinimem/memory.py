@@ -32,9 +32,8 @@ from infinimem.operations.doctor.repair import repair
 from infinimem.operations.forget.choice import Wanted
 from infinimem.operations.forget.forget import Forgotten, forget, preview_forget
 from infinimem.operations.history import Event, history
-from infinimem.operations.review import Waiting, decide, drop_void, waiting
+from infinimem.operations.review import ReviewItem, awaiting, decide, drop_void
 from infinimem.operations.review import keep as keep_plan
-from infinimem.operations.stale_dependents import leaning
 from infinimem.operations.status import counts
 from infinimem.operations.undo import undo
 from infinimem.reader import Reader
@@ -351,9 +350,9 @@ class Memory(Reader):
         """
         return blame(self.view, self.receipts(), doc_id, line)
 
-    def review(self) -> tuple[Waiting, ...]:
+    def review(self) -> tuple[ReviewItem, ...]:
         """What waits for a person's word (operations/review.py); what is void is told once, then dropped."""
-        rows = waiting(self.library)
+        rows = awaiting(self.library)
         drop_void(self.library, rows)
         return rows
 
@@ -385,7 +384,6 @@ class Memory(Reader):
         found = examine(self.library)
         with suppress(LibraryError):  # a file that cannot be read is among the findings
             found += self.strategy.check(self.view)
-            found += (item.finding() for item in leaning(self.view, self.receipts()))
         return found
 
     def repair(self) -> list[Finding]:

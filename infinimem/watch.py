@@ -1,9 +1,8 @@
-"""A library under watch: tells what changes, signs what people typed, keeps the index ready.
+"""Watch a library: report what changes, sign what people typed, keep the index ready.
 
-    a file changes -> told at once -> quiet for a second -> stamp, index
+    a file changes -> reported at once -> quiet for a second -> stamp, index
 
-An editor that saves in several steps is not signed halfway. What people do in their own notes is told, and
-nothing is written there.
+An editor that saves in several steps is not signed halfway. In people's own notes nothing is written.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Change:
 
 
 def watch(memory: Memory, clock: Callable[[], float] = time.monotonic) -> Iterator[Change]:
-    """Tell what changes from now on, as it happens, for as long as it is asked.
+    """Report what changes from now on, as it happens, for as long as it is asked.
 
     Args:
         memory: the library.
@@ -53,7 +52,7 @@ def watch(memory: Memory, clock: Callable[[], float] = time.monotonic) -> Iterat
     Raises:
         LibraryError: the folder cannot be read any more, or the library not be written.
     """
-    return _watch(memory, _stamps(memory), clock)
+    return _watch(memory, _stamps(memory), clock)  # taken now, not at the first `next`
 
 
 def _watch(memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], float]) -> Iterator[Change]:
@@ -67,11 +66,10 @@ def _watch(memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], floa
             now = _stamps(memory)
             changes, at = list(_differences(before, now)), clock()
             before = now
-            if any(_typed(change) for change in changes):
+            if any(change.doc_id.startswith((CURRENT, TOPICS)) for change in changes):
                 unsettled = at
-            paused = unsettled is not None and at - unsettled >= QUIET
             yield from changes
-            if paused:
+            if unsettled is not None and at - unsettled >= QUIET:
                 unsettled = None
                 yield from _settle(memory)
     finally:
@@ -95,19 +93,13 @@ def _differences(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> Itera
             yield Change("renamed", doc_id, was=was)
         else:
             yield Change("created", doc_id)
-    for doc_id in sorted(gone.values()):
-        yield Change("deleted", doc_id)
-
-
-def _typed(change: Change) -> bool:
-    """Whether there may be something to sign."""
-    return change.doc_id == CURRENT or change.doc_id.startswith(TOPICS)
+    yield from (Change("deleted", doc_id) for doc_id in sorted(gone.values()))
 
 
 def _settle(memory: Memory) -> Iterator[Change]:
-    """Sign what people typed, and bring up to date what is derived."""
+    """Sign what people typed, and update the index."""
     receipt = memory.library.adopt_edits()
-    memory.tools.search(query="any", limit=1)  # whatever is asked, first the index is brought up to date
+    memory.tools.search(query="any", limit=1)  # any search first updates the index
     if receipt is not None:
         for doc_id in sorted({row.now for row in receipt.rows if row.why == "stamped"}):
             yield Change("stamped", doc_id, receipt=receipt.id)

@@ -57,9 +57,7 @@ def test_done_the_report_has_no_word_of_it(shell: Shell) -> None:
 
 def test_it_says_that_nothing_is_left_or_what_is(shell: Shell) -> None:
     (shell.library / "mine.md").write_text(f"{OTHER}\n")
-    assert (
-        "nothing is left of it in the library or in its cache\n" in shell("forget", "--seq", "1", "--yes").out
-    )
+    assert "nothing of it is left in the library or its cache\n" in shell("forget", "--seq", "1", "--yes").out
     out = shell("forget", "--match", "Rita", "--yes").out
     assert "nothing is left" not in out
     assert "mine.md still holds some of it (a person's note: edit it)" in out
@@ -135,7 +133,7 @@ def test_what_only_names_tell_is_shown_and_goes(shell: Shell) -> None:
     (topic,) = shell.library.glob("topics/*.md")
     topic.rename(topic.with_name("satay.md"))
     ran = shell("forget", "--match", "satay")
-    assert "no line has it, and the names or headings of" in ran.err
+    assert "no line has it, but names or headings of" in ran.err
     assert "topics/satay.md" in ran.err
     assert "satay.md holds some of it too, and stays (its name: rename it)" in ran.out
     shell("forget", "--match", "satay", "--yes")

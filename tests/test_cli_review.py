@@ -39,7 +39,7 @@ def test_approve(shell: Shell, memory: Memory) -> None:
     assert found["rows"] == []
     assert "I live in Lisbon" in (shell.library / "archive/home.md").read_text()
     ran = shell("review")
-    assert (ran.out, ran.err) == ("", "nothing waits\n")
+    assert (ran.out, ran.err) == ("", "nothing awaits review\n")
 
 
 def test_reject(shell: Shell, memory: Memory) -> None:
@@ -77,6 +77,7 @@ def test_a_kept_plan_from_dry_run_to_receipt(shell: Shell) -> None:
     assert "peanuts" in ran["diff"]
     assert ran["receipt"] is None
     assert shell("status", "--json").json["plans"] == 1
+    assert "plans awaiting review\t1\n" in shell("status").out
     (row,) = shell("review", "--json").json["rows"]
     listed = shell("review").out.splitlines()
     assert listed[0] == "p1: a kept plan, 1 line"

@@ -14,13 +14,12 @@ from fault_library import tree
 from infinimem.errors import LibraryError
 from infinimem.llm.connect import connect
 from infinimem.memory import Memory
-from infinimem.model import Finding, Move, NewEntry, Plan, Turn
-from infinimem.operations.doctor.examine import examine
-from infinimem.operations.doctor.inspection import LIMIT, Shelf
-from infinimem.operations.doctor.links import nowhere
+from infinimem.model import Finding, Move, NewEntry, Plan, Reason, Turn, Withheld
+from infinimem.operations.doctor.examine import MOST, examine
 from infinimem.operations.doctor.repair import repair
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
+from infinimem.store.state import withheld
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +80,7 @@ def moved(path: str, other: str) -> Damage:
 
 BAD, HINT, MENDED, LEFT = "error", "note", True, False
 FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
-    "signature": (append("topics/food.md", "- <seq=> x\n"), BAD, "does not parse", "topics/food:", LEFT),
+    "signature": (append("topics/food.md", "- <seq=> x\n"), BAD, "cannot be parsed", "topics/food:", LEFT),
     "conflict": (append("CURRENT.md", "<<<<<<< HEAD\n"), BAD, "conflict marker", "CURRENT:", LEFT),
     "note-conflict": (append("mine.md", ">>>>>>> x\n"), HINT, "conflict marker", "mine:1", LEFT),
     "typed": (append("CURRENT.md", "- call Bo\n- and Al\n"), HINT, "2 lines typed", "CURRENT:", MENDED),
@@ -101,12 +100,12 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
     "header": (replaced("topics/food.md", b"id: ", b"id: ["), BAD, "header:", "topics/food:1", LEFT),
     "note-header": (append("mine.md", "---\na: [\n---\n"), HINT, "header:", "mine:1", LEFT),
     "nul": (append("mine.md", "a\n\x00b\n"), HINT, "NUL", "mine:2", LEFT),
-    "bytes": (append("mine.md", b"a\nb\xff\n"), HINT, "no UTF-8", "mine:2", LEFT),
+    "bytes": (append("mine.md", b"a\nb\xff\n"), HINT, "not UTF-8", "mine:2", LEFT),
     "mark-of-order": (
         replaced("topics/food.md", b"---\nid", b"\xef\xbb\xbf---\nid"), HINT, "byte-order", "topics/", LEFT
     ),
     "line-ends": (append("topics/food.md", "- [ ] x\r\n"), HINT, "mixes line ends", "topics/food", LEFT),
-    "case": (append("Mine.md", "a"), BAD, "take these names for one", "Mine", LEFT),
+    "case": (append("Mine.md", "a"), BAD, "treat these names as the same", "Mine", LEFT),
     "reason": (append("archive/new.md", "- <seq=10> x\n"), BAD, "without a reason", "archive/new:1", LEFT),
     "successor": (
         append("archive/food.md", "## Superseded by 99 (receipt 1)\n- <seq=10> x\n"),
@@ -120,10 +119,10 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
         append("CURRENT.md", "- <seq=10,source=human,origin=77> x\n"), HINT, "origin 77", "CURRENT:", LEFT
     ),
     "large": (append("big.md", b"x" * (MAX_FILE + 1)), HINT, "larger than tools read", "big.md", LEFT),
-    "name": (append("a\x07b.md", "x"), HINT, "do not show", "a\\x07b.md", LEFT),
+    "name": (append("a\x07b.md", "x"), HINT, "unprintable", "a\\x07b.md", LEFT),
     "link": (lambda root: (root / "l.md").symlink_to("mine.md"), HINT, "a link", "l.md", LEFT),
     "link-to-folder": (lambda root: (root / "l").symlink_to("topics"), HINT, "a link", "l", LEFT),
-    "pipe": (lambda root: os.mkfifo(root / "p.md"), HINT, "no plain file", "p.md", LEFT),
+    "pipe": (lambda root: os.mkfifo(root / "p.md"), HINT, "not a regular file", "p.md", LEFT),
     "conflicts": (
         append(".infinimem/conflicts/0001-topics-food.md", "x"),
         HINT, "take over what you want", ".infinimem/conflicts/0001-topics-food.md", LEFT,
@@ -239,6 +238,8 @@ def test_a_document_that_cannot_be_read_stops_no_other_check(
     append("CURRENT.md", "- <seq=> x\n")(library.root)
     again = Library(library.root)
     view = again.view()
+    held_back = Withheld(Move(5, "topics/food", why="superseded", by=6), Reason("PROTECTED"))
+    withheld.keep(again.files, 1, [held_back], view.entry)
     real = view.document
 
     def refuse(doc_id: str) -> object:
@@ -268,12 +269,12 @@ def test_withheld_archivings_are_told_while_both_lines_are_live(library: Library
     library = Library(library.root)
     library.apply(Plan("consolidate", moves=(Move(older, "topics/food", why="duplicate", by=newer),)))
     library.apply(Plan("consolidate", moves=(Move(newer, "topics/food"),)))
-    found = one(examine(library), "was not archived unasked")
+    found = one(examine(library), "awaits review")
     assert (found.level, f"line {older} may be a duplicate of {newer}" in found.what) == ("note", True)
     path = library.root / root_of(library, older)
     kept = [line for line in path.read_text().splitlines(True) if f"seq={older}," not in line]
     path.write_text("".join(kept))
-    assert not any("unasked" in item.what for item in examine(Library(library.root)))
+    assert not any("awaits review" in item.what for item in examine(Library(library.root)))
 
 
 # ── links ───────────────────────────────────────────────────────────────────────────────────────
@@ -306,12 +307,12 @@ def test_links_to_nowhere_are_told_up_to_a_number(library: Library) -> None:
     append("notes/a.md", "see [[Foood]]\nand [b](food.md), [[x/y|z]]\n")(library.root)
     append("topics/food.md", "\nSee [[nobody]].\n")(library.root)
     assert findings(library) == [
-        "note notes/a:1 links to Foood, which is not there",
-        "note notes/a:2 links to notes/food, which is not there",
-        "note notes/a:2 links to x/y, which is not there",
-        f"note {one(examine(library), 'nobody').where} links to nobody, which is not there",
+        "note notes/a:1 links to Foood, which does not exist",
+        "note notes/a:2 links to notes/food, which does not exist",
+        "note notes/a:2 links to x/y, which does not exist",
+        f"note {one(examine(library), 'nobody').where} links to nobody, which does not exist",
     ]
     append("notes/a.md", "[[no]] " * 100 + "".join(f"[[no {n}]]\n" for n in range(100)))(library.root)
-    found = list(nowhere(Shelf.of(Library(library.root).view())))
-    assert len(found) == LIMIT + 1
-    assert "more links" in found[-1].what
+    found = [item for item in examine(Library(library.root)) if item.where.startswith("notes/a")]
+    assert len(found) == MOST + 1
+    assert sum("more like this" in item.what for item in examine(Library(library.root))) == 1

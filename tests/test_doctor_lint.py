@@ -14,7 +14,8 @@ from in_memory import LISBON, view_of
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.operations.doctor import secrets
-from infinimem.operations.doctor.lint import MOST, examine
+from infinimem.operations.doctor.examine import MOST
+from infinimem.operations.doctor.examine import lint as examine
 from infinimem.settings import InfiniSettings, Settings
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
@@ -176,10 +177,17 @@ def test_the_scanner_knows_more_kinds(kind: str) -> None:
     _told(kind, SCANNED[kind])
 
 
+def test_doctor_shows_no_secret_in_a_files_name_either(shell: Shell) -> None:
+    key = KEYS["AWS Access Key"]
+    (shell.library / f"{key}.md").write_text("see [[nobody]]\n")
+    ran = shell("--library", ".", "doctor")
+    assert ran.out == "note\t…:1\tlinks to nobody, which does not exist\t\n"
+
+
 def test_a_secret_in_a_files_name_is_not_shown_either() -> None:
     key = KEYS["AWS Access Key"]
     told = found({f"notes/{key}": f"the key {key}\n"})
-    assert [(one.level, one.where) for one in told] == [("error", "notes/…:1"), ("error", "notes")]
+    assert [(one.level, one.where) for one in told] == [("error", "notes"), ("error", "notes/…:1")]
     assert not any(key in f"{one.what} {one.where} {one.fix}" for one in told)
 
 
@@ -222,11 +230,6 @@ def test_topics_without_bounds() -> None:
     assert "a topic should have 500 at most" in long.what
     assert under.what == "120 entries under one heading"
     assert found(topic(*(f"|Bought item number {n}" for n in range(20))), settings=small) == []
-    pile = topic(*(f"|Bought item number {n}" for n in range(40)), name="topics/inbox")
-    assert [one.what for one in found(pile)] == ["a pile of 40 lines without a subject, which only grows"]
-    log = "update_log:\n  - {op: update, added: 3, archived: 1}\n---\n# Things"
-    shrunk = {"topics/inbox": pile["topics/inbox"].replace("---\n# Things", log)}
-    assert found(shrunk) == []
 
 
 def test_duplicates_that_consolidation_missed() -> None:

@@ -393,7 +393,7 @@ def test_a_number_that_no_line_has_is_refused(library: Library) -> None:
 def test_it_cannot_be_undone_and_what_leans_on_it_neither(library: Library) -> None:
     forget(library, Wanted({5}))
     before = tree(library.root)
-    with pytest.raises(LibraryError, match="cannot be undone: what was forgotten is nowhere"):
+    with pytest.raises(LibraryError, match="cannot be undone: what was forgotten is gone"):
         undo(library)
     with pytest.raises(LibraryError):
         undo(library, "1", together=True)

@@ -205,7 +205,7 @@ def test_what_leans_on_it_is_not_undone(memory: Memory) -> None:
     forget(memory, NUTS)
     with pytest.raises(LibraryError, match="0003-forget"):
         memory.undo("1")
-    with pytest.raises(LibraryError, match="what was forgotten is nowhere any more"):
+    with pytest.raises(LibraryError, match="what was forgotten is gone for good"):
         memory.undo("3")
 
 

@@ -124,7 +124,7 @@ def test_what_vanished_unnoted_is_told_by_where_it_was_last(memory: Memory) -> N
     path = memory.library.root / f"{DOG}.md"
     path.write_text("".join(line for line in path.read_text().splitlines(True) if "Rex." not in line))
     now = last(memory, REX)
-    assert now.why == f"not in the library any more; journal/0001-consolidate put it into {DOG}"
+    assert now.why == f"no longer in the library; journal/0001-consolidate put it into {DOG}"
     assert (now.where, now.text) == ("", "")
 
 

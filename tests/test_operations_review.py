@@ -15,7 +15,7 @@ from infinimem.grounding.claims import is_duplicate
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Derived, Move, NewEntry, Plan, Put, Turn
 from infinimem.operations import review
-from infinimem.operations.review import Waiting
+from infinimem.operations.review import ReviewItem
 
 
 def pin(memory: Memory, seq: int) -> None:
@@ -281,7 +281,7 @@ def planned(tmp_path: Path) -> Memory:
     return memory
 
 
-def waiting(rows: tuple[Waiting, ...]) -> list[tuple[int, str, str, int | None]]:
+def waiting(rows: tuple[ReviewItem, ...]) -> list[tuple[int, str, str, int | None]]:
     return [(row.seq, row.now, row.why, row.by) for row in rows]
 
 
@@ -300,7 +300,7 @@ def test_a_kept_plan_is_listed_and_writes_nothing_else(planned: Memory) -> None:
 def test_a_plan_of_records_is_not_kept(memory: Memory) -> None:
     before = memory.review()
     plan = Plan("consolidate", records=(Put("allmem/units/u-000001", "x\n"),))
-    with pytest.raises(UsageError, match="cannot be kept, for review goes line by line"):
+    with pytest.raises(UsageError, match="cannot be kept, because review is line by line"):
         review.keep(memory.library, plan, memory.view, "allmem", "none")
     assert memory.review() == before
 

@@ -9,11 +9,11 @@ from history_library import DOG, FLAT, HOME, LISBON, PORTO, apply, filled, moved
 
 from infinimem.memory import Memory
 from infinimem.model import Derived, Move, NewEntry, Turn
-from infinimem.operations.stale_dependents import leaning
+from infinimem.operations.stale_dependents import stale_dependents
 
 
 def flags(memory: Memory) -> list[tuple[str, int | None, int, int]]:
-    found = leaning(memory.view, memory.receipts())
+    found = stale_dependents(memory.view, memory.receipts())
     return [(one.where.partition(":")[0], one.seq, one.on, one.by) for one in found]
 
 
@@ -23,10 +23,10 @@ def test_an_entry_that_was_drawn_from_a_superseded_line(tmp_path: Path) -> None:
     rewrite(memory, DOG, "# Rex\n", f"# Rex\n- <seq=30,source=AI,origin={LISBON}> The rent is paid.\n")
     before = (memory.library.root / f"{DOG}.md").read_bytes()
     assert flags(memory) == [(DOG, 30, LISBON, PORTO)]
-    assert memory.status()["leaning"] == 1
-    (note,) = (finding for finding in memory.doctor() if "leans" in finding.what)
+    assert memory.status()["stale_dependents"] == memory.status()["leaning"] == 1
+    (note,) = (finding for finding in memory.doctor() if "was drawn from" in finding.what)
     assert (note.level, note.where.partition(":")[0]) == ("note", DOG)
-    assert f"leans on line {LISBON}, which line {PORTO} superseded" in note.what
+    assert f"was drawn from line {LISBON}, which line {PORTO} superseded" in note.what
     assert (memory.library.root / f"{DOG}.md").read_bytes() == before
     for folder in ("journal", ".infinimem"):  # neither receipts nor machine state are needed
         shutil.rmtree(memory.library.root / folder)

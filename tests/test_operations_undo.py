@@ -80,7 +80,7 @@ def test_undo_restores_every_byte_and_undoing_that_too(library: Library) -> None
     ]
     (again,) = undo(library, back.id)
     assert files(library) == after
-    with pytest.raises(LibraryError, match="taken back by journal/0004-undo already"):
+    with pytest.raises(LibraryError, match="undone by journal/0004-undo already"):
         undo(library, back.id)
     assert again.number == receipt.number + 2
     assert problems(library.root, {}) == []
@@ -165,7 +165,7 @@ def test_as_of_a_seq_a_time_or_a_receipt(library: Library) -> None:
     assert standing(as_of(view, moment(view, "2025-03-02"))) == {}
     later = (datetime.fromisoformat(second.time) - timedelta(seconds=1)).isoformat()
     assert standing(as_of(view, moment(view, later))) == between
-    with pytest.raises(UsageError, match="is no moment"):
+    with pytest.raises(UsageError, match="is not a moment"):
         moment(view, "yesterday")
 
 

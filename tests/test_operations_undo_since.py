@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from fault_library import problems, tree
-from history_library import rewrite, sorted_into, told
 
 from infinimem.errors import LibraryError
-from infinimem.memory import Memory
-from infinimem.model import CURRENT, Turn
+from infinimem.memory import Memory, open_memory
+from infinimem.model import CURRENT, Move, NewEntry, Plan, Receipt, Turn
+from infinimem.store.outcome import Applied
 
 A, B, C, D = range(5, 9)
 """Seqs of the entries; their turns have 1 to 4."""
@@ -19,9 +19,20 @@ A, B, C, D = range(5, 9)
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
     """Four lines in the buffer; C and D in topics/old by receipt 1."""
-    made = told(tmp_path / "m", [Turn(text) for text in ("fact a", "fact b", "fact c", "fact d")])
-    sorted_into(made, (C, "topics/old"), (D, "topics/old"))
+    made = open_memory(tmp_path / "m", model="offline", create=True)
+    told = made.library.record([Turn(text) for text in ("fact a", "fact b", "fact c", "fact d")])
+    made.library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told)))
+    moved(made, (C, "topics/old"), (D, "topics/old"))
     return made
+
+
+def moved(memory: Memory, *ways: tuple[int, str]) -> Receipt:
+    outcome = memory.library.apply(
+        Plan("consolidate", moves=tuple(Move(seq, to, "Facts") for seq, to in ways))
+    )
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.receipt
+    return outcome.receipt
 
 
 def notes(memory: Memory) -> dict[str, bytes]:
@@ -31,6 +42,13 @@ def notes(memory: Memory) -> dict[str, bytes]:
 
 def where(memory: Memory, *seqs: int) -> list[str | None]:
     return [place.doc_id if (place := memory.view.entry(seq)) else None for seq in seqs]
+
+
+def edit(memory: Memory, doc_id: str, old: str, new: str) -> None:
+    path = memory.library.root / f"{doc_id}.md"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
 
 
 def line(memory: Memory, seq: int) -> str:
@@ -52,12 +70,12 @@ def refused(memory: Memory, receipt: str, words: str) -> None:
 
 def test_undo_and_redo_as_often_as_one_likes(memory: Memory) -> None:
     before = notes(memory)
-    first = sorted_into(memory, (A, "topics/new"), (B, "topics/old"))
+    first = moved(memory, (A, "topics/new"), (B, "topics/old"))
     after = notes(memory)
     for _ in range(3):
         (back,) = memory.undo(first.id)
         assert notes(memory) == before
-        with pytest.raises(LibraryError, match=f"taken back by {back.id} already"):
+        with pytest.raises(LibraryError, match=f"undone by {back.id} already"):
             memory.undo(first.id)
         memory.undo(back.id)
         assert notes(memory) == after
@@ -66,8 +84,8 @@ def test_undo_and_redo_as_often_as_one_likes(memory: Memory) -> None:
 
 def test_a_later_receipt_that_is_taken_back_is_in_nobodys_way(memory: Memory) -> None:
     before = notes(memory)
-    first = sorted_into(memory, (A, "topics/new"))
-    second = sorted_into(memory, (A, "topics/old"))
+    first = moved(memory, (A, "topics/new"))
+    second = moved(memory, (A, "topics/old"))
     (back,) = memory.undo(second.id)
     memory.undo(first.id)
     assert notes(memory) == before
@@ -80,9 +98,9 @@ def test_a_later_receipt_that_is_taken_back_is_in_nobodys_way(memory: Memory) ->
 
 def test_what_leans_on_what_leans_on_it_goes_too(memory: Memory) -> None:
     before = notes(memory)
-    first = sorted_into(memory, (A, "topics/x"))
-    second = sorted_into(memory, (A, "topics/y"), (B, "topics/y"))
-    third = sorted_into(memory, (B, "topics/z"))
+    first = moved(memory, (A, "topics/x"))
+    second = moved(memory, (A, "topics/y"), (B, "topics/y"))
+    third = moved(memory, (B, "topics/z"))
     refused(memory, first.id, f"{third.id}, {second.id} moved the same lines later")
     memory.undo(first.id, together=True)
     assert notes(memory) == before
@@ -92,15 +110,15 @@ def test_what_leans_on_what_leans_on_it_goes_too(memory: Memory) -> None:
 
 
 def test_a_document_that_it_made_stays_for_what_others_put_there(memory: Memory) -> None:
-    first = sorted_into(memory, (A, "topics/new"))
-    sorted_into(memory, (B, "topics/new"))
+    first = moved(memory, (A, "topics/new"))
+    moved(memory, (B, "topics/new"))
     memory.undo(first.id)
     assert where(memory, A, B) == [CURRENT, "topics/new"]
     assert "fact a" not in (memory.library.root / "topics/new.md").read_text()
 
 
 def test_a_line_that_a_person_typed_into_a_document_that_it_made_stays(memory: Memory) -> None:
-    first = sorted_into(memory, (A, "topics/new"))
+    first = moved(memory, (A, "topics/new"))
     path = memory.library.root / "topics/new.md"
     path.write_text(path.read_text() + "- typed\n")
     memory.undo(first.id)
@@ -110,8 +128,8 @@ def test_a_line_that_a_person_typed_into_a_document_that_it_made_stays(memory: M
 
 
 def test_of_a_document_that_others_wrote_into_only_the_lines_go_back(memory: Memory) -> None:
-    first = sorted_into(memory, (A, "topics/old"))
-    sorted_into(memory, (B, "topics/old"))
+    first = moved(memory, (A, "topics/old"))
+    moved(memory, (B, "topics/old"))
     memory.undo(first.id)
     assert where(memory, A, B, C, D) == [CURRENT, "topics/old", "topics/old", "topics/old"]
     texts = [path.read_text() for path in memory.library.root.rglob("*.md") if "journal" not in path.parts]
@@ -121,9 +139,9 @@ def test_of_a_document_that_others_wrote_into_only_the_lines_go_back(memory: Mem
 
 @pytest.mark.parametrize("beside", [C, A], ids=["before it", "behind it"])
 def test_a_line_that_a_person_doubled_is_not_torn_out(memory: Memory, beside: int) -> None:
-    first = sorted_into(memory, (A, "topics/old"))
-    rewrite(memory, "topics/old", line(memory, beside), line(memory, beside) + line(memory, A))
-    refused(memory, first.id, f"line {A} went or came since by hand")
+    first = moved(memory, (A, "topics/old"))
+    edit(memory, "topics/old", line(memory, beside), line(memory, beside) + line(memory, A))
+    refused(memory, first.id, f"line {A} was added or removed by hand since")
 
 
 # ── what people did before it, and since ────────────────────────────────────────────────────────
@@ -135,16 +153,16 @@ def test_a_signature_is_not_taken_back_from_a_line_that_is_gone(memory: Memory) 
     receipt = memory.library.adopt_edits()
     assert receipt is not None
     (seq,) = (row.seq for row in receipt.rows)
-    rewrite(memory, "topics/old", line(memory, seq), "")
+    edit(memory, "topics/old", line(memory, seq), "")
     refused(memory, receipt.id, "topics/old was changed where it wrote")
 
 
 def test_a_signature_taken_back_leaves_where_people_carried_and_deleted_lines(memory: Memory) -> None:
     """The receipt only tells of these."""
     carried = line(memory, C)
-    rewrite(memory, "topics/old", carried, "")
+    edit(memory, "topics/old", carried, "")
     (memory.library.root / "topics/mine.md").write_text(f"{carried}- typed\n")
-    rewrite(memory, "topics/old", line(memory, D), "")
+    edit(memory, "topics/old", line(memory, D), "")
     before = notes(memory)
     receipt = memory.library.adopt_edits()
     assert receipt is not None
@@ -157,10 +175,10 @@ def test_a_signature_taken_back_leaves_where_people_carried_and_deleted_lines(me
 
 def test_an_edit_that_nobody_noted_yet_is_in_the_receipt_that_takes_the_line_back(memory: Memory) -> None:
     """So that undoing the undo brings it back."""
-    rewrite(memory, "topics/old", "fact c", "fact c, edited")
+    edit(memory, "topics/old", "fact c", "fact c, edited")
     receipt = memory.library.adopt_edits()
     assert receipt is not None
-    rewrite(memory, "topics/old", "fact c, edited", "fact c, edited twice")
+    edit(memory, "topics/old", "fact c, edited", "fact c, edited twice")
     edited = notes(memory)
     memory.undo(receipt.id)
     assert "> fact c, edited\n" in (memory.library.root / "topics/old.md").read_text()

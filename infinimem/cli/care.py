@@ -1,4 +1,4 @@
-"""Commands that look after a library: status, doctor."""
+"""Commands that look after a library: status, doctor, lint."""
 
 from __future__ import annotations
 
@@ -21,12 +21,22 @@ def status(options: Options) -> None:
     """What the library holds, how full the buffer is, the last receipt, the model in use."""
     out = options.out
     found = options.status()
-    out.result(found, lambda: out.table(("what", "value"), _rows(found)))
+    rows = {name: value for name, value in found.items() if name != "leaning"}  # an old name
+    out.result(found, lambda: out.table(("what", "value"), _rows(rows)))
+
+
+_LABELS = {
+    "pending": "turns not processed yet",
+    "withheld": "archivings awaiting review",
+    "plans": "plans awaiting review",
+    "stale_dependents": "lines and summaries made from superseded lines",
+    "git waiting": "receipts not committed to git",
+}
 
 
 def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     for name, value in values.items():
-        label = f"{prefix}{name}".replace("_", " ")
+        label = _LABELS.get(f"{prefix}{name}", f"{prefix}{name}".replace("_", " "))
         if isinstance(value, Mapping):
             yield from _rows(value, f"{label} ")
         else:
@@ -34,12 +44,12 @@ def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
 
 
 @click.command(cls=Command)
-@click.option("--fix", is_flag=True, help="Repair what can be repaired without losing a word.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired without losing text.")
 @click.pass_context
 def doctor(context: click.Context, fix: bool) -> None:
-    """Check the library; exit code 1 if there are errors (notes are no errors).
+    """Check that the library is sound; exit code 1 if there are errors (notes are no errors).
 
-    Nothing is written without --fix. What it would do is said beside each finding.
+    Nothing is written without --fix; each finding says what --fix would do about it.
     """
     options = context.ensure_object(Options)
     out = options.out
@@ -55,35 +65,71 @@ def doctor(context: click.Context, fix: bool) -> None:
                 recovery = memory.strategy.status(memory.view).get("recovery", {})
         except (SettingsError, FormatTooNew) as error:  # nothing can be checked under unknown settings
             found = [Finding("error", str(error), "infinimem.toml")]
-    errors = [finding for finding in found if finding.level == "error"]
     data: dict[str, Any] = {"findings": [asdict(finding) for finding in found]}
     if fix:
         data["fixed"] = [asdict(finding) for finding in fixed]
     if recovery:
         data["recovery"] = recovery
-    out.result(data, lambda: _show(out, found, fixed))
+    out.result(data, lambda: _show(out, found, fixed, advice="--fix: "))
     for links, reach in recovery.items():
         shares = ", ".join(f"R({hops}) {100 * share:.0f} %" for hops, share in enumerate(reach["coverage"]))
         out.say(f"archive within reach by {links} links: {shares or 'nothing is archived'}")
+    errors = _count(out, found)
+    if some := [finding for finding in found if finding.fix]:
+        out.say(f"infinimem doctor --fix repairs {len(some)} of them, and loses nothing")
     if errors:
         context.exit(1)
 
 
-def _show(out: Output, found: Sequence[Finding], fixed: Sequence[Finding]) -> None:
-    """A line a finding, errors first; in a pipe each begins with its level."""
+@click.command(cls=Command)
+@click.pass_context
+def lint(context: click.Context) -> None:
+    """Look for contradictions, secrets, doubtful times, overgrown topics, duplicates.
+
+    Nothing is written, and no line is quoted: a finding says where to look. Exit code 1 if there are errors
+    (secrets, values that exclude each other); notes are no errors. What breaks the format, `doctor` finds.
+    """
+    from infinimem.operations.doctor import secrets
+    from infinimem.operations.doctor.examine import lint as examined
+
+    options = context.ensure_object(Options)
+    out = options.out
+    with out.progress("Looking"):
+        found = examined(options.reading().view)
+    scanner = "detect-secrets" if secrets.has_scanner() else None
+    data = {"findings": [asdict(finding) for finding in found], "scanner": scanner}
+    out.result(data, lambda: _show(out, found))
+    errors = _count(out, found)
+    if scanner is None:
+        out.say("only a few kinds of secrets are known; pip install 'infinimem[lint]' adds a scanner")
+    if errors:
+        context.exit(1)
+
+
+def _show(out: Output, found: Sequence[Finding], fixed: Sequence[Finding] = (), advice: str = "") -> None:
+    """A line a finding, errors first; in a pipe each begins with its level.
+
+    Args:
+        found: what was found.
+        fixed: what was repaired.
+        advice: stands before what to do about a finding.
+    """
     for level, style in (("error", "bold red"), ("note", "bold yellow"), ("fixed", "bold green")):
         some = fixed if level == "fixed" else [finding for finding in found if finding.level == level]
-        if some and out.for_people:
-            out.line(level if level == "fixed" else f"{level}s", style)
-            out.table(("where", "what"), [(item.where, _told(item, level)) for item in some])
-            out.line()
-        else:
+        if not out.for_people:
             out.table((), [(level, item.where, item.what, item.fix) for item in some])
+        elif some:
+            out.line(level if level == "fixed" else f"{level}s", style)
+            fixes = [f" ({advice}{item.fix})" if item.fix and level != "fixed" else "" for item in some]
+            out.table(
+                ("where", "what"),
+                [(item.where, item.what + fix) for item, fix in zip(some, fixes, strict=True)],
+            )
+            out.line()
+
+
+def _count(out: Output, found: Sequence[Finding]) -> int:
+    """Say how many errors and notes there are; the number of errors."""
     errors = sum(finding.level == "error" for finding in found)
     out.say(f"{counted(errors, 'error')}, {counted(len(found) - errors, 'note')}")
-    if some := [finding for finding in found if finding.fix]:
-        out.say(f"infinimem doctor --fix repairs {len(some)} of them, and loses nothing")
-
-
-def _told(finding: Finding, level: str) -> str:
-    return f"{finding.what} (--fix: {finding.fix})" if finding.fix and level != "fixed" else finding.what
+    return errors

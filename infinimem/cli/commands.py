@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "care",
     "config": "trusting",
     "trust": "trusting",
-    "lint": "lint",
+    "lint": "care",
     "completion": "completion",
     "bench": "bench",
 }

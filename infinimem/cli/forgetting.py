@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.option("--seq", "seqs", metavar="N[,N…]", help="Lines by number.")
-@click.option("--match", metavar="PATTERN", help="Lines in which a pattern occurs (RE2, any case).")
-@click.option("--source", type=click.Choice(SOURCES), help="All lines of a source.")
-@click.option("--session", metavar="NAME", help="All turns of a session; with --source, its own.")
-@click.option("--dry-run", is_flag=True, help="Show what would go; write nothing.")
+@click.option("--match", metavar="PATTERN", help="Lines that match a pattern (RE2, any case).")
+@click.option("--source", type=click.Choice(SOURCES), help="All lines from a source.")
+@click.option("--session", metavar="NAME", help="All turns of a session; with --source, only that source's.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed; write nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_options
 def forget(
@@ -34,9 +34,9 @@ def forget(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Take lines out for good, with what they were drawn from and all that was drawn from that.
+    """Remove lines for good, with their sources and everything drawn from the same sources.
 
-    Shows them first, and asks; in a pipe it only shows them, unless --yes is given.
+    Shows the lines first and asks; in a pipe it only shows them, unless --yes is given.
     """
     out, memory = options.out, options.reading()
     wanted: dict[str, Any] = {"match": match, "source": source, "session": session}
@@ -44,15 +44,17 @@ def forget(
         going = memory.forget(_numbers(seqs), **wanted, dry_run=True)
     for note in going.notes:
         out.say(f"note: {note}")
-    asked = bool(going.files) and not (dry_run or yes) and _can_ask(out)
+    asked = bool(going.files) and not (dry_run or yes) and out.for_people and sys.stdin.isatty()
     if asked:
         _show(out, going)
-    if dry_run or not going.files or not (yes or (asked and _agreed(going))):
+        what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
+        yes = click.confirm(f"Forget {what} for good?", err=True)
+    if dry_run or not going.files or not yes:
         rows = [asdict(row) for row in going.rows]
         data = {"rows": rows, "files": list(going.files), **_more(going)}
         out.result({"receipt": None, **data}, lambda: None if asked else _show(out, going))
         if not going.files:
-            out.say("no line is concerned, there is nothing to forget")
+            out.say("nothing matches: there is nothing to forget")
         elif not dry_run:
             out.say("nothing was forgotten" if asked else "nothing was forgotten: --yes does it")
         return
@@ -71,36 +73,26 @@ def _numbers(text: str | None) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _can_ask(out: Output) -> bool:
-    """Whether a person sees what is shown, and can answer."""
-    return out.for_people and sys.stdin.isatty()
-
-
-def _agreed(going: Forgotten) -> bool:
-    what = counted(len(going.rows), "line") if going.rows else "what these files tell of it"
-    return click.confirm(f"Forget {what} for good?", err=True)
-
-
 def _show(out: Output, going: Forgotten) -> None:
     rows = [(row.seq or "-", f"{row.doc_id}:{row.line}", row.text) for row in going.rows]
     out.table(("seq", "where", "line"), rows)
     _tell(out, going, "holds some of it too, and stays")
     if going.files and not going.rows:
         told = counted(len(going.files), "file")
-        out.say(f"no line has it, and the names or headings of {told} do: {', '.join(going.files[:20])}")
+        out.say(f"no line has it, but names or headings of {told} do: {', '.join(going.files[:20])}")
     if going.records:
-        out.say(f"{counted(len(going.records), 'record')} would go whole: {', '.join(going.records[:20])}")
+        out.say(f"{counted(len(going.records), 'record')} would be deleted: {', '.join(going.records[:20])}")
     if going.history:
         out.say(going.history)
 
 
 def _report(out: Output, done: Forgotten) -> None:
     if done.receipt is None:
-        out.line("nothing was there to forget any more")
+        out.line("nothing was left to forget")
         return
     out.line(f"{done.receipt.id}: {counted(len(done.seqs), 'line')} forgotten", "bold")
     if not done.left:
-        out.line("nothing is left of it in the library or in its cache")
+        out.line("nothing of it is left in the library or its cache")
     _tell(out, done, "still holds some of it")
     if done.records:
         out.line(f"{counted(len(done.records), 'record')} came from it or told of it, and went whole")
@@ -113,7 +105,7 @@ def _tell(out: Output, found: Forgotten, why: str) -> None:
         out.line(f"{left.path} {why} ({left.why})", "bold yellow")
     if found.repeated:
         listed = ", ".join(map(str, found.repeated[:20])) + ", …" * (len(found.repeated) > 20)
-        out.say(f"lines that say some of the same in their own right, and stay (--seq takes them): {listed}")
+        out.say(f"other lines say some of the same; they stay, --seq removes them: {listed}")
 
 
 def _more(found: Forgotten) -> dict[str, Any]:

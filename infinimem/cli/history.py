@@ -28,7 +28,7 @@ _NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
 @click.argument("seq", type=click.IntRange(min=1))
 @pass_options
 def history(options: Options, seq: int) -> None:
-    """The story of a line: who said it, what was drawn from it, what each receipt did, where it is now."""
+    """Trace a line from its source turn through every receipt to where it is now."""
     out = options.out
     events = options.reading().history(seq)
     rows = [_without_blanks(asdict(event)) for event in events]
@@ -56,29 +56,29 @@ def _tell(out: Output, events: tuple[Event, ...]) -> None:
 
 def _what(event: Event) -> str:
     """An event in words."""
-    if event.event == "said":
-        about = [
-            event.where,
-            event.session and f"session {event.session}",
-            event.turn and f"turn {event.turn}",
-        ]
-        return f"{event.speaker or event.source} said, in {', '.join(filter(None, about))}"
-    if event.event == "drawn":
-        words = [f"drawn from {format_seqs(event.origin)}", event.where and f"into {event.where}"]
-        return ", ".join(filter(None, [" ".join(filter(None, words)), event.why]))
-    if event.event == "typed":
-        who = "typed by a person" if event.source == "human" else f"from {event.source}, of no known origin"
-        return f"{who}, in {event.where}" if event.where else who
-    if event.event == "receipt":
-        return f"{event.receipt}: {event.why}, {_way(event)}{', before:' if event.text else ''}"
-    if event.event == "held":
-        return f"is held by {event.where}{', archived' if event.why else ''}"
-    if event.event == "heir":
-        return f"{event.why}, in {event.where}" if event.where else f"{event.why}, and is gone"
-    if not event.where:
-        return f"is gone: {event.why}"
-    under = f", under {event.now}" if event.now and not event.why else ""
-    return f"is in {event.where}{under}{': ' if event.why else ''}{event.why}"
+    match event.event:
+        case "said":
+            session = event.session and f"session {event.session}"
+            about = filter(None, [event.where, session, event.turn and f"turn {event.turn}"])
+            return f"{event.speaker or event.source} said, in {', '.join(about)}"
+        case "drawn":
+            into = f" into {event.where}" if event.where else ""
+            return f"drawn from {format_seqs(event.origin)}{into}" + (f", {event.why}" if event.why else "")
+        case "typed":
+            by_hand = event.source == "human"
+            who = "typed by a person" if by_hand else f"from {event.source}, of unknown origin"
+            return f"{who}, in {event.where}" if event.where else who
+        case "receipt":
+            return f"{event.receipt}: {event.why}, {_way(event)}{', before:' if event.text else ''}"
+        case "held":
+            return f"is held by {event.where}{', archived' if event.why else ''}"
+        case "heir":
+            return f"{event.why}, in {event.where}" if event.where else f"{event.why}, and is gone"
+        case "now" if event.where:
+            under = f", under {event.now}" if event.now and not event.why else ""
+            return f"is in {event.where}{under}{': ' if event.why else ''}{event.why}"
+        case _:
+            return f"is gone: {event.why}"
 
 
 def _way(event: Event) -> str:
@@ -93,7 +93,7 @@ def _way(event: Event) -> str:
 @click.argument("target", metavar="ID[:LINE]", shell_complete=document_ids)
 @pass_options
 def blame(options: Options, target: str) -> None:
-    """For each line of a document, what brought it here and where it was said."""
+    """Show, for each line of a document, which receipt put it there and which turn said it."""
     name, line = _target(target)
     out = options.out
     found = options.reading().blame(name, line)
@@ -116,33 +116,27 @@ def _target(text: str) -> tuple[str, int | None]:
 
 
 def _blamed(one: Blamed, short: bool) -> tuple[object, ...]:
-    since = {
-        "said": "was said",
-        "quoted": "quoted",
-        "person": "typed by a person",
-        "derived": f"derived {one.why}".strip(),
-        "blank": "",
-        "entry": one.why if not one.receipt else "",
-    }[one.kind]
+    words = {"said": "was said", "quoted": "quoted", "person": "typed by a person", "blank": ""}
+    since = f"derived {one.why}".strip() if one.kind == "derived" else words.get(one.kind, "")
+    if one.kind == "entry" and not one.receipt:
+        since = one.why
     receipt = one.receipt.removeprefix("journal/")
     came = ", ".join(filter(None, [since, receipt])) + (f" {one.time[:10]}" if receipt else "")
-    turns = [turn for turn in one.turns[:1] if one.kind in ("entry", "quoted") or not short]
-    said = "".join(
-        " ".join(filter(None, [turn.speaker, turn.time[:10], turn.turn]))
-        if short
-        else " ".join(filter(None, [turn.where, turn.speaker, turn.time, turn.turn]))
-        for turn in turns
-    )
+    said = ""
+    if one.turns and (one.kind in ("entry", "quoted") or not short):
+        turn = one.turns[0]
+        told = (turn.speaker, turn.time[:10]) if short else (turn.where, turn.speaker, turn.time)
+        said = " ".join(filter(None, [*told, turn.turn]))
     more = f" +{len(one.turns) - 1}" if len(one.turns) > 1 else ""
     text = one.text[text_start(one.text) :] if short and one.kind == "entry" else one.text
     return one.line, one.seq or "", came, said + more, text
 
 
 @click.command(cls=Command)
-@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="The newest N only.")
+@click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
 @pass_options
 def log(options: Options, limit: int | None) -> None:
-    """The receipts, newest first."""
+    """List the receipts, newest first."""
     out = options.out
     receipts = options.reading().log(limit)
     rows = [
@@ -183,10 +177,10 @@ def _summary(receipt: Receipt) -> str:
 
 @click.command(cls=Command)
 @click.argument("receipt", metavar="[RECEIPT]", required=False)
-@click.option("--together", is_flag=True, help="With the later receipts that moved the same lines.")
+@click.option("--together", is_flag=True, help="Also undo the later receipts that moved the same lines.")
 @pass_options
 def undo(options: Options, receipt: str | None, together: bool) -> None:
-    """Take a receipt back, the newest if none is named, as a new transaction with a receipt of its own."""
+    """Undo a receipt (the newest by default). This is a new transaction with a receipt of its own."""
     out = options.out
     done = options.reading().undo(receipt, together)
 

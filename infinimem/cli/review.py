@@ -1,4 +1,4 @@
-"""What waits for a person's word, as a diff to read, and that word."""
+"""Changes that await a person's review, as a diff to read, and the decision."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ from infinimem.cli.output import Output, counted
 from infinimem.cli.show import receipt_json, show_receipt
 
 if TYPE_CHECKING:
-    from infinimem.operations.review import Waiting
-
-_CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
+    from infinimem.operations.review import ReviewItem
 
 
 @click.command(cls=Command)
-@click.option("--approve", multiple=True, metavar="ITEM[:SEQ,…]", help="Do it, whole or these lines of it.")
-@click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it, whole or these lines of it.")
+@click.option("--approve", multiple=True, metavar="ITEM[:SEQ,…]", help="Do it: all of it, or these lines.")
+@click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it: all of it, or these lines.")
 @pass_options
 def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) -> None:
-    """What waits for your word: archivings that were withheld, and kept plans.
+    """List changes awaiting your approval: withheld archivings and kept plans.
 
-    7 is what receipt 7 withheld, p1 the kept plan 1; 7:12,15 is two lines of it. What cannot be done any more
+    7 is what receipt 7 withheld, p1 is kept plan 1; 7:12,15 is two lines of it. What cannot be done any more
     is shown once, as void.
     """
     out, memory = options.out, options.reading()
@@ -42,13 +40,15 @@ def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) 
             show_receipt(out, receipt)
         if not receipts:
             out.say("nothing was moved")
-        out.say(f"{counted(len(left), 'line')} still wait" if left else "nothing waits any more")
+        out.say(
+            f"{counted(len(left), 'line')} still awaiting review" if left else "nothing else awaits review"
+        )
 
     told = [receipt_json(receipt) for receipt in receipts]
     out.result({"receipts": told, "rows": [asdict(row) for row in left]}, show)
 
 
-def _list(out: Output, rows: Iterable[Waiting]) -> None:
+def _list(out: Output, rows: Iterable[ReviewItem]) -> None:
     """Each item with its lines; of each line where it would go, how it reads and what would stand for it."""
     shown = 0
     for item, some in groupby(rows, key=lambda row: row.item):
@@ -63,15 +63,17 @@ def _list(out: Output, rows: Iterable[Waiting]) -> None:
             f"{counted(shown, 'line')}; review --approve {item}, --reject {item}, or {item}:{row.seq} alone"
         )
     else:
-        out.say("nothing waits")
+        out.say("nothing awaits review")
 
 
-def _show(out: Output, row: Waiting) -> None:
+def _show(out: Output, row: ReviewItem) -> None:
+    from infinimem.operations.review import CODES
+
     archived = row.by is not None
     way = f"{row.was or 'gone'} → {row.now}" + (f" # {row.heading}" if row.heading else "")
     words = {"superseded": "superseded by", "duplicate": "a duplicate of"}.get(row.why, row.why)
     by = f" {row.by} ({row.by_where or 'gone'})" if archived else ""
-    why = f"; {_CODES[row.code]}" if row.code in _CODES else ""
+    why = f"; {CODES[row.code]}" if row.code in CODES else ""
     void = f"; void: {row.void}" if row.void else ""
     out.line(f"  {row.seq}  {way}, {words}{by}{why}{void}", "yellow" if row.void else None)
     if archived or row.by_text:

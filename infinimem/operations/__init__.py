@@ -9,30 +9,34 @@ class _Forget(Hook):
     """A `forget` that was cut short is finished by whoever opens the library next."""
 
     def unfinished(self, files: Files) -> bool:
-        from infinimem.operations.forget import purge
+        from infinimem.operations.forget import machine_state
 
-        return purge.waiting(files)
+        return machine_state.unfinished(files)
 
     def finish(self, files: Files) -> None:
-        from infinimem.operations.forget import purge
+        from infinimem.operations.forget import machine_state
 
-        purge.finish(files)
+        machine_state.finish(files)
 
 
 class _Git(Hook):
-    """`git = true`: each receipt is a commit."""
+    """`git = true`: each receipt is a commit.
+
+    What was said and written since is committed first, so that a receipt's own commit shows what it did
+    alone; not before a `forget`, which would put into history what is to be forgotten.
+    """
 
     def before(self, library: Locked, op: str) -> None:
         if library.settings.git and op != "forget":
             from infinimem.operations.git import commits
 
-            commits.before(library)
+            commits.keep(library)
 
     def after(self, library: Locked) -> None:
         if library.settings.git:
             from infinimem.operations.git import commits
 
-            commits.after(library)
+            commits.keep(library, unless_known=True)
 
 
 HOOKS += (_Forget(), _Git())

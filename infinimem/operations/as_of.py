@@ -1,8 +1,8 @@
-"""The library as it stood: receipts taken back one by one, newest first, from what stands now. Pure.
+"""The library as it stood at a moment: later receipts are taken back one by one, newest first. Pure.
 
 What a receipt moved goes back where it was; what was said or drawn later is not there yet; lines that a
 person edited or deleted read as they did when they were last seen. People's own notes are as they are now:
-nothing tells how they were. Source: docs/FORMAT.md, Receipt.
+nothing records how they were. Source: docs/FORMAT.md, Receipt.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Located, Receipt
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reverted
-from infinimem.store.receipts import parse_receipt, receipts_of, reverse_diffs
+from infinimem.store.receipts import receipts_of, reverse_diffs
 from infinimem.store.spec import LEDGERS, WHOLE
 from infinimem.store.state.last_seen import tracked
-from infinimem.store.view import EVIDENCE, JOURNAL, View
+from infinimem.store.view import EVIDENCE, View
 
 UNREACHABLE = "(This document cannot be shown as it stood then: lines of it were forgotten since.)"
 """What stands in a document whose way back a `forget` dropped."""
@@ -62,7 +62,7 @@ def moment(view: View, name: str) -> Moment:
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:
         raise UsageError(
-            f"{name!r} is no moment; give a seq, a time such as 2025-03-03T14:05, or a receipt's id"
+            f"{name!r} is not a moment; give a seq, a time such as 2025-03-03T14:05, or a receipt's id"
         )
     return _at(view, receipts, until)
 
@@ -105,21 +105,18 @@ def as_of(view: View, at: Moment) -> View:
         at: when; see `moment`.
     """
     documents = {doc_id: view.document(doc_id) for doc_id in view.ids("all")}
-    journal = [documents[doc_id] for doc_id in sorted(documents, reverse=True) if doc_id.startswith(JOURNAL)]
-    later = [(parse_receipt(document), reverse_diffs(document)) for document in journal]
     lines: dict[int, str] = {}
     lost: set[str] = set()
-    for receipt, backs in sorted(later, key=lambda item: item[0].number, reverse=True):
-        if receipt.number > at.receipt:
-            del documents[receipt.id]
-            documents = _without_later(view, documents, receipt.high)
-            # What a lost document says of a line counts less than what another one does.
-            for document in sorted(documents.values(), key=lambda document: document.id not in lost):
-                lines.update((place.seq, place.entry.line) for place in document.entries)
-            lost |= {back.doc_id for back in backs if back.is_lost}
-            lost -= {back.doc_id for back in backs if back.is_new}
-            known = [back for back in backs if back.doc_id not in lost]
-            documents = _before(documents, receipt, known, lines)
+    for receipt in reversed([one for one in receipts_of(view) if one.number > at.receipt]):
+        backs = reverse_diffs(documents.pop(receipt.id))
+        documents = _without_later(view, documents, receipt.high)
+        # What a lost document says of a line counts less than what another one does.
+        for document in sorted(documents.values(), key=lambda document: document.id not in lost):
+            lines.update((place.seq, place.entry.line) for place in document.entries)
+        lost |= {back.doc_id for back in backs if back.is_lost}
+        lost -= {back.doc_id for back in backs if back.is_new}
+        known = [back for back in backs if back.doc_id not in lost]
+        documents = _before(documents, receipt, known, lines)
     documents = _without_later(view, documents, at.seq)
     for doc_id in lost:
         documents.pop(doc_id, None)
@@ -150,21 +147,17 @@ def _before(
 ) -> dict[str, Document]:
     """The documents before a receipt, from those after it."""
     left = dict(documents)
-    unclear: list[Reverse] = []
     for back in backs:
-        rows = reverted(back, line_map(documents.get(back.doc_id)))
+        here = documents.get(back.doc_id)
+        rows = reverted(back, line_map(here))
         if back.is_new:
             left.pop(back.doc_id, None)
-        elif rows is None:
-            unclear.append(back)
-        else:  # of a line that is nowhere any more there is nothing to show
+        elif rows is not None:  # of a line that is nowhere any more there is nothing to show
             rows = [row for row in rows if row[0] != "@" or int(row[1:]) in lines]
             left[back.doc_id] = from_line_map(back.doc_id, rows, lines)
-    for back in unclear:
-        if back.doc_id.startswith(WHOLE):  # a record that someone changed is as it is now, or is not there
-            continue
-        # Of others the lines go back, the rest stays as someone made it.
-        left[back.doc_id] = _lines_back(left.get(back.doc_id, Document.empty(back.doc_id)), receipt, lines)
+        elif not back.doc_id.startswith(WHOLE):  # a record that someone changed is as it is now
+            # Of others the lines go back, the rest stays as someone made it.
+            left[back.doc_id] = _lines_back(here or Document.empty(back.doc_id), receipt, lines)
     for doc_id in {row.was for row in receipt.rows if row.why == "moved by hand"} - left.keys():
         left[doc_id] = Document.empty(doc_id)
     return _as_seen(left, receipt, lines)

@@ -1,7 +1,7 @@
-"""For each line of a document, how it came there and in which turn it was said.
+"""For each line of a document, which receipt put it there and which turn said it.
 
 Pure, over a snapshot and its receipts. Lines that receipts wrote themselves (headings, headers) are told from
-those that a person typed by the way back that the receipts keep (line_map.py).
+those that a person typed by the way back that the receipts keep (store/line_map.py).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Receipt
-from infinimem.operations.provenance import Records, Said
-from infinimem.operations.receipt_index import Trail
+from infinimem.operations.provenance import Records, TurnRef
 from infinimem.store.files import digest
 from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import MEMORIES, RECORDS, WHOLE
@@ -45,7 +44,7 @@ class Blamed:
     time: str = ""
     source: str = ""
     why: str = ""
-    turns: tuple[Said, ...] = ()
+    turns: tuple[TurnRef, ...] = ()
 
 
 def blame(
@@ -68,7 +67,7 @@ def blame(
     if line is not None and not 1 <= line <= count:
         has = f"the last one is {count}" if count else "it is empty"
         raise LibraryError(f"{document.id} has no line {line}; {has}")
-    found = tuple(_blamed(Records(view, Trail(receipts)), document))
+    found = tuple(_blamed(Records(view, receipts), document))
     return found if line is None else found[line - 1 : line]
 
 
@@ -97,110 +96,85 @@ def _blamed(records: Records, document: Document) -> Iterator[Blamed]:
             yield written.line(number, text)
 
 
-def _quoted(turns: Sequence[Said], document: Document) -> dict[int, tuple[Said, ...]]:
+def _quoted(turns: Sequence[TurnRef], document: Document) -> dict[int, tuple[TurnRef, ...]]:
     """Which turns each line of a record's quotations was said in, where any of them holds it."""
     said = {turn: clean_text(turn.text).split("\n") for turn in turns}
-    found: dict[int, tuple[Said, ...]] = {}
+    found: dict[int, tuple[TurnRef, ...]] = {}
     for number in range(document.header.end + 1, len(document.lines) + 1):
         line = document.text_line(number)
-        if line.startswith("> "):
-            told = line[2:].removesuffix("…").strip()
+        if line.startswith("> ") and (told := line[2:].removesuffix("…").strip()):
             plain = told.partition(": ")[2] or told
-            holds = tuple(
+            holds = [
                 turn for turn, parts in said.items() if any(told in part or plain in part for part in parts)
-            )
-            found.update({number: holds} if holds and told else {})
+            ]
+            if holds:
+                found[number] = tuple(holds)
     return found
 
 
 def _arrived(records: Records, place: Located, text: str) -> Blamed:
     """An entry: the receipt that brought it into this document."""
-    seq, doc_id = place.seq, place.doc_id
-    came = next((c for c in reversed(records.trail.of(seq)) if c.row.now != c.row.was or c.brings), None)
+    entry, doc_id = place.entry, place.doc_id
+    former = {f"{doc_id.split('/', 1)[0]}/{alias}" for alias in aliases_of(records.view.document(doc_id))}
+    came = next((c for c in reversed(records.steps(place.seq)) if c.row.now != c.row.was or c.brings), None)
     receipt, time, why = "", "", ""
-    if came is not None and (came.row.now == doc_id or came.row.now in _former_ids(records.view, doc_id)):
+    if came is not None and came.row.now in {doc_id, *former}:  # also where the document was renamed since
         receipt, time, why = came.receipt.id, came.receipt.time, came.row.why
     elif came is not None:
         why = "moved by hand"  # or by a receipt that is lost
-    elif doc_id == CURRENT and place.entry.origin:
+    elif doc_id == CURRENT and entry.origin:
         why = "drawn"
-    return Blamed(
-        place.start_line,
-        text,
-        "entry",
-        seq,
-        receipt,
-        time,
-        place.entry.source,
-        why,
-        records.turns(place.entry),
-    )
-
-
-def _former_ids(view: View, doc_id: str) -> set[str]:
-    """Ids that a document had before it was renamed."""
-    root = doc_id.split("/", 1)[0]
-    return {f"{root}/{alias}" for alias in aliases_of(view.document(doc_id))}
+    turns = records.turns(entry)
+    return Blamed(place.start_line, text, "entry", place.seq, receipt, time, entry.source, why, turns)
 
 
 class _Written:
     """Which lines of a document receipts wrote, other than entries: their way back names them."""
 
     def __init__(self, records: Records, document: Document) -> None:
-        self._records = records
+        self._view = records.view
         self._document = document
         self._titles = {heading.line for heading in document.headings}
+        self._own = next((receipt for receipt in records.receipts if receipt.id == document.id), None)
+        """The receipt that this document is."""
+        self._steps = [(r, *f[1:]) for r in records.receipts for f in r.files if f[0] == document.id]
+        """Receipts that changed the document, with its checksums before and after."""
 
     @property
     def by_model(self) -> bool:
         """Whether it is a model's file, and not one that a person put beside them."""
-        return self._document.id.startswith(MEMORIES) and bool(self._named)
+        return self._document.id.startswith(MEMORIES) and bool(self._steps)
 
     def line(self, number: int, text: str) -> Blamed:
-        doc_id = self._document.id
+        """Who wrote a line that is no entry."""
+        doc_id, in_header = self._document.id, number <= self._document.header.end
         if doc_id.startswith(JOURNAL):
-            receipt = next((r for r in self._records.trail.receipts if r.id == doc_id), None)
-            return Blamed(number, text, "derived", None, doc_id, receipt.time if receipt else "")
+            return Blamed(number, text, "derived", None, doc_id, self._own.time if self._own else "")
         if doc_id.startswith(EVIDENCE):
-            return Blamed(number, text, "derived" if number <= self._document.header.end else "person")
+            return Blamed(number, text, "derived" if in_header else "person")
         if found := self._by.get(self._document.lines[number - 1]):
             return Blamed(number, text, "derived", None, found.id, found.time)
-        is_ours = number <= self._document.header.end or number in self._titles
-        is_ours |= doc_id.startswith(WHOLE) and self._untouched
-        if not is_ours:
+        if not (in_header or number in self._titles or (doc_id.startswith(WHOLE) and self._untouched)):
             return Blamed(number, text, "person")
-        made, why = self._made, "" if self._untouched else "or typed since"
-        return Blamed(
-            number, text, "derived", None, made.id if made else "", made.time if made else "", why=why
-        )
+        why = "" if self._untouched else "or typed since"
+        made = next((receipt for receipt, before, _ in self._steps if before == "-"), None)
+        name, time = (made.id, made.time) if made else ("", "")
+        return Blamed(number, text, "derived", None, name, time, why=why)
 
     @cached_property
     def _by(self) -> dict[str, Receipt]:
         """The receipts that wrote lines into this document that stood there already, by line."""
         found: dict[str, Receipt] = {}
-        view = self._records.view
-        for receipt in (receipt for receipt in self._named if receipt.id in view):
-            for reverse in reverse_diffs(view.document(receipt.id)):
+        for receipt in (receipt for receipt, *_ in self._steps if receipt.id in self._view):
+            for reverse in reverse_diffs(self._view.document(receipt.id)):
                 if reverse.doc_id == self._document.id:
                     rows = (row for hunk in reverse.hunks for row in hunk.came if row.startswith(">"))
                     found.update((row[1:], receipt) for row in rows)
         return found
 
     @cached_property
-    def _named(self) -> list[Receipt]:
-        """Receipts that changed this document."""
-        doc_id = self._document.id
-        return [r for r in self._records.trail.receipts if any(name == doc_id for name, *_ in r.files)]
-
-    @property
-    def _made(self) -> Receipt | None:
-        """The receipt that made the file."""
-        return next((r for r in self._named if (self._document.id, "-") in {f[:2] for f in r.files}), None)
-
-    @cached_property
     def _untouched(self) -> bool:
         """Whether no hand but the program's was on the file."""
-        steps = [f[1:] for r in self._named for f in r.files if f[0] == self._document.id]
         present = digest(self._document.to_bytes())
-        chain = [*steps, (present, present)]
-        return bool(steps) and steps[0][0] == "-" and all(a[1] == b[0] for a, b in pairwise(chain))
+        chain = [*(step[1:] for step in self._steps), (present, present)]
+        return len(chain) > 1 and chain[0][0] == "-" and all(a[1] == b[0] for a, b in pairwise(chain))

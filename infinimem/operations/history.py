@@ -1,4 +1,4 @@
-"""The story of a line: who said it, what was drawn from it, what each receipt did, where it is now.
+"""Trace a line: its source turns, what was drawn from it, what each receipt did, where it is now.
 
 Pure, over a snapshot and its receipts.
 """
@@ -6,13 +6,12 @@ Pure, over a snapshot and its receipts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT, Receipt
-from infinimem.operations.provenance import Records, Said, at
-from infinimem.operations.receipt_index import REPLACED, Step, Trail
+from infinimem.operations.provenance import REPLACED, Records, Step, TurnRef, at
 from infinimem.store.spec import ARCHIVE, ARCHIVES
 from infinimem.store.view import View, drawn_from
 
@@ -61,9 +60,9 @@ def history(view: View, receipts: Sequence[Receipt], seq: int) -> tuple[Event, .
     Raises:
         LibraryError: no line has this seq, and no receipt names it.
     """
-    records = Records(view, Trail(receipts))
-    if records.entry(seq) is None and not records.trail.of(seq):
-        highest = max(view.max_seq, records.trail.highest)
+    records = Records(view, receipts)
+    if records.entry(seq) is None and not records.steps(seq):
+        highest = records.highest
         raise LibraryError(
             f"no line has seq {seq}, and no receipt names it; the highest is {highest}"
             if highest
@@ -73,13 +72,13 @@ def history(view: View, receipts: Sequence[Receipt], seq: int) -> tuple[Event, .
 
 
 def _story(records: Records, seq: int) -> Iterator[Event]:
-    entry, own = records.entry(seq), records.trail.of(seq)
+    entry, own = records.entry(seq), records.steps(seq)
     ancestors = records.ancestors(entry) if entry else []
     turns = [turn for one in ancestors if (turn := records.said(one))]
     yield from map(_said, turns)
     for one in sorted(set(ancestors) - {turn.seq for turn in turns}):
         yield from _beginning(records, one)
-        for step in records.trail.of(one):
+        for step in records.steps(one):
             if not own or step.order <= own[0].order:  # once its heir had come, its story is another
                 yield _receipt(step)
     if turn := records.said(seq):
@@ -87,53 +86,42 @@ def _story(records: Records, seq: int) -> Iterator[Event]:
     else:
         yield from _beginning(records, seq)
     yield from map(_receipt, own)
-    yield from (
-        Event("held", seq, where=doc_id, why="archived" * doc_id.startswith(ARCHIVES))
-        for doc_id in records.holding(seq)
-    )
+    for doc_id in records.holding(seq):
+        yield Event("held", seq, where=doc_id, why="archived" * doc_id.startswith(ARCHIVES))
     yield _now(records, seq)
     yield from _after(records, seq)
 
 
-def _said(turn: Said) -> Event:
+def _said(turn: TurnRef) -> Event:
     return Event("said", **asdict(turn))
 
 
 def _beginning(records: Records, seq: int) -> Iterator[Event]:
     """How an entry came to be, where that is no receipt's to tell."""
-    entry, steps = records.entry(seq), records.trail.of(seq)
+    entry, steps = records.entry(seq), records.steps(seq)
     if entry is None or (steps and steps[0].brings):
         return
-    first = records.trail.first_quoted(seq) or entry
+    first = records.first_quoted(seq) or entry
     place = records.view.entry(seq)
     where = steps[0].row.was if steps else CURRENT if place and place.doc_id == CURRENT else ""
     origin = drawn_from(first)
     yield Event(
         "drawn" if origin else "typed",
         seq,
-        time=first.time or "",
-        where=where,
-        text=first.text,
-        source=first.source,
-        speaker=first.fields.get("speaker", ""),
+        first.time or "",
+        where,
+        first.text,
+        first.source,
+        first.fields.get("speaker", ""),
         origin=origin,
         why="phrased by a model" if "by" in first.fields else "",
     )
 
 
 def _receipt(step: Step) -> Event:
-    receipt, row = step.receipt, step.row
-    return Event(
-        "receipt",
-        row.seq,
-        time=receipt.time,
-        receipt=receipt.id,
-        op=receipt.op,
-        was=row.was,
-        now=row.now,
-        why=row.why,
-        text=step.old.text if step.old else "",
-    )
+    receipt, row, old = step.receipt, step.row, step.old.text if step.old else ""
+    named = replace(Event("receipt", row.seq, receipt.time, text=old), receipt=receipt.id, op=receipt.op)
+    return replace(named, was=row.was, now=row.now, why=row.why)
 
 
 def _now(records: Records, seq: int) -> Event:
@@ -141,40 +129,29 @@ def _now(records: Records, seq: int) -> Event:
     if place is not None:
         why = ""
         if place.doc_id.startswith(ARCHIVE):
-            told = records.replaced(place)
+            heir = records.replaced(place)
             words = place.headings[-1].partition(" (")[0] if place.headings else ""
-            why = f"{told[0]} {told[1]}" if told else words[:1].lower() + words[1:]
+            why = f"{heir[0]} {heir[1]}" if heir else words[:1].lower() + words[1:]
         heading = " / ".join(place.headings)
-        return Event(
-            "now", seq, where=at(place), now=heading, text=place.text, source=place.entry.source, why=why
-        )
-    last = records.trail.of(seq)[-1]
+        return Event("now", seq, "", at(place), place.text, place.entry.source, now=heading, why=why)
+    last = records.steps(seq)[-1]
     gone = last.row.now in ("", "-")
-    why = (
-        last.row.why if gone else f"not in the library any more; {last.receipt.id} put it into {last.row.now}"
-    )
+    why = last.row.why if gone else f"no longer in the library; {last.receipt.id} put it into {last.row.now}"
     return Event("now", seq, why=why, text=known.text if gone and (known := records.entry(seq)) else "")
 
 
 def _after(records: Records, seq: int) -> Iterator[Event]:
     """What came after it; of what replaced it also what replaced that."""
-    told = {seq}
+    known = {seq}
     pending = [seq]
     while pending:
         old = pending.pop(0)
         for heir, why in sorted(records.heirs(old).items()):
-            if heir in told or (old != seq and why.startswith(("drawn", "renumbered"))):
+            if heir in known or (old != seq and why.startswith(("drawn", "renumbered"))):
                 continue
-            told.add(heir)
-            place = records.view.entry(heir)
-            entry = records.entry(heir)
-            yield Event(
-                "heir",
-                heir,
-                time=(entry.time if entry else None) or "",
-                where=at(place) if place else "",
-                text=entry.text if entry else "",
-                source=entry.source if entry else "",
-                why=f"{_HEIRS[why]} {old}" if why in REPLACED else why,
-            )
+            known.add(heir)
+            place, entry = records.view.entry(heir), records.entry(heir)
+            text, time, source = (entry.text, entry.time or "", entry.source) if entry else ("", "", "")
+            words = f"{_HEIRS[why]} {old}" if why in REPLACED else why
+            yield Event("heir", heir, time, at(place) if place else "", text, source, why=words)
             pending += [heir] * (why in REPLACED)

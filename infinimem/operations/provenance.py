@@ -1,4 +1,4 @@
-"""What the files and the receipts together know of where a line came from. Pure, over a snapshot.
+"""Where each line came from, as the files and the receipts tell it. Pure, over a snapshot.
 
 history.py tells it as the story of a line, blame.py line by line of a document. Receipts may be missing or
 damaged: then there is less to tell.
@@ -6,19 +6,44 @@ damaged: then there is less to tell.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from infinimem.model import Entry, Located
-from infinimem.operations.receipt_index import REPLACED, Trail, successor
+from infinimem.markdown.signature import parse_entry
+from infinimem.model import Entry, Located, Receipt, ReceiptRow
 from infinimem.store.records import stem, turns_behind
 from infinimem.store.spec import ARCHIVE, RECORDS
 from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import EVIDENCE, View, drawn_from
 
+REPLACED = ("superseded by", "duplicate of", "rewritten as")
+"""Why a line is in the archive: another one, named after these words, stands for it."""
+
+_BY = re.compile(rf"({'|'.join(REPLACED)}) ([1-9][0-9]{{0,17}})\b", re.IGNORECASE)
+_COPY = re.compile(r"renumbered from ([1-9][0-9]{0,17})\b")
+_BRINGS = ("added", "stamped", "renumbered")
+
 
 @dataclass(frozen=True)
-class Said:
+class Step:
+    """A row of a receipt. `old`: the line as it was, where the receipt quotes it."""
+
+    receipt: Receipt
+    order: int
+    """Of the receipt, among all; two clones may have given two receipts one number."""
+    row: ReceiptRow
+    old: Entry | None
+
+    @property
+    def brings(self) -> bool:
+        """Whether the line was new, so that nothing is to be told of it before."""
+        return self.row.was in ("", "-") or self.row.why.startswith(_BRINGS)
+
+
+@dataclass(frozen=True)
+class TurnRef:
     """A turn, as the evidence has it."""
 
     seq: int
@@ -33,16 +58,47 @@ class Said:
 
 
 class Records:
-    """What the files and the receipts together know of a line."""
+    """What the files and the receipts together know of each line.
 
-    def __init__(self, view: View, trail: Trail) -> None:
+    Args:
+        view: the library.
+        receipts: its receipts, oldest first.
+    """
+
+    def __init__(self, view: View, receipts: Sequence[Receipt]) -> None:
         self.view = view
-        self.trail = trail
+        self.receipts = tuple(receipts)
+        self._steps: dict[int, list[Step]] = {}
+        self._heirs: dict[int, dict[int, str]] = {}
+        for order, receipt in enumerate(self.receipts):
+            quoted = {entry.seq: entry for line in receipt.quoted if (entry := parse_entry(line))}
+            for row in receipt.rows:
+                steps = self._steps.setdefault(row.seq, [])
+                steps.append(Step(receipt, order, row, quoted.get(row.seq)))
+                if heir := successor(row.why):
+                    self._heirs.setdefault(row.seq, {})[heir[1]] = heir[0]
+                elif copied := _COPY.match(row.why):
+                    self._heirs.setdefault(int(copied[1]), {})[row.seq] = row.why
+
+    @property
+    def highest(self) -> int:
+        """The highest seq that the files or a receipt know of; 0 for none."""
+        return max(self.view.max_seq, *self._steps, *(receipt.high for receipt in self.receipts), 0)
+
+    def steps(self, seq: int) -> Sequence[Step]:
+        """What receipts did to a line, oldest first."""
+        return self._steps.get(seq, ())
+
+    def first_quoted(self, seq: int) -> Entry | None:
+        """The line as it was before anyone changed it; None where no receipt quotes it."""
+        return next((step.old for step in self.steps(seq) if step.old), None)
 
     def entry(self, seq: int) -> Entry | None:
-        """The line as it is; of one that is gone, as a receipt quotes it."""
+        """The line as it is; of one that is gone, as a receipt quoted it last."""
         place = self.view.entry(seq)
-        return place.entry if place else self.trail.quoted(seq)
+        if place is not None:
+            return place.entry
+        return next((step.old for step in reversed(self.steps(seq)) if step.old), None)
 
     def ancestors(self, entry: Entry) -> list[int]:
         """What it was drawn from, and that in turn, sorted; a person may have written a circle."""
@@ -55,19 +111,18 @@ class Records:
                 pending += map(self.entry, fresh)
         return sorted(found)
 
-    def said(self, seq: int) -> Said | None:
+    def said(self, seq: int) -> TurnRef | None:
         """The turn with this seq; None if no turn has it."""
         place = self.view.entry(seq)
         return self.turn(place) if place and place.doc_id.startswith(EVIDENCE) else None
 
-    def turn(self, place: Located) -> Said:
+    def turn(self, place: Located) -> TurnRef:
         """A line of the evidence."""
         entry = place.entry
-        session = entry.fields.get("session") or self.view.document(place.doc_id).header.values.get("session")
-        return Said(
+        return TurnRef(
             entry.seq,
             at(place),
-            session if isinstance(session, str) else "",
+            session_of(place, self.view) or "",
             entry.fields.get("turn", ""),
             entry.fields.get("speaker", ""),
             entry.time or "",
@@ -75,17 +130,17 @@ class Records:
             entry.text,
         )
 
-    def turns(self, entry: Entry) -> tuple[Said, ...]:
+    def turns(self, entry: Entry) -> tuple[TurnRef, ...]:
         """The turns that an entry was said in."""
         return tuple(filter(None, map(self.said, self.ancestors(entry))))
 
     @cached_property
-    def citing(self) -> dict[int, list[Located]]:
+    def _citing(self) -> dict[int, list[int]]:
         """Entries by what they were drawn from, live ones and archived ones."""
-        found: dict[int, list[Located]] = {}
+        found: dict[int, list[int]] = {}
         for place in (place for doc_id in tracked(self.view) for place in self.view.document(doc_id).entries):
             for seq in drawn_from(place.entry):
-                found.setdefault(seq, []).append(place)
+                found.setdefault(seq, []).append(place.seq)
         return found
 
     @cached_property
@@ -99,7 +154,7 @@ class Records:
         by_stem = {stem(doc_id): document for doc_id, document in records.items()}
         return {doc_id: turns_behind(document, by_stem.get) for doc_id, document in records.items()}
 
-    def behind(self, doc_id: str) -> list[Said]:
+    def behind(self, doc_id: str) -> list[TurnRef]:
         """The turns that a record comes from, as far as they are there."""
         return [turn for seq in self._behind.get(doc_id, ()) if (turn := self.said(seq))]
 
@@ -118,13 +173,27 @@ class Records:
         """Lines that came after a line or from it, and why."""
         place = self.view.entry(seq)
         is_live = place is not None and not place.doc_id.startswith(ARCHIVE)  # again, where that was undone
-        known = self.trail.heirs(seq).items()
+        known = self._heirs.get(seq, {}).items()
         found = {heir: why for heir, why in known if self.entry(heir) and not (is_live and why in REPLACED)}
-        if told := self.replaced(place):
-            found[told[1]] = told[0]
-        for citing in self.citing.get(seq, ()):
-            found.setdefault(citing.seq, f"drawn from {seq}")
+        if heir := self.replaced(place):
+            found[heir[1]] = heir[0]
+        for citing in self._citing.get(seq, ()):
+            found.setdefault(citing, f"drawn from {seq}")
         return found
+
+
+def successor(words: str) -> tuple[str, int] | None:
+    """ "superseded by" and 41, of a row's reason or a heading of the archive; None where it names none."""
+    found = _BY.match(words)
+    return (found[1].lower(), int(found[2])) if found else None
+
+
+def session_of(place: Located, view: View) -> str | None:
+    """The session that a turn is of; None for an entry."""
+    if not place.doc_id.startswith(EVIDENCE):
+        return None
+    named = place.entry.fields.get("session") or view.document(place.doc_id).header.values.get("session")
+    return named if isinstance(named, str) else None
 
 
 def at(place: Located) -> str:

@@ -1,4 +1,4 @@
-"""What waits for a person's word: archivings that the law withheld, plans that were kept. Their word, done.
+"""What awaits a person's review: archivings that the law withheld, plans that were kept; and the decision.
 
     7        what receipt 7 withheld
     p1       kept plan 1
@@ -25,9 +25,11 @@ from infinimem.store.plans import REVIEW
 from infinimem.store.spec import INFINI
 from infinimem.store.state import kept_plans, withheld
 from infinimem.store.state.kept_plans import Kept
-from infinimem.store.state.withheld import Proposal, mark
+from infinimem.store.state.withheld import mark
 from infinimem.store.view import View, archive_of
 
+CODES = {"PROTECTED": "a person wrote or pinned it", "TOO_MANY": "too many at once"}
+"""Why an archiving was withheld, by the law's reason code."""
 _WORDS = {
     "UNKNOWN_SURVIVOR": "the other line is not live any more",
     "OTHER_SPEAKER": "two people say it",
@@ -37,7 +39,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Waiting:
+class ReviewItem:
     """What would become of one line.
 
     Args:
@@ -50,7 +52,7 @@ class Waiting:
         text: how it reads.
         by: the line that would stand for it, for an archiving.
         by_where, by_text: where that one is, and how it reads; of a rewriting the new text.
-        code: why it waits: "PROTECTED", "TOO_MANY", or "PLAN" for a kept plan.
+        code: why it needs review: "PROTECTED", "TOO_MANY", or "PLAN" for a kept plan.
         void: why it cannot be done any more; "" if it can.
     """
 
@@ -68,16 +70,20 @@ class Waiting:
     void: str = ""
 
 
-def waiting(library: Library) -> tuple[Waiting, ...]:
-    """Everything that waits, oldest first: withheld archivings by receipt, then kept plans."""
+def awaiting(library: Library) -> tuple[ReviewItem, ...]:
+    """Everything that awaits review, oldest first: withheld archivings by receipt, then kept plans."""
     view = library.view()
-    rows = [_withheld(one, view) for one in library.proposals()]
+    rows = []
+    for proposal in library.proposals():
+        move = _here(proposal.move, view)
+        void = _edited(proposal.marks, (move.seq, move.by), view) or _void(move, view)
+        rows.append(_of_move(str(proposal.receipt), move, view, proposal.code, void))
     for plan in kept_plans.plans(library.files):
         rows += _planned(plan, view)
     return tuple(rows)
 
 
-def drop_void(library: Library, rows: Sequence[Waiting]) -> None:
+def drop_void(library: Library, rows: Sequence[ReviewItem]) -> None:
     """Drop what cannot be done any more."""
     if void := [row for row in rows if row.void]:
         with suppress(LibraryError):  # of a disk that refuses, or while another writes: the next time
@@ -95,10 +101,10 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
         The receipts of what was done.
 
     Raises:
-        UsageError: nothing that waits has that name; nothing is done.
+        UsageError: nothing that awaits review has that name; nothing is done.
         LibraryError: a line named alone cannot be approved any more; nothing is done.
     """
-    rows = waiting(library)
+    rows = awaiting(library)
     yes, no = _chosen(rows, approve), _chosen(rows, reject)
     if both := {(row.item, row.seq) for row in yes} & {(row.item, row.seq) for row in no}:
         item, seq = min(both)
@@ -110,19 +116,13 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
     for plan in kept_plans.plans(library.files):
         seqs = {row.seq for row in yes if row.item == f"p{plan.number}" and not row.void}
         if seqs:
-            receipts.append(_carry_out(library, plan, seqs))
+            receipts += _carry_out(library, plan, seqs)
     done = {row.seq for row in yes if not row.void}
     _drop(library, [*no, *yes, *(row for row in rows if row.seq in done and row.code != "PLAN")])
     return tuple(receipts)
 
 
-# ── what waits ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _withheld(proposal: Proposal, view: View) -> Waiting:
-    move = _here(proposal.move, view)
-    void = _edited(proposal.marks, (move.seq, move.by), view) or _void(move, view)
-    return _row(str(proposal.receipt), move, view, proposal.code, void)
+# ── what awaits review ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _here(move: Move, view: View) -> Move:
@@ -132,50 +132,38 @@ def _here(move: Move, view: View) -> Move:
     return replace(move, to=survivor.doc_id) if survivor and there else move
 
 
-def _planned(plan: Kept, view: View) -> Iterator[Waiting]:
+def _planned(plan: Kept, view: View) -> Iterator[ReviewItem]:
     item = f"p{plan.number}"
     for move in plan.plan.moves:
         void = _left(plan, move.seq, view)
         if not void and move.archives:
             void = _edited(plan.marks, (move.seq, move.by), view) or _void(move, view)
-        yield _row(item, move, view, "PLAN", void)
+        yield _of_move(item, move, view, "PLAN", void)
     for add in plan.plan.adds:
+        why = "rewritten" if add.replaces else "added"
         for seq in sorted(kept_plans.seqs_of(add)):
-            place = view.entry(seq)
-            void = "" if place else "the line is gone"
+            void = "" if view.entry(seq) else "the line is gone"
             if add.replaces:
                 void = _left(plan, seq, view) or _edited(plan.marks, (seq,), view)
-            yield Waiting(
-                item,
-                seq,
-                f"{place.doc_id}:{place.start_line}" if place else "",
-                add.to,
-                add.heading,
-                "rewritten" if add.replaces else "added",
-                place.text if place else "",
-                by_text=add.text,
-                code="PLAN",
-                void=void,
+            was, text = _where(seq, view)
+            yield ReviewItem(
+                item, seq, was, add.to, add.heading, why, text, by_text=add.text, code="PLAN", void=void
             )
 
 
-def _row(item: str, move: Move, view: View, code: str, void: str) -> Waiting:
-    place = view.entry(move.seq)
-    by = view.entry(move.by) if move.by is not None else None
-    return Waiting(
-        item,
-        move.seq,
-        f"{place.doc_id}:{place.start_line}" if place else "",
-        archive_of(move.to) if move.archives else move.to,
-        "" if move.archives else move.heading,
-        move.why,
-        place.text if place else "",
-        move.by,
-        f"{by.doc_id}:{by.start_line}" if by else "",
-        by.text if by else "",
-        code,
-        void,
+def _of_move(item: str, move: Move, view: View, code: str, void: str) -> ReviewItem:
+    now, heading = (archive_of(move.to), "") if move.archives else (move.to, move.heading)
+    was, text = _where(move.seq, view)
+    by_where, by_text = _where(move.by, view)
+    return ReviewItem(
+        item, move.seq, was, now, heading, move.why, text, move.by, by_where, by_text, code, void
     )
+
+
+def _where(seq: int | None, view: View) -> tuple[str, str]:
+    """Document and line, and the text; "" for a line that is gone."""
+    place = view.entry(seq) if seq is not None else None
+    return (f"{place.doc_id}:{place.start_line}", place.text) if place else ("", "")
 
 
 def _left(plan: Kept, seq: int, view: View) -> str:
@@ -206,40 +194,34 @@ def _void(move: Move, view: View) -> str:
     return _WORDS.get(reasons[0].code, str(reasons[0])) if reasons else ""
 
 
-# ── a person's word ─────────────────────────────────────────────────────────────────────────────
+# ── the decision ─────────────────────────────────────────────────────────────────────────────
 
 
-def _chosen(rows: Sequence[Waiting], names: Sequence[str]) -> list[Waiting]:
+def _chosen(rows: Sequence[ReviewItem], names: Sequence[str]) -> list[ReviewItem]:
     """The rows that names stand for."""
-    found: list[Waiting] = []
+    found: list[ReviewItem] = []
     for name in names:
         item, colon, lines = name.partition(":")
         some = [row for row in rows if row.item == item.strip()]
         if not some:
-            raise UsageError(f"nothing that waits is called {item!r}; infinimem review lists what does")
+            raise UsageError(f"nothing named {item!r} awaits review; infinimem review lists what does")
         if colon:
             try:
                 seqs = {seq for part in lines.split(",") for seq in parse_seqs(part.strip())}
             except ValueError as error:
                 raise UsageError(f"{name!r}: write ITEM:SEQ,SEQ, for example {item}:{some[0].seq}") from error
             if missing := (seqs or {0}) - {row.seq for row in some}:
-                raise UsageError(
-                    f"{item} says nothing of line {min(missing)}; infinimem review shows its lines"
-                )
+                raise UsageError(f"{item} has no line {min(missing)}; infinimem review shows its lines")
             some = [row for row in some if row.seq in seqs]
         found += [row for row in some if row not in found]
     return found
 
 
-def _archive(library: Library, rows: Sequence[Waiting]) -> Iterator[Receipt]:
+def _archive(library: Library, rows: Sequence[ReviewItem]) -> Iterator[Receipt]:
     """Archive approved lines; one that is to stand for another goes after that."""
-    wanted = {row.seq for row in rows if row.code != "PLAN" and not row.void}
-    left = {
-        one.move.seq: one.move
-        for one in library.proposals()
-        if one.move.seq in wanted
-        and (str(one.receipt), one.move.seq) in {(row.item, row.seq) for row in rows}
-    }
+    wanted = {(row.item, row.seq) for row in rows if row.code != "PLAN" and not row.void}
+    moves_of = {(str(one.receipt), one.move.seq): one.move for one in library.proposals()}
+    left = {move.seq: move for name, move in moves_of.items() if name in wanted}
     while left:
         view = library.view()
         survivors = {move.by for move in left.values()}
@@ -249,20 +231,16 @@ def _archive(library: Library, rows: Sequence[Waiting]) -> Iterator[Receipt]:
         left = {seq: move for seq, move in left.items() if seq not in first}
 
 
-def _carry_out(library: Library, plan: Kept, seqs: Collection[int]) -> Receipt:
+def _carry_out(library: Library, plan: Kept, seqs: Collection[int]) -> Iterator[Receipt]:
     """Do what a kept plan says of these lines."""
-    named = {move.seq for move in plan.plan.moves} | {
-        seq for add in plan.plan.adds for seq in kept_plans.seqs_of(add)
-    }
-    left_out = sorted(named - set(seqs))
-    wanted = replace(kept_plans.without(plan, left_out).plan, op=REVIEW, rejected=())
+    named = {move.seq for move in plan.plan.moves}.union(*map(kept_plans.seqs_of, plan.plan.adds))
+    wanted = replace(kept_plans.without(plan, sorted(named - set(seqs))).plan, op=REVIEW, rejected=())
     archived = {move.seq for move in wanted.moves if move.archives}
     if not (wanted.moves or wanted.adds):
         raise LibraryError(
             f"p{plan.number}: a new line goes with all that it stands for; approve those together"
         )
-    (receipt,) = _applied(library, wanted, library.view(), archived, plan.strategy, plan.model)
-    return receipt
+    return _applied(library, wanted, library.view(), archived, plan.strategy, plan.model)
 
 
 def _applied(
@@ -275,14 +253,13 @@ def _applied(
 ) -> Iterator[Receipt]:
     outcome = library.apply(plan, base=base, strategy=strategy, model=model, approved=approved)
     if isinstance(outcome, Rejected):
-        raise LibraryError(
-            f"the plan cannot be carried out: {'; '.join(map(str, outcome.reasons))}; reject it"
-        )
+        why = "; ".join(map(str, outcome.reasons))
+        raise LibraryError(f"the plan cannot be carried out: {why}; reject it")
     if outcome.receipt:
         yield outcome.receipt
 
 
-def _drop(library: Library, rows: Sequence[Waiting]) -> None:
+def _drop(library: Library, rows: Sequence[ReviewItem]) -> None:
     with library.locked():
         withheld.drop(library.files, {(int(row.item), row.seq) for row in rows if row.code != "PLAN"})
         for plan in kept_plans.plans(library.files):
@@ -305,7 +282,7 @@ def keep(library: Library, plan: Plan, view: View, strategy: str, model: str) ->
     """
     if plan.records:
         raise UsageError(
-            f"a plan of {strategy} cannot be kept, for review goes line by line; look at it without --keep"
+            f"a plan of {strategy} cannot be kept, because review is line by line; look at it without --keep"
         )
     with library.locked():
         now = library.clock().isoformat(timespec="seconds")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from infinimem.model import CURRENT
-from infinimem.operations.git.commits import status as git_waiting
-from infinimem.operations.stale_dependents import leaning
+from infinimem.operations.git.commits import uncommitted
+from infinimem.operations.stale_dependents import stale_dependents
 from infinimem.store.library import Library
 from infinimem.store.state import kept_plans
 
@@ -15,6 +15,8 @@ def counts(library: Library) -> dict[str, Any]:
     """Counts for people and scripts, of all that no single strategy keeps."""
     view, receipts = library.view(), library.receipts()
     last = receipts[-1] if receipts else None
+    stale = len(stale_dependents(view, receipts))
+    git = uncommitted(library.files, view) if library.settings.git and library.initialised else None
     return {
         "library": str(library.root),
         "initialised": view.initialised,
@@ -26,7 +28,8 @@ def counts(library: Library) -> dict[str, Any]:
         "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
         "receipts": len(receipts),
         "withheld": len(library.proposals()),
-        "git": git_waiting(library),
+        "git": {"waiting": len(git.receipts), "why": git.why} if git else None,
         "plans": len(kept_plans.plans(library.files)),
-        "leaning": len(leaning(view, receipts)),
+        "stale_dependents": stale,
+        "leaning": stale,  # the old name, for one release
     }

@@ -1,8 +1,8 @@
-"""A receipt taken back, as a new transaction with a receipt of its own.
+"""Undo a receipt, as a new transaction with a receipt of its own.
 
-Where the files are as the receipt left them, every byte is restored. Where they went on since (a line was
-added, a person wrote prose), the lines go back and the rest stays. Lines that a later receipt moved again are
-not torn out of that: it has to be undone first, or together.
+Where the files are as the receipt left them, every byte is restored. Where they changed since (a line was
+added, a person wrote prose), the lines go back and the rest stays. If a later receipt moved the same lines,
+that one must be undone first, or together with this one.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     Args:
         library: the library.
         receipt_id: "journal/0007-consolidate", "0007-consolidate" or "7"; None for the newest.
-        together: first take back the later receipts that lean on it, newest first.
+        together: first take back the later receipts that depend on it, newest first.
 
     Returns:
         The receipts of what was done, in that order.
 
     Raises:
         UsageError: there is no such receipt.
-        LibraryError: it cannot be undone, or later ones lean on it; the message names them.
+        LibraryError: it cannot be undone, or later ones depend on it; the message names them.
     """
     receipts = receipts_of(library.view())
     if not receipts:
-        raise UsageError("nothing was consolidated yet, so there is nothing to undo")
+        raise UsageError("nothing was consolidated yet; there is nothing to undo")
     wanted = named(receipts, receipt_id) if receipt_id else receipts[-1]
-    leaning = _leaning(wanted, receipts)
-    if leaning and not together:
-        names = ", ".join(receipt.id for receipt in leaning)
+    dependents = _dependents(wanted, receipts)
+    if dependents and not together:
+        names = ", ".join(receipt.id for receipt in dependents)
         what = "records" if any(isinstance(one, str) for one in _changed(wanted)) else "lines"
         done = "changed" if what == "records" else "moved"
         raise LibraryError(f"{names} {done} the same {what} later; undo them first, or all with --together")
-    return tuple(_undo(library, receipt) for receipt in [*leaning, wanted])
+    return tuple(_undo(library, receipt) for receipt in [*dependents, wanted])
 
 
-def _leaning(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
+def _dependents(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     """Later receipts that moved or changed lines of this one, or of those, and still stand; newest first.
 
-    A record, or a model's file, is one as a whole: who changed it later leans on who wrote it.
+    A record, or a model's file, is one as a whole: a later change depends on the earlier one.
 
     Raises:
         LibraryError: this one was taken back already.
@@ -68,15 +68,15 @@ def _leaning(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     taken = _taken(receipts)
     if wanted.number in taken:
         by = taken[wanted.number]
-        raise LibraryError(f"{wanted.id} was taken back by {by} already; undo that one to have it again")
+        raise LibraryError(f"{wanted.id} was undone by {by} already; undo that one to restore it")
     changed = _changed(wanted)
-    leaning: list[Receipt] = []
+    dependents: list[Receipt] = []
     for receipt in receipts:
         stands = receipt.number > wanted.number and receipt.number not in taken
         if stands and receipt.op != "undo" and changed & _changed(receipt):
-            leaning.insert(0, receipt)
+            dependents.insert(0, receipt)
             changed |= _changed(receipt)
-    return leaning
+    return dependents
 
 
 def _changed(receipt: Receipt) -> set[int | str]:
@@ -97,7 +97,7 @@ def _taken(receipts: Sequence[Receipt]) -> dict[int, str]:
 
 def _undo(library: Library, receipt: Receipt) -> Receipt:
     if receipt.op == FORGET:
-        raise LibraryError(f"{receipt.id} cannot be undone: what was forgotten is nowhere any more")
+        raise LibraryError(f"{receipt.id} cannot be undone: what was forgotten is gone for good")
     with library.locked() as view:
         done = _taken_back(view, receipt)
         notice = last_seen.differences(view, library.seen_lines(), done.documents)
@@ -178,7 +178,9 @@ def _tell(done: Rendered, view: View, receipt: Receipt) -> None:
     written = {row.seq for row in receipt.rows if row.why.startswith(_WRITTEN)}
     written |= {int(row.why.split()[-1]) for row in receipt.rows if row.why.startswith("renumbered from ")}
     if strange := sorted({seq for seq, _ in (*done.removed, *done.added)} - written):
-        raise LibraryError(f"{receipt.id} cannot be undone: line {strange[0]} went or came since by hand")
+        raise LibraryError(
+            f"{receipt.id} cannot be undone: line {strange[0]} was added or removed by hand since"
+        )
     standing = {seq for seq, _ in after}
     left = {seq for seq, _ in done.removed} - standing
     for row in _done(receipt):

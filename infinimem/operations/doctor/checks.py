@@ -1,60 +1,92 @@
-"""Checks of documents and of the lines in them, one function a rule of docs/FORMAT.md. Pure."""
+"""Checks of documents and of the lines in them, one function per rule of docs/FORMAT.md."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from infinimem.markdown.document import Document
+from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT, Finding, Level, Located
-from infinimem.operations.doctor.inspection import ROOM, Shelf, listed
-from infinimem.operations.doctor.renamed import mended, said_id
+from infinimem.operations.doctor.inspection import ROOM, Inspection, listed
+from infinimem.operations.provenance import at as _at
 from infinimem.store.clone_merge import Position, position
 from infinimem.store.external_edits import ExternalEdits
-from infinimem.store.spec import ARCHIVE, TOPICS
+from infinimem.store.lines import drawn_from, former
+from infinimem.store.spec import ARCHIVE, RECORDS, TOPICS
+from infinimem.store.state import sequence
 from infinimem.store.state.sequence import MARK, MAX_SEQ
-from infinimem.store.view import drawn_from, fold, former
+from infinimem.store.view import View, aliases_of, fold
 
 _WHY = re.compile(r"^(?:Superseded by|Duplicate of|Rewritten as) ([1-9][0-9]{0,17}) ")
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ")
 _UNDECODED = re.compile("[\ud800-\udfff]")
+_ID_OR_ALIAS = re.compile(r"id: \S+\s*\Z|aliases: *(?:\[.*\])?\s*\Z| *- ")
+"""Header lines that `mended` may replace: it writes again what they say."""
 
-RENAMED = "write the id of the file there, keep the old name as an alias"
+RENAMED = "write the file's id there, and keep the old name as an alias"
 SIGNED = "sign them"
 RENUMBERED = "give all but one a new seq"
 LED = "cite those that it may come from"
 RAISED = "raise the mark"
+FINISHED = "finish it, or drop it if nothing was done yet"
+REBUILT = "rebuild it from lines and receipts"
 
 
-def documents(shelf: Shelf) -> Iterator[Finding]:
+def documents(inspection: Inspection) -> Iterator[Finding]:
     """Names, headers and characters of all documents, people's notes included."""
-    for doc_id, why in shelf.unreadable.items():
+    for doc_id, why in inspection.unreadable.items():
         yield Finding("error", why, doc_id)
     names: dict[str, list[str]] = defaultdict(list)
-    for doc_id in shelf.view.ids("all"):
+    for doc_id in inspection.view.ids("all"):
         names[fold(doc_id)].append(doc_id)
     for same in names.values():
         if len(same) > 1:
-            what = f"some file systems take these names for one, rename all but one: {', '.join(same)}"
+            what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
             yield Finding("error", what, same[0])
-    for document in shelf.documents.values():
-        note = shelf.view.is_note(document.id)
+    for document in inspection.documents.values():
+        note = inspection.view.is_note(document.id)
+        level: Level = "note" if note else "error"
         if document.header.problem:
-            yield Finding(
-                "note" if note else "error", f"header: {document.header.problem}", f"{document.id}:1"
-            )
+            yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1")
         yield from _characters(document, note)
-        yield from _conflicts(document, "note" if note else "error")
+        yield from _conflicts(document, level)
         if not note:
-            yield from _id(document, shelf)
+            yield from _id(document, inspection)
 
 
-def _id(document: Document, shelf: Shelf) -> Iterator[Finding]:
+def _id(document: Document, inspection: Inspection) -> Iterator[Finding]:
     if named := said_id(document):
-        fix = RENAMED if mended(document, shelf.view) else ""
+        fix = RENAMED if mended(document, inspection.view) else ""
         advice = "" if fix else "; write the name of the file there, or rename the file"
         yield Finding("note", f"the header says id {named}{advice}", f"{document.id}:1", fix)
+
+
+def said_id(document: Document) -> str | None:
+    """The id in the header, where it differs from the file's."""
+    named = document.header.values.get("id")
+    return named if isinstance(named, str) and named != document.id else None
+
+
+def mended(document: Document, view: View) -> Document | None:
+    """A document that a person renamed, under the id of its file; a topic keeps its old name as an alias.
+
+    None where nothing is to be mended, or the header is a person's: evidence, receipts, comments.
+    """
+    named = said_id(document)
+    if named is None or not (document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *RECORDS))):
+        return None
+    changes: dict[str, str | None] = {"id": quote(document.id)}
+    if document.id.startswith(TOPICS) and named.startswith(TOPICS) and named not in view:
+        names = dict.fromkeys([*aliases_of(document), named.rsplit("/", 1)[-1]])
+        changes["aliases"] = flow(list(names))
+    try:
+        new = document.with_header(changes)
+    except ValueError:
+        return None
+    lost = Counter(document.lines) - Counter(new.lines)
+    return new if all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
 
 
 def _characters(document: Document, note: bool) -> Iterator[Finding]:
@@ -62,14 +94,14 @@ def _characters(document: Document, note: bool) -> Iterator[Finding]:
     nul = [number for number, line in enumerate(lines, 1) if "\x00" in line]
     undecoded = [n for n, line in enumerate(lines, 1) if not line.isascii() and _UNDECODED.search(line)]
     if nul:
-        yield Finding("note", "holds NUL characters; save it as UTF-8 text", f"{document.id}:{nul[0]}")
+        yield Finding("note", "contains NUL characters; save it as UTF-8 text", f"{document.id}:{nul[0]}")
     if undecoded:
         where = f"{document.id}:{undecoded[0]}"
-        yield Finding("note", "holds bytes that are no UTF-8; save it as UTF-8 text", where)
+        yield Finding("note", "contains bytes that are not UTF-8; save it as UTF-8 text", where)
     if note:
         return
     if document.bom:
-        yield Finding("note", "begins with a byte-order mark; it is kept, nothing needs it", document.id)
+        yield Finding("note", "begins with a byte-order mark, which nothing needs", document.id)
     ended = lines if document.final_newline else lines[:-1]
     crlf = sum(line.endswith("\r") for line in ended)
     if 0 < crlf < len(ended):
@@ -83,60 +115,47 @@ def _conflicts(document: Document, level: Level) -> Iterator[Finding]:
             yield Finding(level, what, f"{document.id}:{number}")
 
 
-def lines(shelf: Shelf, high_water: int | None, edits: ExternalEdits) -> Iterator[Finding]:
-    """Entries of the program's documents: signatures, seqs, reasons of the archive, origins.
-
-    Args:
-        shelf: the documents.
-        high_water: the highest seq that was given; None where that is lost.
-        edits: what `adopt_edits` would take in.
-    """
-    for document in shelf.own():
+def lines(inspection: Inspection) -> Iterator[Finding]:
+    """Entries of the program's documents: signatures, seqs, reasons of the archive, origins."""
+    edits = inspection.external
+    for document in inspection.own():
         for number in document.malformed:
             what = (
-                "its signature does not parse; write `- <seq=N,source=human> text`, or `- text` for a new seq"
+                "signature cannot be parsed; write `- <seq=N,source=human> text`, or `- text` for a new seq"
             )
             yield Finding("error", what, f"{document.id}:{number}")
-    for document in shelf.own(CURRENT, TOPICS):
+    for document in inspection.own(CURRENT, TOPICS):
         if typed := document.unsigned:
-            what = f"{_lines(len(typed))} typed by hand without a signature so far"
-            fix = "" if shelf.crowded else SIGNED
+            what = f"{len(typed)} line{'s' * (len(typed) > 1)} typed by hand and not signed yet"
+            fix = "" if inspection.crowded else SIGNED
             yield Finding("note", what, f"{document.id}:{typed[0].line}", fix)
-    yield from _seqs(shelf, high_water, edits.renumbered)
-    if not (edits.renumbered or shelf.crowded):
+    yield from _seqs(inspection, edits.renumbered)
+    if not (edits.renumbered or inspection.crowded):
         yield from _misled(edits)
-    yield from _archive(shelf)
-    if shelf.whole:
-        yield from _origins(shelf)
+    yield from _archive(inspection)
+    if inspection.complete:
+        yield from _origins(inspection)
 
 
-def _lines(count: int) -> str:
-    return f"{count} line{'' if count == 1 else 's'}"
-
-
-def _seqs(shelf: Shelf, high_water: int | None, renumbered: Collection[Position]) -> Iterator[Finding]:
-    highest = max(shelf.places, default=0)
+def _seqs(inspection: Inspection, renumbered: Collection[Position]) -> Iterator[Finding]:
+    high_water = sequence.high_water(inspection.library.files)
+    highest = max(inspection.places, default=0)
     doubled: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for seq, places in sorted(shelf.places.items()):
+    for seq, places in sorted(inspection.places.items()):
         if len(places) > 1:
             doubled[tuple(place.doc_id for place in places)].append(seq)
     for _, seqs in sorted(doubled.items()):
-        places = sorted(shelf.places[seqs[0]], key=lambda place: position(place) in renumbered)
-        advice = "" if shelf.whole else "; mend the document that cannot be read first"
-        fix = "" if shelf.crowded or not shelf.whole else RENUMBERED
+        places = sorted(inspection.places[seqs[0]], key=lambda place: position(place) in renumbered)
+        advice = "" if inspection.complete else "; repair the unreadable document first"
+        fix = "" if inspection.crowded or not inspection.complete else RENUMBERED
         yield Finding("error", f"{_doubled(seqs, places)}{advice}", _at(places[-1]), fix)
-    if shelf.crowded:
-        what = (
-            f"seq {highest} leaves no room for new ones; give the line a lower one, {_below(shelf)} is free"
-        )
-        yield Finding("error", what, _at(shelf.places[highest][0]))
+    if inspection.crowded:
+        free = 1 + max((seq for seq in inspection.places if seq <= MAX_SEQ - ROOM), default=0)
+        what = f"seq {highest} leaves no room for new ones; give the line a lower one, {free} is free"
+        yield Finding("error", what, _at(inspection.places[highest][0]))
     elif high_water is not None and highest > high_water:
         what = f"seq {highest} is above the high-water mark {high_water} ({MARK})"
-        yield Finding("error", what, _at(shelf.places[highest][0]), RAISED)
-
-
-def _below(shelf: Shelf) -> int:
-    return 1 + max((seq for seq in shelf.places if seq <= MAX_SEQ - ROOM), default=0)
+        yield Finding("error", what, _at(inspection.places[highest][0]), RAISED)
 
 
 def _doubled(seqs: Sequence[int], places: Sequence[Located]) -> str:
@@ -157,38 +176,35 @@ def _misled(edits: ExternalEdits) -> Iterator[Finding]:
         yield Finding("note", what, _at(one.by), LED)
 
 
-def _at(place: Located) -> str:
-    return f"{place.doc_id}:{place.start_line}"
-
-
-def _archive(shelf: Shelf) -> Iterator[Finding]:
-    for document in shelf.own(ARCHIVE):
+def _archive(inspection: Inspection) -> Iterator[Finding]:
+    for document in inspection.own(ARCHIVE):
         for place in document.entries:
             why = _WHY.match(place.headings[-1]) if place.headings else None
             if not place.headings:
-                what = "an archived line without a reason; put a heading above it that says why it is there"
+                what = "archived without a reason; add a heading above it that gives one"
                 yield Finding("error", what, _at(place))
-            elif why is not None and int(why[1]) not in shelf.places and shelf.whole:
-                yield Finding("note", f"its successor {why[1]} is not in the library any more", _at(place))
+            elif why is not None and int(why[1]) not in inspection.places and inspection.complete:
+                yield Finding("note", f"its successor {why[1]} is no longer in the library", _at(place))
 
 
-def _origins(shelf: Shelf) -> Iterator[Finding]:
-    drawn = shelf.view.drawn or frozenset()
-    for document in shelf.own(ARCHIVE, CURRENT, TOPICS):
+def _origins(inspection: Inspection) -> Iterator[Finding]:
+    drawn = inspection.view.drawn or frozenset()
+    for document in inspection.own(ARCHIVE, CURRENT, TOPICS):
         for place in document.entries:
-            missing = {seq for seq in place.entry.origin if seq not in shelf.places} - shelf.deleted
+            missing = {seq for seq in place.entry.origin if seq not in inspection.places} - inspection.deleted
             if missing:
-                # What was drawn from was there: a person deleted it. Nobody vouches for what they typed.
+                # Origins that an entry was drawn from did exist: a person deleted them. Typed ones may not.
                 told = missing <= drawn or place.entry.source == "human"
-                what = f"its origin {listed(sorted(missing))} is not in the library{' any more' * told}"
+                absent = "no longer" if told else "not"
+                what = f"its origin {listed(sorted(missing))} is {absent} in the library"
                 yield Finding("note" if told else "error", what, _at(place))
-            yield from _merged(shelf, place)
+            yield from _merged(inspection, place)
 
 
-def _merged(shelf: Shelf, place: Located) -> Iterator[Finding]:
+def _merged(inspection: Inspection, place: Located) -> Iterator[Finding]:
     """Lines that cite all that had one number before a merge: a person may know which it was."""
     cited = drawn_from(place.entry)
-    for line in (line for seq in cited for line in shelf.places.get(seq, ())[:1]):
+    for line in (line for seq in cited for line in inspection.places.get(seq, ())[:1]):
         if same := set(former(line.entry)) & set(cited):
             both = f"{listed(sorted(same))} and {line.seq}"
             what = f"cites {both}, which had one number before a merge; take out of `origin` what is wrong"

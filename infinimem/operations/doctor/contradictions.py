@@ -1,7 +1,6 @@
-"""Live lines that cannot both be so: two values of what has one at a time, and plain denials.
+"""Live lines that contradict each other: two values of what has one at a time, and plain denials.
 
-Only what the shape of English sentences tells is found. No line is quoted and no value: it may be what
-nobody should read here.
+Only what the shape of English sentences shows is found. No line or value is quoted: it may be private.
 """
 
 from __future__ import annotations
@@ -14,9 +13,11 @@ from functools import cmp_to_key
 from infinimem import law
 from infinimem.grounding import negation
 from infinimem.grounding.duplicates import TODAY
+from infinimem.grounding.sentences import Said
 from infinimem.grounding.values import LIKELY, Value, values
-from infinimem.model import Finding
-from infinimem.operations.doctor.lines import Line
+from infinimem.model import Finding, Located
+from infinimem.operations.doctor.inspection import Inspection
+from infinimem.operations.provenance import at
 from infinimem.terms import fold, tokens
 
 ADVICE = "keep the line that holds; move the other to archive/ or delete it"
@@ -37,41 +38,42 @@ _NEGATING = frozenset(
 """Words in which a line and its denial differ."""
 
 
-def contradictions(lines: Iterable[Line]) -> Iterator[Finding]:
-    """Errors where the values exclude each other, notes where there may be room for both; then denials."""
-    lines = list(lines)
-    told: dict[tuple[str, ...], list[tuple[Line, Value]]] = defaultdict(list)
-    for line in lines:
-        for value in values(line.said):
-            told[value.of].append((line, value))
-    for _, same in sorted(told.items()):
+def contradictions(inspection: Inspection) -> Iterator[Finding]:
+    """Errors where values exclude each other, notes where there may be room for both; then denials."""
+    values_of: dict[tuple[str, ...], list[tuple[Located, Value]]] = defaultdict(list)
+    for line in inspection.live:
+        for value in values(_said(line)):
+            values_of[value.of].append((line, value))
+    for _, same in sorted(values_of.items()):
         yield from _differing(same)
-    yield from _denials(lines)
+    yield from _denials(inspection.live)
 
 
-def _differing(told: Sequence[tuple[Line, Value]]) -> Iterator[Finding]:
+def _said(line: Located) -> Said:
+    """A line and who says it: the speaker, else the kind of source."""
+    return Said(line.entry.fields.get("speaker", line.entry.source), line.text)
+
+
+def _differing(same: Sequence[tuple[Located, Value]]) -> Iterator[Finding]:
     """One finding a subject, at its newest line, with the older lines that say otherwise."""
-    *older, (newest, value) = sorted(told, key=lambda one: _by_age(one[0]))
+    *older, (newest, value) = sorted(same, key=lambda one: _by_age(one[0]))
     others = {
         line.seq: (line, min(other.sure, value.sure))
         for line, other in older
         if line.seq != newest.seq and value.differs(other)
     }
     if others:
-        named = _named([line for line, _ in others.values()])
+        lines = [line for line, _ in others.values()]
+        more = f" and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
+        named = ", ".join(f"{line.seq} ({at(line)})" for line in lines[-LISTED:]) + more
         what = f"line {newest.seq} gives {_subject(value)} another value than {named}"
         sure = max(sure for _, sure in others.values()) >= LIKELY
-        yield Finding("error" if sure else "note", what, newest.where, ADVICE)
+        yield Finding("error" if sure else "note", what, at(newest), ADVICE)
 
 
 @cmp_to_key
-def _by_age(one: Line, two: Line) -> int:
-    return 1 if law.is_newer(one.place.entry, two.place.entry) else -1
-
-
-def _named(lines: Sequence[Line]) -> str:
-    more = f" and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
-    return ", ".join(f"{line.seq} ({line.where})" for line in lines[-LISTED:]) + more
+def _by_age(one: Located, two: Located) -> int:
+    return 1 if law.is_newer(one.entry, two.entry) else -1
 
 
 def _subject(value: Value) -> str:
@@ -86,28 +88,22 @@ def _subject(value: Value) -> str:
     return f'"{" ".join(words)}"'
 
 
-def _denials(lines: Iterable[Line]) -> Iterator[Finding]:
+def _denials(lines: Iterable[Located]) -> Iterator[Finding]:
     """Pairs in the same words of which one negates: "Eats meat", "Does not eat meat".
 
     Words that make a line true of its day only ("today", "just") leave room for both.
     """
-    groups: dict[tuple[str, frozenset[str]], list[Line]] = defaultdict(list)
+    groups: dict[tuple[str, frozenset[str]], list[Located]] = defaultdict(list)
     for line in lines:
-        said = line.said
-        if len(said.text) <= LONGEST and not TODAY.search(said.text) and "?" not in said.text:
-            plain = " ".join(word for word in fold(said.text).split() if word.strip(".,;!") not in _NEGATING)
+        if len(line.text) <= LONGEST and not TODAY.search(line.text) and "?" not in line.text:
+            plain = " ".join(word for word in fold(line.text).split() if word.strip(".,;!") not in _NEGATING)
             words = frozenset(tokens(plain))
             if len(words) > 1:
-                groups[said.speaker, words].append(line)
-    for group in groups.values():
-        denying = [line for line in group if negation.governed(line.said.text)] if len(group) > 1 else []
-        for line in denying:
-            other = next((one for one in group if _denied(one, line)), None)
+                groups[_said(line).speaker, words].append(line)
+    for group in (group for group in groups.values() if len(group) > 1):
+        stating = [line for line in group if not negation.governed(line.text)]
+        for line in (line for line in group if negation.governed(line.text)):
+            other = next((one for one in stating if negation.lost(one.text, [line.text])), None)
             if other is not None:
-                yield Finding(
-                    "note", f"line {line.seq} denies what {_named([other])} says", line.where, ADVICE
-                )
-
-
-def _denied(one: Line, by: Line) -> bool:
-    return not negation.governed(one.said.text) and negation.lost(one.said.text, [by.said.text])
+                what = f"line {line.seq} denies what {other.seq} ({at(other)}) says"
+                yield Finding("note", what, at(line), ADVICE)

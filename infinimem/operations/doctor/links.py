@@ -1,7 +1,6 @@
 """Links to nowhere: `[[names]]` and relative links to Markdown files, in live documents and people's notes.
 
-What was said is left alone, also where a record quotes it, and so are code, URLs, anchors and files that are
-no Markdown.
+Not looked at: evidence, also where a record quotes it, code, URLs, anchors, and files that are not Markdown.
 """
 
 from __future__ import annotations
@@ -9,17 +8,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
 from urllib.parse import unquote
 
 from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
-from infinimem.operations.doctor.inspection import LIMIT, Shelf
+from infinimem.operations.doctor.inspection import Inspection
 from infinimem.store.spec import LEDGERS
-from infinimem.store.view import fold
+from infinimem.store.view import View, fold
 
 # Bounded and without nested repetition: notes are anybody's text.
 _WIKI = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
@@ -30,25 +26,18 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,30}:")
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
 
 
-def nowhere(shelf: Shelf) -> Iterator[Finding]:
-    """The first of them; of more it is only told that there are."""
-    found = _nowhere(shelf)
-    yield from islice(found, LIMIT)
-    for first in found:
-        yield Finding("note", "from here on there are more links to nowhere", first.where)
-        return
-
-
-def _nowhere(shelf: Shelf) -> Iterator[Finding]:
-    names = _Names(shelf)
-    for doc_id in shelf.view.ids():
-        document = shelf.documents.get(doc_id)
-        if document is None or (doc_id.startswith(LEDGERS) and not shelf.view.is_note(doc_id)):
+def nowhere(inspection: Inspection) -> Iterator[Finding]:
+    """A note for each link that leads nowhere."""
+    names = _Names(inspection.view)
+    for doc_id in inspection.view.ids():
+        document = inspection.documents.get(doc_id)
+        if document is None or (doc_id.startswith(LEDGERS) and not inspection.view.is_note(doc_id)):
             continue
         for number, line in _prose(document):
             for target in _targets(line, doc_id):
                 if not names.holds(target):
-                    yield Finding("note", f"links to {target}, which is not there", f"{doc_id}:{number}")
+                    what = f"links to {target}, which does not exist"
+                    yield Finding("note", what, f"{doc_id}:{number}")
 
 
 def _prose(document: Document) -> Iterator[tuple[int, str]]:
@@ -78,28 +67,19 @@ def _targets(line: str, doc_id: str) -> Iterator[str]:
                 yield full.removesuffix(".md")
 
 
-@dataclass(frozen=True)
 class _Names:
-    """What a link may be called by: ids, their last parts, aliases."""
+    """What a link may name: ids, the ends of their paths, aliases."""
 
-    shelf: Shelf
-
-    @cached_property
-    def _ids(self) -> frozenset[str]:
-        return frozenset(map(fold, self.shelf.view.ids("all")))
-
-    @cached_property
-    def _stems(self) -> frozenset[str]:
-        return frozenset(doc_id.rsplit("/", 1)[-1] for doc_id in self._ids)
+    def __init__(self, view: View) -> None:
+        self._view = view
+        ids = [fold(doc_id).split("/") for doc_id in view.ids("all")]
+        self._ends = {"/".join(parts[at:]) for parts in ids for at in range(len(parts))}
 
     def holds(self, target: str) -> bool:
-        wanted = fold(target.strip("/"))
-        if wanted in self._ids or wanted in self._stems:
-            return True
-        if "/" in wanted and any(doc_id.endswith(f"/{wanted}") for doc_id in self._ids):
+        if fold(target.strip("/")) in self._ends:
             return True
         try:
-            self.shelf.view.resolve(target)
+            self._view.resolve(target)
         except DocumentNotFound:
             return False
         return True

@@ -5,12 +5,22 @@ Texts are never touched: a damaged signature, a conflict marker or a wrong link 
 
 from __future__ import annotations
 
+import sys
+
 from infinimem.model import Finding
-from infinimem.operations.doctor.checks import LED, RAISED, RENAMED, RENUMBERED, SIGNED
+from infinimem.operations.doctor.checks import (
+    FINISHED,
+    LED,
+    RAISED,
+    REBUILT,
+    RENAMED,
+    RENUMBERED,
+    SIGNED,
+    mended,
+)
 from infinimem.operations.doctor.examine import examine
-from infinimem.operations.doctor.leftovers import FINISHED, REBUILT
-from infinimem.operations.doctor.renamed import renamed
 from infinimem.store.library import Library
+from infinimem.store.render import Rendered
 
 
 def repair(library: Library) -> list[Finding]:
@@ -22,7 +32,7 @@ def repair(library: Library) -> list[Finding]:
     Raises:
         LibraryError: the disk refused, or the library is busy; what was done until then stays.
     """
-    found = [finding for finding in examine(library) if finding.fix]
+    found = [finding for finding in examine(library, sys.maxsize) if finding.fix]
     if not found:
         return []
     wanted = {finding.fix for finding in found}
@@ -31,10 +41,14 @@ def repair(library: Library) -> list[Finding]:
             library.allocate(0, view)
     if RENAMED in wanted:
         with library.locked() as view:
-            library.commit(renamed(view), view, library.of_people("rename"), (), {})
+            done = Rendered()
+            for doc_id in view.ids("all"):
+                if not view.is_note(doc_id) and (document := mended(view.document(doc_id), view)):
+                    done.documents[doc_id] = document
+            library.commit(done, view, library.of_people("rename"), (), {})
     if wanted & {SIGNED, RENUMBERED, LED}:
         library.adopt_edits()
-    left = {_kind(finding) for finding in examine(library)}
+    left = {_kind(finding) for finding in examine(library, sys.maxsize)}
     return [finding for finding in found if _kind(finding) not in left]
 
 

@@ -1,25 +1,23 @@
-"""Secrets that were said or noted: keys and tokens, told by kind and place, never themselves.
+"""Secrets in a library: keys, tokens and passwords, reported by kind and place, never quoted.
 
-The patterns are those of detect-secrets (the extra `lint`), used as patterns alone: nothing is verified over
-the network. Beside them stand a few kinds that it does not know or that must be found without it; how such a
-key looks is what its issuer publishes.
+The patterns are those of detect-secrets (the extra `lint`); nothing is verified over the network. A few kinds
+that it lacks, or that must be found without it, are added here, as their issuers document them.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from infinimem.markdown.document import Document
 from infinimem.model import Finding
-from infinimem.operations.doctor.inspection import Shelf
+from infinimem.operations.doctor.inspection import Inspection
 
-LONGEST = 20_000
-"""Characters of a piece that patterns are run over; of a longer text every piece is."""
-OVERLAP = 500
+WINDOW, OVERLAP = 20_000, 500
+"""Characters: patterns run over windows of a text, so that none takes time with a power of its length."""
 
 
 class Detector(NamedTuple):
@@ -66,37 +64,44 @@ _PLACEHOLDER = re.compile(r"[<>{}$…]|(?i:example|x{6}|your[_-]|change[_-]?me|p
 """What stands in place of a secret where one is explained."""
 
 
-def secrets(shelf: Shelf) -> Iterator[Finding]:
-    """An error for each line of any document, receipts and people's notes too, that holds a secret."""
-    for document in shelf.documents.values():
-        if found := _in("\n".join(document.lines), detectors()):
-            yield from _in_lines(document, found)
+def secrets(inspection: Inspection) -> Iterator[Finding]:
+    """An error for each line and each file name with a secret, in receipts and people's notes too."""
+    for document in inspection.documents.values():
+        if not (found := _in("\n".join(document.lines), detectors())):
+            continue
+        places = [(range(place.start_line, place.end_line + 1), place.seq) for place in document.entries]
+        seqs = {number: seq for numbers, seq in places for number in numbers}
+        for number, line in enumerate(document.lines, 1):
+            for kind in sorted({detector.kind for detector in _in(line, found)}):
+                advice = "revoke it where it is used; " + (
+                    f"infinimem forget --seq {seqs[number]} removes it and all that came from it"
+                    if number in seqs
+                    else "remove it from the file"
+                )
+                yield Finding("error", f"looks like a secret: {kind}", f"{document.id}:{number}", advice)
+    for doc_id in _named(inspection.view.ids("all")):
+        where = doc_id.rpartition("/")[0] or "."
+        yield Finding("error", "a file's name looks like a secret", where, "rename the file")
+
+
+def without_names(found: Sequence[Finding], ids: Iterable[str]) -> Sequence[Finding]:
+    """Findings in which no file's name that looks like a secret can be read."""
+    for doc_id in _named(ids):
+        shown = f"{doc_id.rpartition('/')[0]}/…".lstrip("/")
+        found = [
+            replace(one, what=one.what.replace(doc_id, shown), where=one.where.replace(doc_id, shown))
+            for one in found
+        ]
+    return found
 
 
 def has_scanner() -> bool:
-    """Whether the patterns of the extra are there."""
+    """Whether detect-secrets is installed."""
     return bool(scanner())
 
 
-def named(ids: Iterable[str]) -> frozenset[str]:
-    """The ids that hold a secret themselves."""
-    return frozenset(doc_id for doc_id in ids if _in(doc_id, detectors()))
-
-
-def _in_lines(document: Document, found: Iterable[Detector]) -> Iterator[Finding]:
-    seqs = {
-        number: place.seq
-        for place in document.entries
-        for number in range(place.start_line, place.end_line + 1)
-    }
-    for number, line in enumerate(document.lines, 1):
-        for kind in sorted({detector.kind for detector in _in(line, found)}):
-            advice = "make it void where it is used; "
-            if number in seqs:
-                advice += f"infinimem forget --seq {seqs[number]} takes it out with all that came from it"
-            else:
-                advice += "take it out of the file"
-            yield Finding("error", f"looks like a secret: {kind}", f"{document.id}:{number}", advice)
+def _named(ids: Iterable[str]) -> list[str]:
+    return [doc_id for doc_id in ids if _in(doc_id, detectors())]
 
 
 def _in(text: str, detectors: Iterable[Detector]) -> list[Detector]:
@@ -112,8 +117,8 @@ def _in(text: str, detectors: Iterable[Detector]) -> list[Detector]:
 def _holds(detector: Detector, text: str) -> bool:
     return any(
         not _PLACEHOLDER.search(secret)
-        for start in range(0, len(text), LONGEST - OVERLAP)
-        for secret in detector.find(text[start : start + LONGEST])
+        for start in range(0, len(text), WINDOW - OVERLAP)
+        for secret in detector.find(text[start : start + WINDOW])
     )
 
 

@@ -10,12 +10,13 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry, parse_seqs, text_start
 from infinimem.model import Entry, Located
 from infinimem.operations.forget.words import Finds, Texts
+from infinimem.operations.provenance import session_of
 from infinimem.store.spec import MEMORIES
 from infinimem.store.state import last_seen
 from infinimem.store.view import EVIDENCE, JOURNAL, View, drawn_from, former
@@ -79,16 +80,16 @@ def choose(view: View, known: Mapping[int, last_seen.SeenLine], wanted: Wanted) 
     said = [text for place in going for text in _said(place)] + [text for *_, text in typed]
     typed += _in_memories(view, wanted, Texts(said))
     said += [text for *_, text in typed]
-    told = "\n".join((*said, *(place.entry.fields.get("speaker", "") for place in going)))
-    words = {word for line in told.split("\n") for word in wanted.found(line)}
-    if wanted.session and going and not any(_keeps(place, view, wanted.session) for place in others):
+    spoken = "\n".join((*said, *(place.entry.fields.get("speaker", "") for place in going)))
+    words = {word for line in spoken.split("\n") for word in wanted.found(line)}
+    if wanted.session and going and not any(_needs(place, view, wanted.session) for place in others):
         words.add(wanted.session)
     names = frozenset(line.doc_id for line in known.values())
     return Choice(seqs, going, tuple(typed), others, names, Texts(said, words, wanted.finds, others))
 
 
-def _keeps(place: Located, view: View, session: str) -> bool:
-    """Whether a line that stays has a use for a session's name: it is of that session, or says the word."""
+def _needs(place: Located, view: View, session: str) -> bool:
+    """Whether a line that stays is of a session, or says its name."""
     return session_of(place, view) == session or session.casefold() in place.text.casefold()
 
 
@@ -102,14 +103,6 @@ def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
     return by_place and of_source and wanted.session in (None, session_of(place, view))
 
 
-def session_of(place: Located, view: View) -> str | None:
-    """The session that a turn is of; None for an entry."""
-    if not place.doc_id.startswith(EVIDENCE):
-        return None
-    named = place.entry.fields.get("session") or view.document(place.doc_id).header.values.get("session")
-    return named if isinstance(named, str) else None
-
-
 def _in_memories(view: View, wanted: Wanted, texts: Texts) -> Iterator[tuple[str, int, str]]:
     """Lines of a model's files that the choice holds of, or in which any of the texts stands.
 
@@ -121,11 +114,7 @@ def _in_memories(view: View, wanted: Wanted, texts: Texts) -> Iterator[tuple[str
     for doc_id in (doc_id for doc_id in view.ids("all") if doc_id.startswith(MEMORIES)):
         document = view.document(doc_id)
         lines = [(number, document.text_line(number)) for number in range(1, len(document.lines) + 1)]
-        gone = [
-            (number, line)
-            for number, line in lines
-            if every or wanted.found(line) or texts.within(line.encode())
-        ]
+        gone = [(number, line) for number, line in lines if every or wanted.found(line) or texts.within(line)]
         if texts.within(document.without_lines({number for number, _ in gone}).to_bytes()):
             gone = lines
         yield from ((doc_id, number, line) for number, line in gone if line.strip())
@@ -153,27 +142,23 @@ def readings(view: View, known: Mapping[int, last_seen.SeenLine]) -> tuple[Locat
     A line whose signature someone damaged counts by the number that it still has.
     """
     standing: list[Located] = []
-    told: list[Located] = []
+    quoted: list[Located] = []
     for doc_id in view.ids("all"):
         if view.is_note(doc_id):
             continue
         document = view.document(doc_id)
         if doc_id.startswith(JOURNAL):
-            told += quoted(document)
+            quoted += _quoted(document)
         else:
             standing += document.entries
-            damaged = ((number, document.lines[number - 1]) for number in document.malformed)
-            standing += [
-                Located(_damaged(match, line), doc_id, number, number)
-                for number, line in damaged
-                if (match := _SEQ.match(line))
-            ]
+            damaged = ((_damaged(document.lines[number - 1]), number) for number in document.malformed)
+            standing += [Located(entry, doc_id, number, number) for entry, number in damaged if entry]
     for line in known.values():
         if entry := parse_entry(line.line):
-            told.append(Located(entry, last_seen.PATH, 0, 0))
+            quoted.append(Located(entry, last_seen.PATH, 0, 0))
     standing.sort(key=lambda place: (place.doc_id, place.start_line))
     there = {(place.seq, place.entry.line.rstrip()) for place in standing}
-    once = {(p.seq, p.entry.line.rstrip()): p for p in reversed(told)}
+    once = {(p.seq, p.entry.line.rstrip()): p for p in reversed(quoted)}
     return (*standing, *(p for key, p in sorted(once.items()) if key not in there))
 
 
@@ -183,14 +168,16 @@ def numbered(line: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _damaged(match: re.Match[str], line: str) -> Entry:
-    origin: tuple[int, ...] = ()
+def _damaged(line: str) -> Entry | None:
+    match, origin = _SEQ.match(line), tuple[int, ...]()
+    if match is None:
+        return None
     with suppress(ValueError):
         origin = parse_seqs(found[1]) if (found := _ORIGIN.search(match[0])) else ()
     return Entry(int(match[1]), line[match.end() :], line, origin=origin)
 
 
-def quoted(receipt: Document) -> tuple[Located, ...]:
+def _quoted(receipt: Document) -> tuple[Located, ...]:
     """The lines that a receipt quotes, where they stand in it."""
     shown: list[str] = []
     in_evidence, in_memories = True, False
@@ -203,10 +190,7 @@ def quoted(receipt: Document) -> tuple[Located, ...]:
         goes_on = (in_evidence or not row) and (text.startswith("  ") or (row and not text))
         signed = text.startswith("- <") and not (row and in_memories)
         shown.append(text if signed or goes_on else "…")
-    return tuple(
-        Located(place.entry, receipt.id, place.start_line, place.end_line)
-        for place in Document(f"{EVIDENCE}quoted", tuple(shown)).entries
-    )
+    return tuple(replace(p, doc_id=receipt.id) for p in Document(f"{EVIDENCE}quoted", tuple(shown)).entries)
 
 
 def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int]:

@@ -1,7 +1,7 @@
-"""Forgetting: the one operation that removes text. Documents in one transaction, then the machine state.
+"""Forget lines: the one operation that removes text. Documents in one transaction, then the machine state.
 
-What was chosen goes with what it was drawn from and all that was drawn from that. The receipt keeps numbers
-and places. Afterwards the bytes of the library and of the cache are searched. Source: docs/FORMAT.md, Forget.
+The chosen lines go with their sources and everything drawn from the same sources. The receipt keeps numbers
+and places. Afterwards every byte of library and cache is searched. Source: docs/FORMAT.md, Forget.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import Receipt, ReceiptRow
-from infinimem.operations.forget import aside, purge
+from infinimem.operations.forget import machine_state
 from infinimem.operations.forget.choice import Choice, Wanted, choose
 from infinimem.operations.forget.journal import Journal
+from infinimem.operations.forget.machine_state import Residue, git_advice
 from infinimem.operations.forget.redaction import FORGOTTEN, Redaction
-from infinimem.operations.forget.search import Left, history, left
 from infinimem.store.commit import backups
 from infinimem.store.commit.transaction import Conflict, recover
 from infinimem.store.library import RETRIES, Library
@@ -32,7 +32,7 @@ OP = "forget"
 
 
 @dataclass(frozen=True)
-class Going:
+class Candidate:
     """A line that would go. `seq` is None for what a person typed and nobody signed yet."""
 
     seq: int | None
@@ -56,11 +56,11 @@ class Forgotten:
         records: ids of the records that come from it, or tell of it: they would go, or went, whole.
     """
 
-    rows: tuple[Going, ...] = ()
+    rows: tuple[Candidate, ...] = ()
     seqs: tuple[int, ...] = ()
     files: tuple[str, ...] = ()
     receipt: Receipt | None = None
-    left: tuple[Left, ...] = ()
+    left: tuple[Residue, ...] = ()
     repeated: tuple[int, ...] = ()
     history: str = ""
     records: tuple[str, ...] = ()
@@ -77,13 +77,9 @@ def preview_forget(library: Library, wanted: Wanted) -> Forgotten:
     view = _looked(library)
     choice = _chosen(library, view, wanted)
     redaction = Redaction(view, choice, next_number(view), view.max_seq + 1)
-    held = _holding(view, redaction, _rendered(redaction))
-    return replace(
-        _told(library, redaction, held, preview=True),
-        files=tuple(sorted(held)),
-        rows=tuple(_going(choice)),
-        seqs=tuple(sorted(choice.seqs)),
-    )
+    held = _holding(redaction, _rendered(redaction))
+    rows, files = tuple(_candidates(choice)), tuple(sorted(held))
+    return replace(_report(library, redaction, held, preview=True), rows=rows, files=files)
 
 
 def forget(library: Library, wanted: Wanted) -> Forgotten:
@@ -110,31 +106,27 @@ def _forget(library: Library, wanted: Wanted) -> Forgotten:
     backups.recheck(library.files, library.clock().timestamp())  # late saves come back first
     view = _looked(library)
     choice = _chosen(library, view, wanted)
-    redaction = _redaction(library, view, choice)
-    done = _rendered(redaction)
-    if not done.documents:
-        return _told(library, redaction, set())
-    receipt = _take_out(library, redaction, done)
-    held = _holding(view, redaction, done)
-    for _ in range(RETRIES):
-        again = _looked(library)
-        rest = choose(again, library.seen_lines(), replace(wanted, seqs=choice.seqs))
-        more = _redaction(library, again, replace(rest, texts=choice.texts))
-        if not (done := _rendered(more)).documents:
+    first = redaction = _redaction(library, view, choice)
+    receipt, held = None, set[str]()
+    for _ in range(RETRIES + 1):
+        if not (done := _rendered(redaction)).documents:
             break
-        _take_out(library, more, done)
-        held |= _holding(again, more, done)
-    return replace(
-        _told(library, redaction, held), seqs=tuple(row.seq for row in receipt.rows), receipt=receipt
-    )
+        held |= _holding(redaction, done)
+        receipt, earlier = _take_out(library, redaction, done), receipt
+        receipt = earlier or receipt
+        view = _looked(library)
+        rest = choose(view, library.seen_lines(), replace(wanted, seqs=choice.seqs))
+        redaction = _redaction(library, view, replace(rest, texts=choice.texts))
+    found = replace(_report(library, first, held), receipt=receipt)
+    return replace(found, seqs=tuple(row.seq for row in receipt.rows)) if receipt else found
 
 
-def _told(library: Library, redaction: Redaction, held: set[str], preview: bool = False) -> Forgotten:
-    """What is told of it before and afterwards."""
+def _report(library: Library, redaction: Redaction, held: set[str], preview: bool = False) -> Forgotten:
     return Forgotten(
-        left=left(library.files, redaction.texts, preview),
+        seqs=tuple(sorted(redaction.choice.seqs)),
+        left=machine_state.left(library.files, redaction.texts, preview),
         repeated=tuple(sorted({place.seq for place in redaction.texts.repeated})),
-        history=history(library.root.absolute(), held),
+        history=git_advice(library.root.absolute(), held),
         records=redaction.records.deleted,
     )
 
@@ -147,47 +139,44 @@ def _looked(library: Library) -> View:
 
 def _rendered(redaction: Redaction) -> Rendered:
     """The documents that change, and what the receipt says of them; that tells no word of it."""
-    changed = {doc_id: new for doc_id, new in redaction.documents() if new != redaction.view.document(doc_id)}
-    journal = Journal(redaction, [*changed, *filter(redaction.records.concerns, redaction.view.ids("all"))])
+    view, records = redaction.view, redaction.records
+    changed = {doc_id: new for doc_id, new in redaction.documents() if new != view.document(doc_id)}
+    journal = Journal(redaction, [*changed, *filter(records.concerns, view.ids("all"))])
     way: list[str] = []
     done = Rendered(names=redaction.names, sums=journal.sums, reverse_diffs=way)
     for doc_id, new in changed.items():
-        old = redaction.view.document(doc_id)
+        old = view.document(doc_id)
         done.documents |= {doc_id: None} | ({new.id: new} if new else {})
         done.removed += [(p.seq, p.entry.line) for p in old.entries if p.seq in redaction.choice.seqs]
         if not doc_id.startswith(EVIDENCE):  # what else stands there, stood there before
             way += journal.way_back(reverse_diff(doc_id, old, new and replace(new, id=doc_id)))
-    for doc_id, new in redaction.records.changed.items():
+    for doc_id, new in records.changed.items():
         done.documents[doc_id] = new
-        if not redaction.records.concerns(doc_id):
-            before = redaction.view.document(doc_id) if doc_id in redaction.view else None
-            way += reverse_diff(doc_id, before, new)
+        if not records.concerns(doc_id):
+            way += reverse_diff(doc_id, view.document(doc_id) if doc_id in view else None, new)
     done.documents |= journal.documents
     done.rows = [ReceiptRow(seq, was, "-", FORGOTTEN) for seq, was in sorted(redaction.stood().items())]
     return done
 
 
 def _take_out(library: Library, redaction: Redaction, done: Rendered) -> Receipt:
-    """One transaction, and the purge after it."""
-    view, known = redaction.view, library.seen_lines()
+    """One transaction, and the machine state after it."""
+    view, known, names = redaction.view, library.seen_lines(), redaction.names
     if wrong := violations(view, done):
-        raise LibraryError(f"the lines cannot be taken out ({wrong[0].code}); run infinimem doctor")
-    aside.set_aside(library.files, redaction)
-    purge.begin(library.files)
+        raise LibraryError(f"the lines cannot be removed ({wrong[0].code}); run infinimem doctor")
+    machine_state.set_aside(library.files, redaction)
+    machine_state.begin(library.files)
     notice: last_seen.Changes = {seq: None for seq in redaction.choice.seqs if seq in known}
-    moved = {
-        seq: replace(line, doc_id=redaction.names[line.doc_id])
-        for seq, line in known.items()
-        if line.doc_id in redaction.names and seq not in redaction.choice.seqs
-    }
-    stays = {seq for seq in moved if (place := view.entry(seq)) and place.doc_id == known[seq].doc_id}
-    notice |= {seq: moved[seq] for seq in stays}
-    last_seen.note(
-        library.files, {seq: moved[seq] for seq in moved.keys() - stays}
-    )  # a person carried these on
+    carried: last_seen.Changes = {}
+    for seq, line in known.items():
+        if line.doc_id in names and seq not in redaction.choice.seqs:
+            place = view.entry(seq)
+            there = place is not None and place.doc_id == line.doc_id
+            (notice if there else carried)[seq] = replace(line, doc_id=names[line.doc_id])
+    last_seen.note(library.files, carried)
     receipt = library.commit(done, view, library.of_people(OP), tuple(_notes(redaction)), notice)
     recover(library.files)
-    purge.finish(library.files)
+    machine_state.finish(library.files)
     return receipt
 
 
@@ -199,16 +188,15 @@ def _notes(redaction: Redaction) -> Iterator[str]:
     if records.raised:
         yield f"back on the surface, for nothing led to them any more: {', '.join(records.raised)}"
     if records.audits:
-        told = ", ".join(names.get(name, name) for name in records.audits)
-        yield f"deleted whole, for they told of it: {told}"
+        yield f"deleted whole, for they told of it: {', '.join(names.get(n, n) for n in records.audits)}"
 
 
-def _holding(view: View, redaction: Redaction, done: Rendered) -> set[str]:
+def _holding(redaction: Redaction, done: Rendered) -> set[str]:
     """Files that held any of it; of records those that go, the others only lose links."""
     return {
         f"{doc_id}.md"
         for doc_id in done.documents
-        if doc_id in view and (not doc_id.startswith(LEDGERS) or redaction.records.concerns(doc_id))
+        if doc_id in redaction.view and (not doc_id.startswith(LEDGERS) or redaction.records.concerns(doc_id))
     }
 
 
@@ -241,14 +229,15 @@ def _redaction(library: Library, view: View, choice: Choice) -> Redaction:
     return Redaction(view, choice, next_number(view), first)
 
 
-def _going(choice: Choice) -> Iterator[Going]:
+def _candidates(choice: Choice) -> Iterator[Candidate]:
     """Each line where it stands; also how a receipt still quotes it, where that reads otherwise."""
     shown: set[tuple[int, str]] = set()
     for place in choice.lines:
-        if place.start_line and not (place.doc_id.startswith(JOURNAL) and (place.seq, place.text) in shown):
-            yield Going(place.seq, place.doc_id, place.start_line, place.text)
-        elif (place.seq, place.text) not in shown:
-            yield Going(place.seq, "-", 0, place.text)
+        is_new = (place.seq, place.text) not in shown
+        if place.start_line and (is_new or not place.doc_id.startswith(JOURNAL)):
+            yield Candidate(place.seq, place.doc_id, place.start_line, place.text)
+        elif is_new:
+            yield Candidate(place.seq, "-", 0, place.text)
         shown.add((place.seq, place.text))
     for doc_id, line, text in choice.unsigned:
-        yield Going(None, doc_id, line, text)
+        yield Candidate(None, doc_id, line, text)

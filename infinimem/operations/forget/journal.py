@@ -14,11 +14,11 @@ from infinimem.store.files import digest
 from infinimem.store.receipts import BEFORE, QUOTED, block, cells_of, row_of
 from infinimem.store.view import EVIDENCE, JOURNAL
 
-_PLAIN = re.compile(
+_NUMBERS = re.compile(
     r"\s*$|---$|(?:token_count|created_time|update_log|aux|date|current_epoch|links|evidence):|  - \{"
     r"|## [A-Z][a-z ]+ [0-9]+ \(receipt [0-9]+\)$"
 )
-"""Lines of the program's that tell of nothing."""
+"""Lines that the program writes whatever was said: counts, times and seqs."""
 
 
 class Journal:
@@ -34,39 +34,37 @@ class Journal:
         self.sums: dict[str, str] = {}
         """What stands for checksums of files that held any of it; which are the same can still be told."""
         view = redaction.view
-        receipts = [view.document(doc_id) for doc_id in view.below(JOURNAL)]
-        ways = {receipt.id: list(map(self._told, _parts(receipt))) for receipt in receipts}
-        lost = {doc_id for way in ways.values() for doc_id, _, is_lost in way if is_lost}
+        receipts = [view.document(doc_id) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)]
+        parts = {r.id: line_map.parts(r.lines[block(r.lines, BEFORE)]) for r in receipts}
+        lost = {line_map.named(part) for some in parts.values() for part in some if self._is_lost(part)}
         self._untold = lost.union(redaction.held, changed, redaction.names)
         self.documents: dict[str, Document] = {}
         """The receipts that read otherwise."""
         for receipt in receipts:
-            rows = [row for _, part, _ in ways[receipt.id] for row in part]
-            new = tuple(self._lines(receipt.lines, rows))
+            way = [row for part in parts[receipt.id] for row in self.way_back(part)]
+            new = tuple(self._lines(receipt.lines, way))
             if new != receipt.lines:
                 self.documents[receipt.id] = replace(receipt, lines=new)
         for doc_id in (*changed, *self.documents):
             self._sum(digest(view.document(doc_id).to_bytes()))
 
     def way_back(self, part: Sequence[str]) -> Sequence[str]:
-        """A reverse diff under the name that may be told, or what stands in its place."""
-        return self._told(part)[1] if part else part
-
-    def _told(self, part: Sequence[str]) -> tuple[str, Sequence[str], bool]:
-        """The document of a reverse diff, what is told of it, and whether the way is lost."""
+        """A reverse diff under the name that may be told; one that holds or follows a line is dropped."""
+        if not part:
+            return part
         doc_id = line_map.named(part)
         name = self._redaction.names.get(doc_id, doc_id)
-        if self._is_lost(doc_id, part):
-            return doc_id, line_map.lost(name), True
-        return doc_id, [*(line.replace(doc_id, name) for line in part[:2]), *part[2:]], False
+        if self._is_lost(part):
+            return line_map.lost(name)
+        return [*(line.replace(doc_id, name) for line in part[:2]), *part[2:]]
 
-    def _is_lost(self, doc_id: str, part: Sequence[str]) -> bool:
-        """Whether it quotes any of it, or may: that of a document which held any."""
-        lines = [row[2:] for row in part[2:] if row[:2] in ("+>", "->") and not _PLAIN.match(row[2:])]
-        if lines and doc_id in self._redaction.held:
+    def _is_lost(self, part: Sequence[str]) -> bool:
+        """Whether it has text of a document that held a line, or tells of one elsewhere."""
+        text = [row[2:] for row in part[2:] if row[:2] in ("+>", "->") and not _NUMBERS.match(row[2:])]
+        if text and line_map.named(part) in self._redaction.held:
             return True
         seqs, tells = self._redaction.choice.seqs, self._redaction.texts.tells
-        return any(numbered(line) in seqs or tells(KEY.sub("", line)) for line in lines)
+        return any(numbered(line) in seqs or tells(KEY.sub("", line)) for line in text)
 
     def _sum(self, checksum: str) -> str:
         if len(checksum) < 64:
@@ -74,14 +72,13 @@ class Journal:
         return self.sums.setdefault(checksum, f"?{self._redaction.receipt}.{len(self.sums) + 1}")
 
     def _lines(self, lines: Sequence[str], way: Sequence[str]) -> Iterator[str]:
-        """Of a receipt."""
+        """Of a receipt: its rows, quotations without the lines, and this way back."""
         quoted, before = block(lines, QUOTED), block(lines, BEFORE)
+        seqs = self._redaction.choice.seqs
         for number, line in enumerate(lines):
             if number == quoted.start:
-                left = Document(f"{EVIDENCE}quoted", tuple(lines[quoted])).without(
-                    self._redaction.choice.seqs
-                )
-                yield from (line for line in left.lines if numbered(line) not in self._redaction.choice.seqs)
+                left = Document(f"{EVIDENCE}quoted", tuple(lines[quoted])).without(seqs)
+                yield from (kept for kept in left.lines if numbered(kept) not in seqs)
             if number == before.start:
                 yield from way
             if not (quoted.start <= number < quoted.stop or before.start <= number < before.stop):
@@ -94,11 +91,7 @@ class Journal:
         elif len(cells) == 3 and cells[0] in self._untold:
             cells = [names.get(cells[0], cells[0]), *map(self._sum, cells[1:])]
         elif line.startswith("> ") and (
-            self._redaction.texts.tells(line[2:]) or any(n in line for n in names)
+            self._redaction.texts.tells(line[2:]) or any(name in line for name in names)
         ):
             return f"> {MARK}"
         return row_of(cells) if cells and cells != cells_of(line) else line
-
-
-def _parts(receipt: Document) -> list[Sequence[str]]:
-    return line_map.parts(receipt.lines[block(receipt.lines, BEFORE)])

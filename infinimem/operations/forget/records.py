@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from infinimem.markdown.document import Document
@@ -54,7 +55,7 @@ class Records:
         return doc_id in self.audits or (doc_id.startswith(RECORDS) and stem(doc_id) in self.gone)
 
 
-def without(
+def without_records(
     view: View, seqs: Collection[int], tells: Callable[[str], bool], holds: Callable[[Document], bool]
 ) -> Records:
     """The records without those of forgotten turns.
@@ -77,13 +78,13 @@ def without(
         if doc_id in raised:
             new = _raised(new)
             changed |= {doc_id: None, new.id: new}
-        elif new is not document:
+        elif new.lines != document.lines:
             changed[doc_id] = new
     audits = []
     for doc_id in (doc_id for doc_id in books if doc_id not in records):
         document = view.document(doc_id)
         if doc_id in _BUFFERS:
-            if (new := _without_pointers(document, names, tells)) is not document:
+            if (new := _without_pointers(document, names, tells)).lines != document.lines:
                 changed[doc_id] = new
         elif any(names.intersection(_NAME.findall(line)) or tells(line) for line in document.lines):
             changed[doc_id] = None
@@ -134,29 +135,25 @@ def _raised(document: Document) -> Document:
     """An archived record, back on the surface."""
     spec = next(one for one in STRATEGIES.values() if document.id.startswith(one.archived))
     moved = replace(document, id=spec.live + stem(document.id))
-    try:
-        return moved.with_header({"id": quote(moved.id)})
-    except ValueError:  # it cannot be read: `doctor` names it
-        return moved
+    with suppress(ValueError):  # a header that cannot be read: `doctor` names it
+        moved = moved.with_header({"id": quote(moved.id)})
+    return moved
 
 
 def _unlinked(document: Document, names: Collection[str]) -> Document:
-    """Without the links to these records; the very document where there are none."""
+    """Without the links to these records."""
     head = list(document.lines[: document.header.end])
     kept = [line for line in head if link_to(line) not in names]
-    if kept == head:
-        return document
     at = next((n for n, line in enumerate(kept) if line.rstrip() == "links:"), -1)
-    if at >= 0 and link_to(kept[at + 1]) is None:  # an empty list reads as no value
+    if kept != head and at >= 0 and link_to(kept[at + 1]) is None:  # an empty list reads as no value
         del kept[at]
     return replace(document, lines=(*kept, *document.lines[document.header.end :]))
 
 
 def _without_pointers(document: Document, names: Collection[str], tells: Callable[[str], bool]) -> Document:
-    """The buffer without these records; the very document where it names none."""
-    found = (_pointing(line, names, tells) for line in document.lines)
-    lines = tuple(line for line in found if line is not None)
-    return document if lines == document.lines else replace(document, lines=lines)
+    """The buffer without these records, and without what tells."""
+    lines = (_pointing(line, names, tells) for line in document.lines)
+    return replace(document, lines=tuple(line for line in lines if line is not None))
 
 
 def _pointing(line: str, names: Collection[str], tells: Callable[[str], bool]) -> str | None:

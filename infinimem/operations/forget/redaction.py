@@ -18,7 +18,7 @@ from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs
 from infinimem.model import CURRENT, Receipt
 from infinimem.operations.forget.choice import Choice, numbered
-from infinimem.operations.forget.records import Records, without
+from infinimem.operations.forget.records import Records, without_records
 from infinimem.operations.forget.words import Texts
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
@@ -75,8 +75,8 @@ class Redaction:
             yield doc_id, left if any(map(str.strip, left.lines)) else None
 
     @cached_property
-    def _own(self) -> tuple[str, ...]:
-        return tuple(doc_id for doc_id in self.view.ids("all") if not self.view.is_note(doc_id))
+    def _own(self) -> list[str]:
+        return [doc_id for doc_id in self.view.ids("all") if not self.view.is_note(doc_id)]
 
     def stood(self) -> dict[int, str]:
         """In which document each line stands, by the name that the receipt may tell; "-" for none."""
@@ -99,7 +99,7 @@ class Redaction:
         def holds(document: Document) -> bool:
             return texts.named(document.id.rpartition("/")[2]) or texts.holds(document.to_bytes())
 
-        return without(self.view, self.choice.seqs, texts.tells, holds)
+        return without_records(self.view, self.choice.seqs, texts.tells, holds)
 
     # ── names ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -125,14 +125,12 @@ class Redaction:
         """Whether a document's name tells of it; of what others named only where it has a word asked for."""
         if name.startswith((TOPICS, ARCHIVE)):
             return not _RENAMED.fullmatch(told) and self.texts.tells(told)
-        if name.startswith(EVIDENCE) and name in self.held and name not in self._stands:
+        if name.startswith(EVIDENCE) and name in self.held and not self._keeps_lines(name):
             return bool(told)
         return not (name.startswith(JOURNAL) or _RENAMED.fullmatch(told)) and self.texts.named(told)
 
-    @cached_property
-    def _stands(self) -> frozenset[str]:
-        """Documents with lines that stay."""
-        return frozenset(place.doc_id for place in self.choice.others)
+    def _keeps_lines(self, name: str) -> bool:
+        return any(place.doc_id == name for place in self.choice.others)
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -171,8 +169,8 @@ class Redaction:
         touched = new.lines != old.lines
         if touched and old.id != CURRENT and _is_empty(new):
             return None
-        own, said = self.names.get(old.id, old.id), old.header.values.get("id")
-        if old.id in self.names or (isinstance(said, str) and self.texts.tells(said.rpartition("/")[2])):
+        own, named = self.names.get(old.id, old.id), str(old.header.values.get("id", ""))
+        if old.id in self.names or self.texts.tells(named.rpartition("/")[2]):
             new = _headed(replace(new, id=own), {"id": quote(own)})
         if old.id.startswith(EVIDENCE):
             return self._attended(new, touched)
@@ -203,22 +201,18 @@ class Redaction:
         """With a header that speaks of the lines that are left."""
         if document.header.problem:
             return self._header_blotted(document, touched)
-        values = document.header.values
-        names = aliases_of(document)
+        values, names = document.header.values, aliases_of(document)
         left = [name for name in names if not self.texts.tells(name.replace("-", " "))]
         changes: dict[str, str | None] = {}
-        if (
-            touched
-            or not self.choice.seqs.isdisjoint(described(document))
-            or self.texts.tells(document.summary)
-        ):
+        touched = touched or not self.choice.seqs.isdisjoint(described(document))
+        if touched or self.texts.tells(document.summary):
             titles = dict.fromkeys(heading.title for heading in document.headings if heading.title)
             stem = document.id.rpartition("/")[2].replace("-", " ")
             changes["summary"] = quote(", ".join(titles)[:300] or stem)
             changes["aux"] = f"{{from: {format_seqs(place.seq for place in document.entries)}}}"
         if left != names:
             changes["aliases"] = flow(left) if left else None
-        if (touched or changes) and "token_count" in values:
+        if changes:
             changes["token_count"] = str(tokens.count(document.body))
         return _headed(document, {key: value for key, value in changes.items() if key in values})
 

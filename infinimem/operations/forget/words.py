@@ -78,7 +78,7 @@ def forms(piece: str) -> set[bytes]:
         json.dumps(piece)[1:-1],
         json.dumps(piece, ensure_ascii=False)[1:-1],
     }
-    return {lowered(form.encode("utf-8", "surrogateescape")) for form in written}
+    return {lowered(form) for form in written}
 
 
 class Texts:
@@ -109,28 +109,24 @@ class Texts:
         self._rare = frozenset[str]().union(*(stems(text, names_only=True) for text in said))
         for place in others:
             self._rare -= stems(f"{place.text} {place.entry.fields.get('speaker', '')}")
-        self.repeated = [one for one in others if self.within_text(f"{one.text}\n{one.entry.line}")]
+        self.repeated = [one for one in others if self.within(f"{one.text}\n{one.entry.line}")]
         """Lines that stay and say some of it in their own right."""
         lines = {line for one in self.repeated for line in self._said(one).split("\n")}
-        own = {form for line in lines if self.within_text(line) for form in forms(line)}
+        own = {form for line in lines if self.within(line) for form in forms(line)}
         self._own = sorted(own, key=lambda form: (-len(form), form))
 
     def _said(self, place: Located) -> str:
         """What a line says in its own right: of a signature nothing, where it has a word asked for."""
         line = place.entry.line
         start = text_start(line)
-        signed = self._words.within(lowered(line[:start].encode("utf-8", "surrogateescape")))
+        signed = self._words.within(lowered(line[:start]))
         return f"{clean_text(place.text)}\n{line[start:] if signed else line}"
 
-    def within(self, data: bytes) -> bool:
-        """Whether any of it stands in bytes; what files hold whatever was said does not count."""
-        return self._all.within(lowered(_SUM.sub(b"", data)))
+    def within(self, data: bytes | str) -> bool:
+        """Whether any of it stands in bytes or text; what files hold whatever was said does not count."""
+        return self._all.within(_SUM.sub(b"", lowered(data)))
 
-    def within_text(self, text: str) -> bool:
-        """As `within`, of text as documents give it."""
-        return self.within(text.encode("utf-8", "surrogateescape"))
-
-    def holds(self, data: bytes) -> bool:
+    def holds(self, data: bytes | str) -> bool:
         """As `within`, but for what others say in their own right."""
         if not self.within(data):
             return False
@@ -142,13 +138,12 @@ class Texts:
     def named(self, text: str) -> bool:
         """Whether any of the words, or what the pattern finds, stands in a text such as a name."""
         found = any(word for line in text.split("\n") for word in self._finds(line))
-        return found or self._words.within(lowered(text.encode("utf-8", "surrogateescape")))
+        return found or self._words.within(lowered(text))
 
     def tells(self, text: str) -> bool:
         """Whether derived text speaks of it: it has a word of it that no other line has, or one asked for."""
-        spaced = text.replace("-", " ")
-        spoken = not self._rare.isdisjoint(stems(text)) or self.named(text) or self.named(spaced)
-        return spoken or self.holds(text.encode("utf-8", "surrogateescape"))
+        spoken = not self._rare.isdisjoint(stems(text)) or self.named(text)
+        return spoken or self.named(text.replace("-", " ")) or self.holds(text)
 
 
 class _Literals:
@@ -174,9 +169,10 @@ class _Literals:
         )
 
 
-def lowered(data: bytes) -> bytes:
+def lowered(data: bytes | str) -> bytes:
     """Text in which upper and lower case are the same."""
-    return data.decode("utf-8", "surrogateescape").casefold().encode("utf-8", "surrogateescape")
+    text = data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
+    return text.casefold().encode("utf-8", "surrogateescape")
 
 
 def _is_format(form: bytes) -> bool:
@@ -188,8 +184,9 @@ def _is_format(form: bytes) -> bool:
 def _stands_alone(form: bytes, data: bytes) -> bool:
     at = data.find(form)
     while at >= 0:
-        before, after = data[at - 1 : at] if at else b"", data[at + len(form) : at + len(form) + 1]
-        if not (_is_word(before) and _is_word(form[:1])) and not (_is_word(form[-1:]) and _is_word(after)):
+        end = at + len(form)
+        joined = _is_word(data[at - 1 : at] if at else b"") and _is_word(form[:1])
+        if not joined and not (_is_word(form[-1:]) and _is_word(data[end : end + 1])):
             return True
         at = data.find(form, at + 1)
     return False

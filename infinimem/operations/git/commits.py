@@ -1,61 +1,56 @@
-"""Each receipt a commit: when, of what, and what is said where that has to wait.
+"""One commit per receipt: when it is made, of which files, with which message; and why it has to wait.
 
-    .infinimem/git      the newest receipt that git has, and what was last said about waiting
+    .infinimem/git      the newest receipt that git has, and the last reason for waiting that was logged
 
-Called under the library's lock, so that a commit holds a whole state and two processes never commit at once.
-What git has is asked of git; the note only spares the question. A crash before the commit loses nothing:
-the next receipt's commit holds both.
+Called under the library's lock, so that a commit holds a consistent state and two processes never commit at
+once. Git itself is asked what it has; the note only saves asking. A crash before the commit loses nothing:
+the next receipt's commit includes both. A message never contains the text of a line.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from infinimem.errors import LibraryError
-from infinimem.model import CURRENT, Finding
-from infinimem.operations.git.message import message
+from infinimem.model import CURRENT, Finding, Receipt
 from infinimem.operations.git.repository import Changed, GitUnusable, NoRepository, Repository
 from infinimem.store.files import Files
 from infinimem.store.hooks import Locked
-from infinimem.store.library import Library
 from infinimem.store.receipts import number_of, parse_receipt
 from infinimem.store.spec import MEMORIES
 from infinimem.store.view import EVIDENCE, JOURNAL, OWNED, View
 
 PATH = ".infinimem/git"
+LISTED, PARAGRAPHS = 40, 20
+"""Rows of a receipt, and receipts, that a message lists."""
+LENGTH = 30_000
+"""Characters of a message: it is one argument of a command, and names may be long."""
 log = logging.getLogger("infinimem")
 
 _OURS = (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*OWNED, MEMORIES)))
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Uncommitted:
     """Receipts that no commit has, oldest first, and why: "" where nothing is in the way."""
 
     receipts: tuple[str, ...] = ()
     why: str = ""
 
 
-def before(library: Locked) -> None:
-    """Commit what was said and written since, so that a receipt's own commit shows what it did alone.
+def keep(library: Locked, unless_known: bool = False) -> None:
+    """Commit what no commit has, under the lock. A problem with git is logged once, and stops nothing.
 
-    What is about to be forgotten is not put into history first: the hook leaves that out.
+    Args:
+        library: the library.
+        unless_known: ask git only where there is a receipt that it is not known to have.
     """
-    _keep(library)
-
-
-def after(library: Locked) -> None:
-    """Commit the receipts that no commit has."""
-    _keep(library, unless_known=True)
-
-
-def _keep(library: Locked, unless_known: bool = False) -> None:
-    """Under the lock. Git's troubles are told, each once, and hinder nothing."""
     files, note, known = library.files, _read(library.files), None
     try:
         view = library.view()
@@ -87,7 +82,7 @@ def _commit(files: Files, view: View, now: datetime, unknown: Sequence[str]) -> 
         raise GitUnusable(f"{changed.unmerged[0]} has an unresolved conflict")
     ours, ignored = changed.only(lambda path: _is_ours(path, files)), _ignored(changed)
     if ours.paths:
-        waiting = _uncommitted(changed, view) or (unknown if JOURNAL in ignored else ())
+        waiting = _new_receipts(changed, view) or (unknown if JOURNAL in ignored else ())
         receipts = [parse_receipt(view.document(doc_id)) for doc_id in waiting]
         time = _time(receipts[-1].time, now) if receipts else now
         text = message(receipts, *_said(view, waiting, ours.paths))
@@ -105,38 +100,29 @@ def _said(view: View, waiting: Collection[str], paths: Collection[str]) -> tuple
     return turns, sum(bool(place.entry.origin) for place in came)
 
 
-def waiting(files: Files, view: View) -> Waiting:
+def uncommitted(files: Files, view: View) -> Uncommitted:
     """What no commit has. Reads only."""
     try:
         repository = Repository(files.root)
         changed = repository.changed(_OURS)
-        receipts = tuple(_uncommitted(changed, view))
+        receipts = tuple(_new_receipts(changed, view))
         if changed.unmerged:
-            return Waiting(receipts, f"{changed.unmerged[0]} has an unresolved conflict")
+            return Uncommitted(receipts, f"{changed.unmerged[0]} has an unresolved conflict")
         why = (repository.obstacle() or str(_read(files).get("said", ""))) if receipts else ""
-        return Waiting(receipts, why)
+        return Uncommitted(receipts, why)
     except NoRepository as error:
-        return Waiting(tuple(_receipts(view)), _advice(error))
+        return Uncommitted(tuple(_receipts(view)), _advice(error))
     except (GitUnusable, OSError) as error:
-        return Waiting((), _advice(error))
-
-
-def status(library: Library) -> dict[str, object] | None:
-    """How many receipts no commit has, and why; None where `git = true` is not set."""
-    if not (library.settings.git and library.initialised):
-        return None
-    found = waiting(library.files, library.view())
-    return {"waiting": len(found.receipts), "why": found.why}
+        return Uncommitted((), _advice(error))
 
 
 def findings(files: Files, view: View) -> list[Finding]:
     """What `doctor` says of it."""
-    found = waiting(files, view)
+    found = uncommitted(files, view)
     if not found.why:
         return []
     count = len(found.receipts)
-    wait = "1 receipt waits" if count == 1 else f"{count} receipts wait"
-    what = f"{wait} to be committed: {found.why}" if count else found.why
+    what = f"{count} receipt{'s' * (count != 1)} not committed: {found.why}" if count else found.why
     return [Finding("note", f"git = true: {what}", found.receipts[0] if count else JOURNAL)]
 
 
@@ -151,20 +137,15 @@ def _receipts(view: View) -> list[str]:
     return sorted(view.below(JOURNAL), key=lambda doc_id: (number_of(doc_id), doc_id))
 
 
-def _uncommitted(changed: Changed, view: View) -> list[str]:
+def _new_receipts(changed: Changed, view: View) -> list[str]:
     new = set(changed.new)
     return [doc_id for doc_id in _receipts(view) if f"{doc_id}.md" in new]
 
 
 def _ignored(changed: Changed) -> list[str]:
     """Folders and files of ours that a .gitignore leaves out."""
-    folders = {path for path in changed.left_out if path.endswith("/")}
-    files = {
-        path.rpartition("/")[0] + "/" if "/" in path else path
-        for path in changed.left_out
-        if path.endswith(".md")
-    }
-    return sorted(folders | files)
+    paths = [path for path in changed.left_out if path.endswith(("/", ".md"))]
+    return sorted({path.rpartition("/")[0] + "/" if "/" in path else path for path in paths})
 
 
 def _is_ours(path: str, files: Files) -> bool:
@@ -188,3 +169,45 @@ def _read(files: Files) -> dict[str, object]:
     except (ValueError, RecursionError, LibraryError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+# ── messages ────────────────────────────────────────────────────────────────────────────────────
+
+
+def message(receipts: Sequence[Receipt], turns: int, lines: int) -> str:
+    """A subject, and a paragraph for each receipt.
+
+    Args:
+        receipts: oldest first; none where there is only what was said and written since, more than one where
+            some had to wait.
+        turns, lines: how many were said, and drawn from that, since the receipts that were committed before.
+    """
+    said = ", ".join([f"{n} {what}{'s' * (n != 1)}" for n, what in ((turns, "turn"), (lines, "line")) if n])
+    if not receipts:
+        return f"record: {said}\n" if said else "edit: by hand\n"
+    *earlier, last = receipts
+    more = f" (and {len(earlier)} earlier)" if earlier else ""
+    parts = [f"{_subject(last)}{more}", *("\n".join(_listed(receipt)) for receipt in receipts[-PARAGRAPHS:])]
+    if len(receipts) > PARAGRAPHS:
+        parts.insert(1, f"{receipts[0].id} and {len(receipts) - PARAGRAPHS - 1} more")
+    text = "\n\n".join([*parts, *([f"record: {said}"] if said else [])])
+    # A receipt is a file, and may say anything.
+    return "".join(c if c == "\n" or c.isprintable() else " " for c in text)[:LENGTH] + "\n"
+
+
+def _subject(receipt: Receipt) -> str:
+    what, number = ("line", len(receipt.rows)) if receipt.rows else ("file", len(receipt.files))
+    return f"{receipt.op[:30]}: {number} {what}{'s' * (number != 1)}"
+
+
+def _listed(receipt: Receipt) -> Iterator[str]:
+    """The receipt's name, and what went where."""
+    by = f", {receipt.strategy}" if receipt.strategy not in ("", "people") else ""
+    model = f", {receipt.model[:60]}" if receipt.model not in ("", "none") else ""
+    yield f"{receipt.id}: {_subject(receipt)}{by}{model}"
+    ways = sorted(Counter((row.was, row.now) for row in receipt.rows if row.was != row.now).items())
+    listed = [f"  {was} -> {now}: {count}" for (was, now), count in ways]
+    listed = listed or [f"  {name}" for name, *_ in receipt.files]
+    yield from listed[:LISTED]
+    if len(listed) > LISTED:
+        yield f"  and {len(listed) - LISTED} more"

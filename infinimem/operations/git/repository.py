@@ -70,10 +70,6 @@ class NoRepository(GitUnusable):
     """There is no repository around the folder."""
 
 
-class GitSlow(GitUnusable):
-    """It was ended, because it took too long."""
-
-
 @dataclass(frozen=True)
 class Changed:
     """What differs from HEAD, as paths below the folder, sorted."""
@@ -168,7 +164,7 @@ class Repository:
             GitUnusable: it could not be done; no other file's state has changed.
         """
         identity = [part for pair in self._identity().items() for part in ("-c", "=".join(pair))]
-        dates = {"GIT_AUTHOR_DATE": _date(said), "GIT_COMMITTER_DATE": _date(now)}
+        author, committer = said.isoformat(timespec="seconds"), now.isoformat(timespec="seconds")
         untracked = _listed(changed.untracked)
         if untracked:  # `--only` takes what the index names; by intent, so that no one else's commit has it
             self._run("add", "--intent-to-add", *_FROM_STDIN, given=untracked)
@@ -177,23 +173,20 @@ class Repository:
                 *(*identity, "commit", "--only", "--quiet", "--no-verify", "--no-status"),
                 *("--cleanup=verbatim", "--message", message, *_FROM_STDIN),
                 given=_listed(changed.paths),
-                env=dates,
+                env={"GIT_AUTHOR_DATE": author, "GIT_COMMITTER_DATE": committer},
             )
-        except GitUnusable as error:
-            if untracked and not isinstance(error, GitSlow):
+        except GitUnusable:
+            if untracked and time.monotonic() < self._deadline:
                 with suppress(GitUnusable):
                     self._run("reset", "--quiet", *_FROM_STDIN, given=untracked)
             raise
 
     def _identity(self) -> dict[str, str]:
         """What of a name and an address is to be given, because nobody configured it."""
-        try:
-            told = self._run("config", "-z", "--get-regexp", r"^user\.(name|email)$").decode(
-                "utf-8", "replace"
-            )
-        except GitUnusable:  # there is nothing
-            told = ""
-        pairs = [pair.partition("\n") for pair in told.split("\0")]
+        told = b""
+        with suppress(GitUnusable):  # it fails where nothing is configured
+            told = self._run("config", "-z", "--get-regexp", r"^user\.(name|email)$")
+        pairs = [pair.partition("\n") for pair in told.decode("utf-8", "replace").split("\0")]
         configured = {name for name, _, value in pairs if value.strip()}
         if os.environ.get("EMAIL"):
             configured.add("user.email")
@@ -202,7 +195,9 @@ class Repository:
     def _run(self, *command: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         options = [part for name, value in _CONFIG.items() for part in ("-c", f"{name}={value}")]
         own = {
-            name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _is_kept(name)
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("GIT_") or name.startswith(_KEPT)
         }
         try:
             process = subprocess.Popen(
@@ -224,7 +219,7 @@ class Repository:
             except BaseException as error:
                 _end(process)
                 if isinstance(error, subprocess.TimeoutExpired):
-                    raise GitSlow(f"git took longer than {TIMEOUT:g} s") from None
+                    raise GitUnusable(f"git took longer than {TIMEOUT:g} s") from None
                 raise
         if process.returncode:
             told = err.decode("utf-8", "replace").strip().split("\n")[0][:200]
@@ -239,14 +234,6 @@ _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 def _listed(paths: Sequence[str]) -> bytes:
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
-
-
-def _date(moment: datetime) -> str:
-    return moment.replace(microsecond=0).isoformat()
-
-
-def _is_kept(name: str) -> bool:
-    return name.startswith(_KEPT)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
