@@ -13,22 +13,36 @@ from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, counted
 from infinimem.errors import FormatTooNew, LibraryError, SettingsError
 from infinimem.model import Finding
+from infinimem.operations.status import OLD_KEYS
+
+LABELS = {
+    "entries": "live lines",
+    "evidence": "recorded turns",
+    "pending": "turns not processed yet",
+    "lines_awaiting_review": "archivings awaiting review",
+    "based_on_superseded": "lines and summaries based on superseded lines",
+    "spent": "tokens on",
+}
+"""What counts of `status` are called in its table, where that is not the name of their key."""
 
 
 @click.command(cls=Command)
 @pass_options
 def status(options: Options) -> None:
-    """What the library holds, how full the buffer is, the last receipt, the model in use."""
+    """Show what the library holds, how full the buffer is, what awaits review, and the model in use."""
     out = options.out
     found = options.status()
-    out.result(found, lambda: out.table(("what", "value"), _rows(found)))
+    shown = {name: value for name, value in found.items() if name not in OLD_KEYS}
+    out.result(found, lambda: out.table(("what", "value"), _rows(shown)))
 
 
 def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     for name, value in values.items():
-        label = f"{prefix}{name}".replace("_", " ")
+        label = prefix + (LABELS.get(name, name) if not prefix else name).replace("_", " ")
         if isinstance(value, Mapping):
             yield from _rows(value, f"{label} ")
+        elif isinstance(value, bool):
+            yield label, "yes" if value else "no"
         else:
             yield label, "-" if value is None else value
 

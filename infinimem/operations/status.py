@@ -10,11 +10,16 @@ from infinimem.operations.stale_dependents import leaning
 from infinimem.store.library import Library
 from infinimem.store.state import kept_plans
 
+OLD_KEYS = ("withheld", "plans", "leaning")
+"""What three of the counts were called before; still given for one release."""
+
 
 def counts(library: Library) -> dict[str, Any]:
-    """Counts for people and scripts, of all that no single strategy keeps."""
+    """Counts for people and scripts, of everything that is not one strategy's own."""
     view, receipts = library.view(), library.receipts()
     last = receipts[-1] if receipts else None
+    lines, plans = len(library.proposals()), len(kept_plans.plans(library.files))
+    outdated = len(leaning(view, receipts))
     return {
         "library": str(library.root),
         "initialised": view.initialised,
@@ -25,8 +30,9 @@ def counts(library: Library) -> dict[str, Any]:
         "pending": len(view.uncited()),
         "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
         "receipts": len(receipts),
-        "withheld": len(library.proposals()),
+        "lines_awaiting_review": lines,
+        "plans_awaiting_review": plans,
+        "based_on_superseded": outdated,
         "git": git_waiting(library),
-        "plans": len(kept_plans.plans(library.files)),
-        "leaning": len(leaning(view, receipts)),
+        **dict(zip(OLD_KEYS, (lines, plans, outdated), strict=True)),
     }
