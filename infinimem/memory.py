@@ -1,4 +1,4 @@
-"""The facade: what applications, the command line and servers call. It drives strategies (generators of plans).
+"""The facade that applications, the command line and servers call. It drives strategies.
 
 In: turns, questions, commands. Out: entries, evidence, answers, receipts. Promise: turns are on disk before a
 model is asked, and an unreachable model loses nothing.

@@ -1,4 +1,4 @@
-"""A library: the only door to its files. Writers take turns under one lock, never held while a strategy works.
+"""A library: the only door to its files. Writers take turns under a lock, never held while a strategy works.
 
 In: turns to record, plans to apply. Out: snapshots (`View`), receipts. Promise: what `record` or `apply`
 returned is on disk, and no plan is applied that the law refuses.

@@ -1,7 +1,7 @@
 """The protocol of strategies: they propose plans, the store applies or rejects them.
 
-In: a snapshot (`View`) and new evidence, an event or a question. Out: a generator of plans, which is sent what
-became of each; or evidence. Promise: a strategy asks models, but touches no file and holds no lock.
+In: a snapshot (`View`) and new evidence, an event or a question. Out: a generator of plans, each sent what
+became of it; or evidence. Promise: a strategy asks models, but touches no file and holds no lock.
 """
 
 from __future__ import annotations
