@@ -53,9 +53,6 @@ class Run:
         old = self.tape.promise
         for place in places:
             self.tape.texts.setdefault(place.seq, set()).add(place.text)
-        for row in receipt.rows if receipt else ():
-            if receipt and row.now and row.was != row.now:
-                self.tape.receipts.setdefault((row.seq, row.now), set()).add(receipt.id)
         self.tape.promise = replace(
             old,
             lines={**old.lines, **{place.seq: place.text for place in places}},
@@ -223,7 +220,7 @@ def saves(run: Run) -> None:
         run.sort(drinks=[c])
     with saving(run, "topics/coffee.md", "My own words."):
         run.sort("merge", drinks=[b])
-    with saving(run, "topics/drinks.md", *(f"Thought {number}." for number in range(6))):
+    with saving(run, "topics/drinks.md", *(f"Thought {number}." for number in range(9))):
         run.sort(drinks=[d])
     run.say("later")
 

@@ -70,8 +70,6 @@ class Tape:
         self.texts: dict[int, set[str]] = {}
         """Every text that a seq ever had, by seq: not even before it was promised may half of one stand."""
         self.promises: list[tuple[int, Promise]] = [(0, promise or Promise())]
-        self.receipts: dict[tuple[int, str], set[str]] = {}
-        """Receipts that brought a line into a document, by seq and document: without one it is not there."""
         self.folders = {ROOT}
         self._start: dict[int, bytes] = {}
         self._first: dict[Slot, int] = {}

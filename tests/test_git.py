@@ -641,7 +641,8 @@ def test_two_processes_commit_in_turn(place: Repository) -> None:
     place.keep()
     script = (
         "import sys; sys.path[:0] = [sys.argv[1]]\n"
-        "from git_repository import Path, sort; from infinimem.store.library import Library\n"
+        "import infinimem.operations; from infinimem.store.library import Library\n"
+        "from git_repository import Path, sort\n"
         "for n in range(4): sort(Library(Path(sys.argv[2])), f'{sys.argv[3]} {n}', sys.argv[3])\n"
     )
     command = [sys.executable, "-c", script, str(Path(__file__).parent), str(place.memory)]

@@ -14,8 +14,7 @@ from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.retrieval import build, cache, committed
 from infinimem.retrieval.disk import disk_index
-from infinimem.retrieval.index import indexed
-from infinimem.retrieval.searcher import searcher
+from infinimem.retrieval.searcher import indexed, searcher
 from infinimem.retrieval.tantivy_index import TantivyIndex
 
 memory = pytest.fixture(large_library, name="memory")

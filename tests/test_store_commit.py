@@ -321,6 +321,36 @@ def test_of_a_save_that_a_crash_caught_and_a_newer_one_both_stay(library: Librar
     assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
 
 
+def test_a_save_that_one_crash_caught_outlives_another_while_it_is_brought_back(
+    library: Library, plan: Plan
+) -> None:
+    """What displaced the save is displaced in its turn, and is ours: it does not take the place again."""
+    path = library.root / "topics/tea.md"
+    first = Doing("exchange", path, append(path, "saved first"))
+    caught = Doing("exchange", path, append(path, "caught by the crash"), nth=3)
+    crashed(library, plan, first, caught, Doing("exchange", path, crash, nth=3, after=True))
+    assert "caught" not in path.read_text()
+    with hooked(doing(Doing("exchange", path, crash, after=True))), pytest.raises(Crash):
+        Library(library.root)
+    assert "caught by the crash" in path.read_text()
+    Library(library.root)
+    assert "caught by the crash" in path.read_text()
+    assert texts(library, "topics/tea") == ["Drinks green tea", "Likes oolong"]
+
+
+def test_lines_that_found_no_room_stay_where_the_receipt_says_though_a_crash_follows(
+    library: Library, plan: Plan
+) -> None:
+    path = library.root / "topics/tea.md"
+    old, receipt = path.read_bytes(), library.root / "journal/0002-consolidate.md"
+    saves = [Doing("exchange", path, put(path, old + b"save %d\n" % nth), nth) for nth in range(1, 10)]
+    crashed(library, plan, *saves, Doing("put", receipt, crash, after=True))
+    assert "Likes oolong" in texts(library, "CURRENT")
+    assert texts(library, "topics/tea") == ["Drinks green tea"]
+    assert plan.moves[0].seq not in {row.seq for row in library.receipts()[1].rows}
+    assert problems(library.root, {}) == []
+
+
 # ── what was displaced ──────────────────────────────────────────────────────────────────────────
 
 

@@ -183,15 +183,15 @@ class _Installation:
         """A version that a person saved, displaced by a swap that a crash followed: it stands nowhere.
 
         A slot is named after what was staged in it; what else it holds was displaced, by that or on the way
-        back. Where a version of theirs stands in the path, nobody knows which is newer: the other goes aside.
+        back. What another slot is named after is ours too: bringing a save back displaces what had displaced
+        it. Where a version of theirs stands in the path, nobody knows which is newer: the other goes aside.
         """
         step = self._step
-        for slot in self._files.beside(step.slot):
-            name = slot.removeprefix(f"{step.slot}.").partition(".")[0]
-            staged = step.new if slot == step.slot else digest(None) if name == "out" else name
+        slots = {slot: self._staged_in(slot) for slot in self._files.beside(step.slot)}
+        ours = (step.old, step.new, *slots.values())
+        for slot, staged in slots.items():
             theirs = self._read(slot)
-            lies = digest(theirs)
-            if theirs is None or lies in (step.old, step.new) or lies.startswith(staged):
+            if theirs is None or digest(theirs).startswith(ours):
                 continue
             made = replay(self._moves, document(step.path, theirs)).to_bytes()
             if digest(made).startswith(staged) or found in (theirs, made):
@@ -200,6 +200,13 @@ class _Installation:
                 return theirs
             self._aside(theirs)
         return None
+
+    def _staged_in(self, slot: str) -> str:
+        """With what the sha256 begins of the contents that were staged in a slot."""
+        if slot == self._step.slot:
+            return self._step.new
+        name = slot.removeprefix(f"{self._step.slot}.").partition(".")[0]
+        return digest(None) if name == "out" else name
 
     def _read(self, path: str) -> bytes | None:
         return self._files.read(path, MAX_OWNED)

@@ -25,7 +25,7 @@ from infinimem.store.commit import backups
 from infinimem.store.commit.install import NAMED, Step, document, install
 from infinimem.store.commit.replay import Moves
 from infinimem.store.files import MAX_OWNED, Files, digest
-from infinimem.store.receipts import amend
+from infinimem.store.receipts import amend, parse_receipt
 from infinimem.store.state import last_seen
 from infinimem.store.state.last_seen import Changes, SeenLine
 from infinimem.store.view import JOURNAL
@@ -168,7 +168,7 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
     that saved what it had read before would have taken them out.
     """
     steps = manifest.steps
-    held = _withdrawn(files, steps)
+    held = _withdrawn(files, steps) | _stayed(files, steps)
     notes: list[str] = []
     moving = [step for step in steps if not step.path.startswith(JOURNAL)]
     comings = [step for step in moving if step.moves.come]
@@ -212,6 +212,22 @@ def _withdrawn(files: Files, steps: Sequence[Step]) -> set[int]:
             there = {(p.seq, p.entry.line) for p in document(step.path, found[step.path]).entries}
             held |= {line[0] for line in step.moves.gone if line not in there and line[0] in waiting}
     return held
+
+
+def _stayed(files: Files, steps: Sequence[Step]) -> set[int]:
+    """Lines that found no room before a crash: the receipt that it left does not name them, and holds."""
+    stayed: set[int] = set()
+    for step in steps:
+        own = step.path.startswith(JOURNAL) and step.old == digest(None)
+        if own and (left := files.read(step.path, MAX_OWNED)) is not None:
+            planned = files.read(step.slot, MAX_OWNED)
+            stayed |= _told(step.path, planned) - _told(step.path, left)
+    return stayed
+
+
+def _told(path: str, data: bytes | None) -> set[int]:
+    """The lines that a receipt names."""
+    return {row.seq for row in parse_receipt(document(path, data)).rows}
 
 
 def _amended(
