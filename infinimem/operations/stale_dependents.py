@@ -28,7 +28,7 @@ class Leaning:
     by: int
 
     def finding(self) -> Finding:
-        what = f"the summary describes line {self.on}" if self.seq is None else f"drawn from line {self.on}"
+        what = f"the summary describes line {self.on}" if self.seq is None else f"leans on line {self.on}"
         return Finding("note", f"{what}, which line {self.by} superseded", self.where)
 
 
