@@ -15,15 +15,21 @@ from infinimem.errors import FormatTooNew, LibraryError, SettingsError
 from infinimem.model import Finding
 from infinimem.operations.status import OLD_KEYS
 
-LABELS = {
+_LABELS = {
     "entries": "live lines",
     "evidence": "recorded turns",
     "pending": "turns not processed yet",
-    "lines_awaiting_review": "archivings awaiting review",
-    "based_on_superseded": "lines and summaries based on superseded lines",
-    "spent": "tokens on",
+    "lines awaiting review": "archivings awaiting review",
+    "based on superseded": "lines and summaries based on superseded lines",
+    "git waiting": "receipts not committed to git",
+    "recovery version unreachable": "archived units out of reach of version links",
+    "recovery version coverage": "archived units in reach, by version links",
+    "recovery version h95": "version links that reach 95 % of the archive",
+    "recovery all unreachable": "archived units out of reach of any links",
+    "recovery all coverage": "archived units in reach, by links of any kind",
+    "recovery all h95": "links of any kind that reach 95 % of the archive",
 }
-"""What counts of `status` are called in its table, where that is not the name of their key."""
+"""What `status` calls a count in its table, where the key alone says too little."""
 
 
 @click.command(cls=Command)
@@ -38,13 +44,13 @@ def status(options: Options) -> None:
 
 def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     for name, value in values.items():
-        label = prefix + (LABELS.get(name, name) if not prefix else name).replace("_", " ")
+        label = f"{prefix}{name}".replace("_", " ")
         if isinstance(value, Mapping):
             yield from _rows(value, f"{label} ")
         elif isinstance(value, bool):
             yield label, "yes" if value else "no"
         else:
-            yield label, "-" if value is None else value
+            yield _LABELS.get(label, label), "-" if value is None else value
 
 
 @click.command(cls=Command)
