@@ -18,6 +18,7 @@ from infinimem.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PACKAGE = ROOT / "infinimem"
 
 
 def blocks(heading: str, language: str, page: str = README) -> list[str]:
@@ -110,3 +111,12 @@ def test_it_is_short_and_its_links_lead_somewhere() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)", README) if "://" not in link]
     assert len(links) > 15
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_modules_named_in_the_pages_exist() -> None:
+    pages = [README, (ROOT / "AGENTS.md").read_text(), *(page.read_text() for page in ROOT.glob("docs/*.md"))]
+    named = {name for page in pages for name in re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", page)}
+    assert len(named) > 20
+    assert [
+        name for name in sorted(named) if not (ROOT / name).exists() and not (PACKAGE / name).exists()
+    ] == []
