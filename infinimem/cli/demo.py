@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,12 @@ from infinimem.cli.output import Output
 from infinimem.cli.show import answer_json, place, receipt_json
 from infinimem.llm.base import Reply, Task
 from infinimem.llm.offline.client import OfflineClient
-from infinimem.model import Answer, Receipt, Turn
+from infinimem.model import Answer, Receipt
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 
 CONVERSATION = Path(__file__).with_name("demo_conversation.json")
-QUESTIONS = (
-    "Which nuts is Nora allergic to?",
-    "When do they fly to Slovenia?",
-    "What is the address of heron?",
-)
+QUESTION = "Which nuts is Nora allergic to?"
 EXCERPT = ("s01.11", "s03.1", "s04.3", "s08.11", "s13.5")
 """The turns that are shown; the last one contradicts the third."""
 WIDTH = 79
@@ -40,31 +36,27 @@ class _Demonstrator(OfflineClient):
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         reply = super().complete(task, variables)
-        if task.name != "layout":
-            return reply
-        parts = (*variables["doc"]["sections"], *variables["incoming"])
-        ids = {fact["text"]: fact["id"] for part in parts for fact in part["facts"]}
-        if self._old in ids and self._new in ids:
-            assert isinstance(reply.data, dict)
-            reply.data["superseded"] = [{"old": ids[self._old], "new": ids[self._new]}]
-            for section in reply.data["layout"]:
-                section["fact_ids"] = [one for one in section["fact_ids"] if one != ids[self._old]]
+        if task.name == "layout" and isinstance(reply.data, dict):
+            parts = (*variables["doc"]["sections"], *variables["incoming"])
+            ids = {fact["text"]: fact["id"] for part in parts for fact in part["facts"]}
+            if {self._old, self._new} <= ids.keys():
+                reply.data["superseded"] = [{"old": ids[self._old], "new": ids[self._new]}]
+                for section in reply.data["layout"]:
+                    section["fact_ids"] = [one for one in section["fact_ids"] if one != ids[self._old]]
         return reply
 
 
 @click.command(cls=Command)
 @pass_options
 def demo(options: Options) -> None:
-    """Put a year of conversation into a temporary library, sort it and ask it a question. Needs no key."""
+    """Show a year of conversation in a temporary library. Needs no key."""
     from infinimem.importers import read_turns
     from infinimem.memory import open_memory
 
     out = options.out
     turns = list(read_turns(CONVERSATION).turns)
-    by_id = {turn.turn: turn for turn in turns}
-    excerpt = [by_id[turn] for turn in EXCERPT]
-    sessions = list(dict.fromkeys(turn.session for turn in turns))
-    late = sessions[-2:]
+    excerpt = [turn for turn in turns if turn.turn in EXCERPT]
+    late = sorted({turn.session or "" for turn in turns})[-2:]
     memory = open_memory(
         tempfile.mkdtemp(prefix="infinimem-demo-"),
         model=options.model or _Demonstrator(excerpt[2].text, excerpt[4].text),
@@ -76,43 +68,33 @@ def demo(options: Options) -> None:
         memory.consolidate()
         memory.observe([turn for turn in turns if turn.session in late], step)
         receipt = memory.consolidate()
-        answers = [(question, memory.ask(question)) for question in QUESTIONS]
+        answer = memory.ask(QUESTION)
     library = str(memory.library.root)
 
     def show() -> None:
         out.line(f"A year of notes to an assistant, {len(turns)} messages. Five of them:", "bold")
-        _show_turns(out, excerpt)
-        _show_topics(out, memory.view)
-        _show_answer(out, memory.view, *answers[0])
+        for turn in excerpt[:-1]:
+            out.line(_shortened(turn.text, f"  {_day(turn.time)}  "))
+        out.line(_wrapped(excerpt[-1].text, f"  {_day(excerpt[-1].time)}  "))
+        topics = sorted(memory.view.catalog(folder=TOPICS), key=lambda row: (-row.tokens, row.id))
+        out.line()
+        out.line(f"Consolidated into {len(topics)} topics, among them:", "bold")
+        out.line(_shortened(", ".join(row.id.removeprefix(TOPICS) for row in topics), "  "))
+        _show_answer(out, memory.view, answer)
         changed = _show_change(out, memory.view, receipt)
         out.line()
         if not options.model:
             out.line("Done offline by rules. Noticing a change takes a model; here it is scripted.")
-        out.line(f"Look around: cd {library} && infinimem history {changed or 1}")
+        out.line(f"Look around: cd {library} && infinimem history {changed}")
 
-    rows = [{"question": question, **answer_json(answer)} for question, answer in answers]
-    out.result(
-        {"library": library, "receipt": receipt_json(receipt), "answer": rows[0]["answer"], "answers": rows},
-        show,
-    )
+    answers = [{"question": QUESTION, **answer_json(answer)}]
+    data = {"receipt": receipt_json(receipt), "answer": answer.text, "answers": answers}
+    out.result({"library": library, **data}, show)
 
 
-def _show_turns(out: Output, turns: Sequence[Turn]) -> None:
-    for turn in turns[:-1]:
-        out.line(_shortened(turn.text, f"  {_day(turn.time)}  "))
-    out.line(_wrapped(turns[-1].text, f"  {_day(turns[-1].time)}  "))
-
-
-def _show_topics(out: Output, view: View) -> None:
-    topics = sorted(view.catalog(folder=TOPICS), key=lambda row: (-row.tokens, row.id))
+def _show_answer(out: Output, view: View, answer: Answer) -> None:
     out.line()
-    out.line(f"Consolidated into {len(topics)} topics, among them:", "bold")
-    out.line(_shortened(", ".join(row.id.removeprefix(TOPICS) for row in topics), "  "))
-
-
-def _show_answer(out: Output, view: View, question: str, answer: Answer) -> None:
-    out.line()
-    out.line(f"Asked: {question}", "bold")
+    out.line(f"Asked: {QUESTION}", "bold")
     if not answer.citations:
         out.line(_shortened(answer.text, "  "))
         return
@@ -122,10 +104,9 @@ def _show_answer(out: Output, view: View, question: str, answer: Answer) -> None
     out.line(f"  from {place(source)}" + (f", said on {_day(entry.entry.time)}" if entry else ""))
 
 
-def _show_change(out: Output, view: View, receipt: Receipt | None) -> int | None:
-    """One line that another superseded, and where it went; its seq."""
-    rows = receipt.rows if receipt else ()
-    for row in rows:
+def _show_change(out: Output, view: View, receipt: Receipt | None) -> int:
+    """Show one line that another superseded, and where it went; its seq, else 1."""
+    for row in receipt.rows if receipt else ():
         why, _, by = row.why.rpartition(" ")
         old, new = view.entry(row.seq), view.entry(int(by)) if why == "superseded by" else None
         if receipt and old and new:
@@ -135,7 +116,7 @@ def _show_change(out: Output, view: View, receipt: Receipt | None) -> int | None
             out.line(_wrapped(new.entry.text, "  now  "))
             out.line(f"  line {row.seq}: {row.was} -> {old.doc_id} (receipt {receipt.number})")
             return row.seq
-    return None
+    return 1
 
 
 def _day(time: str | None) -> str:
