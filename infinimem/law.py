@@ -1,4 +1,7 @@
-"""The law: a fact's line is written once, after that it only moves. Pure checks over lines and plans.
+"""The law: a fact's line is written once, after that it only moves.
+
+In: a plan and the lines it names, or the lines of two states. Out: the plan as it may be applied, what is
+withheld from it, and reasons to refuse it. Promise: pure, and no plan that passes loses or invents a line.
 
     conserved    lines after = lines before + added - removed, by seq and by bytes
     verify       what a plan may do: reasons to refuse it, and archivings that are withheld

@@ -1,10 +1,7 @@
-"""The facade: what applications, the command line and servers call.
+"""The facade that applications, the command line and servers call. It drives strategies.
 
-    observe   what was said -> evidence -> strategy -> CURRENT -> due? -> topics
-    ask       question -> strategy's reader -> evidence -> answer
-    retrieve  question -> ranked evidence, no model called
-
-It drives strategies (generators of plans) and holds no logic of its own beyond that.
+In: turns, questions, commands. Out: entries, evidence, answers, receipts. Promise: turns are on disk before a
+model is asked, and an unreachable model loses nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The nouns of the library: frozen values, no I/O, no behaviour beyond what a value can say of itself."""
+"""The values that all rooms exchange: turns, entries, plans, receipts, evidence, answers.
+
+In: plain fields. Out: frozen values without I/O. Promise: a value never changes after it is made.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Questions to a library: evidence, and answers from it. Knows a strategy and a model, and writes nothing."""
+"""Questions to a library.
+
+In: a question and a token budget. Out: evidence, or an answer with citations. Promise: nothing is
+written, and all evidence comes from one snapshot, of now or of an earlier moment.
+"""
 
 from __future__ import annotations
 

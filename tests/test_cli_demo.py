@@ -24,17 +24,38 @@ def test_the_conversation_is_a_year_in_order_and_names_nobody() -> None:
     assert not re.search(r"@|https?:|\+\d{6}|\d{7}", text)
 
 
-def test_the_demo_runs_offline_and_shows_a_receipt_a_diff_and_answers(
+def test_the_demo_runs_offline_and_its_json_holds_a_receipt_and_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     shell = Shell(tmp_path, monkeypatch)
     done = shell("demo", "--json").json
-    assert {"library", "receipt", "answer"} <= set(done)
+    assert set(done) == {"library", "receipt", "answer", "answers"}
     assert done["receipt"]["rows"]
     assert "hazelnuts" in done["answer"]
     assert Path(done["library"]).is_relative_to(tmp_path)
     assert shell("--library", done["library"], "doctor").code == 0
-    shown = shell("demo").out
-    assert "+++ topics/" in shown
-    assert "journal/" in shown
+
+
+def test_what_it_shows_fits_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    done = Shell(tmp_path, monkeypatch)("demo")
+    shown = (done.err + done.out).replace(str(tmp_path), "/tmp").splitlines()
+    assert len(shown) < 24, "the prompt takes a line of 80x24"
+    assert [line for line in shown if len(line) > 80] == []
+    text = "\n".join(shown)
+    assert "allergic to hazelnuts" in text
+    assert "from topics/adrenaline-pen-and-hazelnuts:" in text
+    assert re.search(r"topics/router-and-wifi -> archive/router-and-wifi \(receipt 2\)", text)
+    (library, seq) = re.search(r"cd (\S+) && infinimem history (\d+)", text).groups()  # type: ignore[union-attr]
+    archived = Path(library.replace("/tmp", str(tmp_path)), "archive/router-and-wifi.md").read_text()
+    assert re.search(
+        rf"## Superseded by \d+ \(receipt 2\)\n- <seq={seq},.* The router is at 192.168.8.1", archived
+    )
+
+
+def test_rules_alone_claim_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    done = Shell(tmp_path, monkeypatch)("demo", "--model", "offline")
+    assert "hazelnuts" in done.out
+    assert "One fact changed" not in done.out

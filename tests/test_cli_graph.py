@@ -105,4 +105,4 @@ def test_status_tells_how_much_of_the_archive_can_be_reached(library: Shell) -> 
     assert (found["units"], found["visible"], found["visible_ratio"]) == (3, 3, 1.0)
     assert found["links"]["temporal"] == 2
     assert found["recovery"]["version"] == {"unreachable": 0, "coverage": [], "h95": None}
-    assert "recovery version unreachable\t0" in library("status").out
+    assert "archived units out of reach of version links\t0" in library("status").out

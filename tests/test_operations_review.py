@@ -103,7 +103,7 @@ def test_approved_is_archived_with_a_receipt(memory: Memory) -> None:
     assert lines(memory) == before
     assert where(memory, LISBON) == "archive/home"
     assert memory.review() == memory.library.proposals() == ()
-    assert memory.status()["withheld"] == 0
+    assert memory.status()["lines_awaiting_review"] == 0
 
 
 def test_an_approval_can_be_taken_back(memory: Memory) -> None:

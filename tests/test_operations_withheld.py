@@ -34,7 +34,7 @@ def test_a_proposal_is_kept_and_counted_and_both_lines_stay_live(tmp_path: Path)
     assert {place.seq for place in outcome.view.document("topics/home").entries} == {lisbon, porto, tea}
     (proposal,) = library.proposals()
     assert (proposal.receipt, proposal.move, proposal.code) == (2, moves[0], "PROTECTED")
-    assert open_memory(library.root, model="offline").status()["withheld"] == 1
+    assert open_memory(library.root, model="offline").status()["lines_awaiting_review"] == 1
 
 
 def test_what_a_strategy_did_not_even_propose_to_move_is_kept_too(tmp_path: Path) -> None:

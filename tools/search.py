@@ -1,4 +1,8 @@
-"""search: the heading blocks that answer a query best."""
+"""search: the heading blocks that answer a query best.
+
+In: a view and a query. Out: ranked blocks with their document and lines. Promise: the lines are read from the
+files as they are in that view; no model is called.
+"""
 
 from __future__ import annotations
 

@@ -13,34 +13,44 @@ from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, counted
 from infinimem.errors import FormatTooNew, LibraryError, SettingsError
 from infinimem.model import Finding
+from infinimem.operations.status import OLD_KEYS
+
+_LABELS = {
+    "entries": "live lines",
+    "evidence": "recorded turns",
+    "pending": "turns not processed yet",
+    "lines awaiting review": "archivings awaiting review",
+    "based on superseded": "lines and summaries based on superseded lines",
+    "git waiting": "receipts not committed to git",
+    "recovery version unreachable": "archived units out of reach of version links",
+    "recovery version coverage": "archived units in reach, by version links",
+    "recovery version h95": "version links that reach 95 % of the archive",
+    "recovery all unreachable": "archived units out of reach of any links",
+    "recovery all coverage": "archived units in reach, by links of any kind",
+    "recovery all h95": "links of any kind that reach 95 % of the archive",
+}
+"""What `status` calls a count in its table, where the key alone says too little."""
 
 
 @click.command(cls=Command)
 @pass_options
 def status(options: Options) -> None:
-    """What the library holds, how full the buffer is, the last receipt, the model in use."""
+    """Show what the library holds, how full the buffer is, what awaits review, and the model in use."""
     out = options.out
     found = options.status()
-    rows = {name: value for name, value in found.items() if name != "leaning"}  # an old name
-    out.result(found, lambda: out.table(("what", "value"), _rows(rows)))
-
-
-_LABELS = {
-    "pending": "turns not processed yet",
-    "withheld": "archivings awaiting review",
-    "plans": "plans awaiting review",
-    "stale_dependents": "lines and summaries made from superseded lines",
-    "git waiting": "receipts not committed to git",
-}
+    shown = {name: value for name, value in found.items() if name not in OLD_KEYS}
+    out.result(found, lambda: out.table(("what", "value"), _rows(shown)))
 
 
 def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     for name, value in values.items():
-        label = _LABELS.get(f"{prefix}{name}", f"{prefix}{name}".replace("_", " "))
+        label = f"{prefix}{name}".replace("_", " ")
         if isinstance(value, Mapping):
             yield from _rows(value, f"{label} ")
+        elif isinstance(value, bool):
+            yield label, "yes" if value else "no"
         else:
-            yield label, "-" if value is None else value
+            yield _LABELS.get(label, label), "-" if value is None else value
 
 
 @click.command(cls=Command)

@@ -1,66 +1,131 @@
-"""The demo: a conversation of a year in a library of its own, from first turn to answers."""
+"""The demo: a year of conversation in a temporary library, from first turn to answer, on one screen."""
 
 from __future__ import annotations
 
 import tempfile
+import textwrap
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
-from infinimem.cli.options import OFFLINE, Command, Options, pass_options
-from infinimem.cli.show import answer_json, diff, receipt_json, show_answer, show_receipt
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import Output
+from infinimem.cli.show import answer_json, place, receipt_json
+from infinimem.llm.base import Reply, Task
+from infinimem.llm.offline.client import OfflineClient
+from infinimem.model import Answer, Receipt
+from infinimem.store.spec import TOPICS
+from infinimem.store.view import View
 
 CONVERSATION = Path(__file__).with_name("demo_conversation.json")
-QUESTIONS = (
-    "Which nuts is Nora allergic to?",
-    "When do they fly to Slovenia?",
-    "What is the address of heron?",
-)
-SHOWN = 40
-"""Lines of the diff that are shown."""
+QUESTION = "Which nuts is Nora allergic to?"
+EXCERPT = ("s01.11", "s03.1", "s04.3", "s08.11", "s13.5")
+"""The turns that are shown; the last one contradicts the third."""
+WIDTH = 79
+
+
+class _Demonstrator(OfflineClient):
+    """The offline rules plus one scripted contradiction: the rules themselves claim none, a model would."""
+
+    def __init__(self, old: str, new: str) -> None:
+        super().__init__()
+        self._old, self._new = old, new
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        reply = super().complete(task, variables)
+        if task.name == "layout" and isinstance(reply.data, dict):
+            parts = (*variables["doc"]["sections"], *variables["incoming"])
+            ids = {fact["text"]: fact["id"] for part in parts for fact in part["facts"]}
+            if {self._old, self._new} <= ids.keys():
+                reply.data["superseded"] = [{"old": ids[self._old], "new": ids[self._new]}]
+                for section in reply.data["layout"]:
+                    section["fact_ids"] = [one for one in section["fact_ids"] if one != ids[self._old]]
+        return reply
 
 
 @click.command(cls=Command)
 @pass_options
 def demo(options: Options) -> None:
-    """A year of notes with an assistant, in a temporary library: consolidate, diff, ask. Needs no key."""
+    """Show a year of conversation in a temporary library. Needs no key."""
     from infinimem.importers import read_turns
     from infinimem.memory import open_memory
 
     out = options.out
     turns = list(read_turns(CONVERSATION).turns)
-    sessions = list(dict.fromkeys(turn.session for turn in turns))
-    late = sessions[-2:]
+    excerpt = [turn for turn in turns if turn.turn in EXCERPT]
+    late = sorted({turn.session or "" for turn in turns})[-2:]
     memory = open_memory(
-        tempfile.mkdtemp(prefix="infinimem-demo-"), model=options.model or OFFLINE, create=True, trust=True
+        tempfile.mkdtemp(prefix="infinimem-demo-"),
+        model=options.model or _Demonstrator(excerpt[2].text, excerpt[4].text),
+        create=True,
+        trust=True,
     )
-    library = str(memory.library.root)
-    out.say(f"{len(turns)} turns in {len(sessions)} sessions of 2025, into {library}")
     with out.progress("Remembering") as step:
         memory.observe([turn for turn in turns if turn.session not in late], step)
         memory.consolidate()
         memory.observe([turn for turn in turns if turn.session in late], step)
-        changes = diff(memory.preview()).splitlines()
         receipt = memory.consolidate()
-        answers = [(question, memory.ask(question)) for question in QUESTIONS]
+        answer = memory.ask(QUESTION)
+    library = str(memory.library.root)
 
     def show() -> None:
-        out.line("What the last two sessions changed:", "bold")
-        out.diff("\n".join(changes[:SHOWN]))
-        if len(changes) > SHOWN:
-            out.line(f"… {len(changes) - SHOWN} more lines")
-        if receipt:
-            out.line()
-            show_receipt(out, receipt)
-        for question, answer in answers:
-            out.line()
-            out.line(question, "bold")
-            show_answer(out, answer)
+        out.line(f"A year of notes to an assistant, {len(turns)} messages. Five of them:", "bold")
+        for turn in excerpt[:-1]:
+            out.line(_shortened(turn.text, f"  {_day(turn.time)}  "))
+        out.line(_wrapped(excerpt[-1].text, f"  {_day(excerpt[-1].time)}  "))
+        topics = sorted(memory.view.catalog(folder=TOPICS), key=lambda row: (-row.tokens, row.id))
         out.line()
-        out.line(f"Look around: infinimem --library {library} ls")
+        out.line(f"Consolidated into {len(topics)} topics, among them:", "bold")
+        out.line(_shortened(", ".join(row.id.removeprefix(TOPICS) for row in topics), "  "))
+        _show_answer(out, memory.view, answer)
+        changed = _show_change(out, memory.view, receipt)
+        out.line()
+        if not options.model:
+            out.line("Done offline by rules. Noticing a change takes a model; here it is scripted.")
+        out.line(f"Look around: cd {library} && infinimem history {changed}")
 
-    told = [{"question": question, **answer_json(answer)} for question, answer in answers]
-    out.result(
-        {"library": library, "receipt": receipt_json(receipt), "answer": told[0]["answer"], "answers": told},
-        show,
-    )
+    answers = [{"question": QUESTION, **answer_json(answer)}]
+    data = {"receipt": receipt_json(receipt), "answer": answer.text, "answers": answers}
+    out.result({"library": library, **data}, show)
+
+
+def _show_answer(out: Output, view: View, answer: Answer) -> None:
+    out.line()
+    out.line(f"Asked: {QUESTION}", "bold")
+    if not answer.citations:
+        out.line(_shortened(answer.text, "  "))
+        return
+    source = answer.citations[0]
+    entry = view.entry(source.seqs[0])
+    out.line(_shortened(source.text, "  "))
+    out.line(f"  from {place(source)}" + (f", said on {_day(entry.entry.time)}" if entry else ""))
+
+
+def _show_change(out: Output, view: View, receipt: Receipt | None) -> int:
+    """Show one line that another superseded, and where it went; its seq, else 1."""
+    for row in receipt.rows if receipt else ():
+        why, _, by = row.why.rpartition(" ")
+        old, new = view.entry(row.seq), view.entry(int(by)) if why == "superseded by" else None
+        if receipt and old and new:
+            out.line()
+            out.line("One fact changed. The old line was moved, not deleted:", "bold")
+            out.line(_shortened(old.entry.text, "  was  "))
+            out.line(_wrapped(new.entry.text, "  now  "))
+            out.line(f"  line {row.seq}: {row.was} -> {old.doc_id} (receipt {receipt.number})")
+            return row.seq
+    return 1
+
+
+def _day(time: str | None) -> str:
+    return datetime.fromisoformat(time).strftime("%d %b") if time else "?"
+
+
+def _shortened(text: str, lead: str) -> str:
+    return lead + textwrap.shorten(text, WIDTH - len(lead), placeholder=" …", break_on_hyphens=False)
+
+
+def _wrapped(text: str, lead: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from infinimem.cli.output import Output
+from infinimem.cli.output import Output, counted
 from infinimem.model import CURRENT, Answer, Citation, Receipt
 
 
@@ -19,9 +19,10 @@ def receipt_json(receipt: Receipt | None) -> dict[str, Any] | None:
 def show_receipt(out: Output, receipt: Receipt) -> None:
     """A line of totals, then how many lines went where and why."""
     spent = receipt.usage.tokens_in + receipt.usage.tokens_out
-    cost = f"{receipt.usage.calls} calls, {spent} tokens, {receipt.seconds:.1f} s, {receipt.model}"
-    lines = f"{len(receipt.rows)} lines, " if receipt.rows else ""  # records have none
-    out.line(f"{receipt.id}: {lines}{len(receipt.files)} files ({cost})", "bold")
+    calls, tokens = counted(receipt.usage.calls, "call"), counted(spent, "token")
+    lines = f"{counted(len(receipt.rows), 'line')}, " if receipt.rows else ""  # records have none
+    cost = f"{calls}, {tokens}, {receipt.seconds:.1f} s, {receipt.model}"
+    out.line(f"{receipt.id}: {lines}{counted(len(receipt.files), 'file')} ({cost})", "bold")
     places = Counter(
         (row.now.rsplit(":", 1)[0] if ":" in row.now else row.now, row.why) for row in receipt.rows
     )

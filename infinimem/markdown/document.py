@@ -1,7 +1,7 @@
-"""A document: bytes to lines to what stands in them, and edits that touch only their own lines.
+"""A document: its header, blocks and entries, and edits of it.
 
-Any bytes are a document, and `to_bytes` gives them back. Parts are read when first asked for. Does no I/O
-and knows nothing of the library around it.
+In: any bytes. Out: the parts, read when first asked for, and documents with some lines changed. Promise:
+`to_bytes` gives the same bytes back, and an edit touches only its own lines. No I/O.
 """
 
 from __future__ import annotations

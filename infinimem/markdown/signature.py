@@ -1,7 +1,7 @@
-"""One entry, one line: `- <seq=41,time=2023-06-02,source=user,origin=40> text` to an `Entry` and back.
+"""One entry, one line: `- <seq=41,time=2023-06-02,source=user,origin=40> text`.
 
-Knows the grammar of a signature (FORMAT.md, "Entry") and nothing of the document around it. Text stays
-exact: what `format_entry` is given comes back from `parse_entry`, white space at its ends included.
+In: a line. Out: an `Entry`, and a line from an `Entry` (FORMAT.md, "Entry"). Promise: text stays exact; what
+`format_entry` is given comes back from `parse_entry`, white space at its ends included.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A library: the only door to its files. Opens, snapshots, records what was said, applies plans.
+"""A library: the only door to its files. Writers take turns under a lock, never held while a strategy works.
 
-Writers take turns under one lock, each sees the files as they are, and verifies there; nothing is locked
-while a strategy thinks.
+In: turns to record, plans to apply. Out: snapshots (`View`), receipts. Promise: what `record` or `apply`
+returned is on disk, and no plan is applied that the law refuses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A plan held against the library as it is under the lock, and what it comes to as changes of files. Pure."""
+"""Check a plan against the library as it is under the lock, and turn it into changes of files.
+
+In: a plan, the view that it was made from, and the view of now. Out: a verdict; then files and a receipt.
+Promise: a line or record that changed in between is never overwritten. Pure.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The seam of strategies: they propose plans, the store disposes.
+"""The protocol of strategies: they propose plans, the store applies or rejects them.
 
-A strategy is a generator of plans: it yields one, is sent what became of it, and goes on from there.
-It reads snapshots (`View`), asks models, and touches no file.
+In: a snapshot (`View`) and new evidence, an event or a question. Out: a generator of plans, each sent what
+became of it; or evidence. Promise: a strategy asks models, but touches no file and holds no lock.
 """
 
 from __future__ import annotations

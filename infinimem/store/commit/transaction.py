@@ -1,5 +1,8 @@
 """Several files replaced as one: staged, committed by a manifest, installed, and finished after a crash.
 
+In: changes of files. Out: the files as they should be. Promise: after a crash either all changes are there or
+none, and what a person saved meanwhile is kept.
+
     Transaction(…) -> put … -> commit
     .infinimem/tx/0007/     1-n.bin    new contents, durable
                             manifest   paths, old and new sha256, moves; its rename is the commit point

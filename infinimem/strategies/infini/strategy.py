@@ -1,4 +1,7 @@
-"""Infini Memory: facts gather in CURRENT, and consolidation moves them into topic documents.
+"""Infini Memory: facts are buffered in CURRENT, and consolidation moves them into topic documents.
+
+In: evidence lines, or a full buffer. Out: plans of new entries and of moves. Promise: a model names lines by
+id and its words replace none; a reply that the law refuses falls back to filing the lines as they are.
 
     observe   evidence -> extract -> CURRENT
     tick      CURRENT -> rewrite -> plan -> apply, then split and merge
