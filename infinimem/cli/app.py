@@ -111,7 +111,5 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # a terminal in another encoding shows escapes and does not fail
             reconfigure(errors="backslashreplace")
-    # Bars of others than rich move the cursor, which the filter would show; what is fetched is logged.
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     warnings.formatwarning = lambda message, *_: f"note: {message}\n"
     app(prog_name="infinimem")
