@@ -197,7 +197,7 @@ def refused(path: Path) -> str:
 
 
 def test_zips_that_unpack_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = packed(tmp_path / "bomb.zip", **{"conversations.json": " " * 2**20})
+    path = packed(tmp_path / "bomb.zip", **{"conversations.json": "[" + " " * 2**20})
     monkeypatch.setattr(reading, "STEP", 1000)
     monkeypatch.setattr(reading, "MAX_FILE", 10_000)
     assert "holds more than" in refused(path)

@@ -151,7 +151,7 @@ def _parts(
     """The format and the turns of each text in the file; there is at least one."""
     with opened(path, skipped, folder) as sources:
         for source in sources:
-            if format_ == "markdown" or (format_ is None and not _is_json(source, path)):
+            if format_ == "markdown" or (format_ is None and not _is_json(source)):
                 if wanted.name is not None:
                     raise UsageError("--only chooses one of several conversations; a Markdown file is one")
                 yield "markdown", markdown.turns(whole_text(source, path.name), stem, skipped)
@@ -161,11 +161,8 @@ def _parts(
             if found is None:
                 raise _unknown(path, format_, leading)
             rows = _sound(chain(leading, values), found in _LOGS, skipped)
-            if found in _LOGS:
-                yield (
-                    found,
-                    (turn for turn in _LOGS[found].turns(rows, stem, skipped) if wanted(turn.session)),
-                )
+            if log := _LOGS.get(found):
+                yield found, (turn for turn in log.turns(rows, stem, skipped) if wanted(turn.session))
             else:
                 yield found, _turns(found, rows, wanted, stem, skipped)
 
@@ -199,9 +196,9 @@ def _unknown(path: Path, wanted: str | None, leading: list[Any]) -> ImportFormat
     )
 
 
-def _is_json(source: Source, path: Path) -> bool:
+def _is_json(source: Source) -> bool:
     """By content; a file that is named as JSON is taken for JSON in any case."""
-    named = path.name.lower().endswith(_JSON_NAMES) and bool(source.head.strip())
+    named = source.name.lower().endswith(_JSON_NAMES) and bool(source.head.strip())
     return named or bool(_JSON_START.match(source.head))
 
 

@@ -44,8 +44,9 @@ _PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\
 
 @dataclass(frozen=True)
 class Source:
-    """A stream of text of which the beginning has been read, to tell its format by: `head`, then `rest`."""
+    """A text of which the beginning has been read, to tell its format by: `head`, then `rest`."""
 
+    name: str
     head: str
     rest: IO[str]
 
@@ -88,7 +89,7 @@ def opened(
             if packed == "zip":
                 yield _parts(stack.enter_context(ZipFile(raw)), name, skipped)
             else:
-                yield iter([_source(_unpacked(raw, packed))])
+                yield iter([_source(name, _unpacked(raw, packed))])
     except UnicodeDecodeError as error:
         raise ImportFormatError(f"{name} is not UTF-8 text: convert it with iconv -t UTF-8") from error
     except (EOFError, BadZipFile, NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError) as error:
@@ -114,9 +115,9 @@ def _regular(path: Path, folder: Path | None) -> IO[bytes]:
     raise ImportFormatError(f"{path} is {what}")
 
 
-def _source(stream: IO[bytes]) -> Source:
+def _source(name: str, stream: IO[bytes]) -> Source:
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-    return Source(text.read(HEAD), text)
+    return Source(name, text.read(HEAD), text)
 
 
 def _parts(archive: ZipFile, name: str, skipped: Counter[str] | None) -> Iterator[Source]:
@@ -131,7 +132,7 @@ def _parts(archive: ZipFile, name: str, skipped: Counter[str] | None) -> Iterato
         skipped["other files of the zip"] += len(names) - len(parts)
     for part in parts:
         with archive.open(part) as stream:
-            yield _source(stream)
+            yield _source(part, stream)
 
 
 def _unpacked(raw: IO[bytes], packed: str | None) -> IO[bytes]:
