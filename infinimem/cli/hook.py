@@ -29,10 +29,11 @@ PATIENCE, QUIET = 1.0, 0.1
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
 @pass_options
 def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
-    """Recall or remember for a hook of Claude Code, whose JSON is read from standard input.
+    """Recall or remember for a hook of Claude Code.
 
-    SessionStart and UserPromptSubmit print what memory holds close to the folder or the prompt, if it is
-    found at once. PreCompact and SessionEnd remember the session in the background. Always exits 0.
+    Reads the hook's JSON from standard input. SessionStart and UserPromptSubmit print the memory closest to
+    the folder or the prompt, if it is found at once. PreCompact and SessionEnd remember the session in the
+    background. Always exits 0.
     """
     try:
         happened = given(event, _input())

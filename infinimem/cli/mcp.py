@@ -18,7 +18,7 @@ from infinimem.errors import InfinimemError, UsageError
 
 @click.command(cls=Command)
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of standard input.")
-@click.option("--remote", is_flag=True, help="With --http: allow an address that other machines reach.")
+@click.option("--remote", is_flag=True, help="With --http: allow an address that other machines can reach.")
 @click.option(
     "--trust-user", is_flag=True, help="Let clients record the user's words as the user's, not an AI's."
 )
@@ -27,10 +27,11 @@ from infinimem.errors import InfinimemError, UsageError
 def mcp(
     options: Options, address: str | None, remote: bool, trust_user: bool, max_tokens: int | None
 ) -> None:
-    """Serve the library to MCP clients: search, read, remember and ask. No tool deletes.
+    """Serve the library to MCP clients.
 
-    A client starts this command and talks over standard input and output. With --http clients carry a token:
-    $INFINIMEM_MCP_TOKEN, or one that is made and printed on standard error.
+    They can search, read, remember and ask; no tool deletes. A client starts this command and talks to it
+    over standard input and output. With --http clients send a token: $INFINIMEM_MCP_TOKEN, or one that is
+    made and printed on standard error.
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")

@@ -29,10 +29,10 @@ _OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "stra
 @click.command(cls=Command)
 @pass_options
 def config(options: Options) -> None:
-    """Show the settings in force, where each comes from, and which do not count.
+    """Show the settings in force, and where each comes from.
 
-    What decides where text goes comes from options, the environment, config.toml of this user, or the
-    library's infinimem.toml if it is trusted, in this order.
+    Settings that decide where text is sent come from options, the environment, this user's config.toml, or
+    the library's infinimem.toml if it is trusted, in this order.
     """
     place = options.place()
     found = _read(place.path)
@@ -69,15 +69,16 @@ def config(options: Options) -> None:
 
 @click.command(cls=Command)
 @click.argument("directory", metavar="[DIR]", required=False)
-@click.option("--list", "list_", is_flag=True, help="List what is trusted.")
-@click.option("--remove", is_flag=True, help="Trust it no more.")
+@click.option("--list", "list_", is_flag=True, help="List the trusted libraries.")
+@click.option("--remove", is_flag=True, help="Stop trusting it.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_options
 def trust(options: Options, directory: str | None, list_: bool, remove: bool, yes: bool) -> None:
-    """Trust a library: hooks and MCP clients may write into it, and its settings decide where text goes.
+    """Trust a library and its settings.
 
-    Shows what they would do, and asks; in a pipe it only shows, unless --yes is given. A later change of
-    those settings counts only after another `trust`.
+    Hooks and MCP clients may then write into it, and its settings decide where text is sent. Shows what that
+    means and asks; in a pipe it only shows, unless --yes is given. If those settings change later, run it
+    again.
     """
     out = options.out
     if list_:
