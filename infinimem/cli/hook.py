@@ -36,7 +36,7 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
     background. Always exits 0.
     """
     try:
-        happened = given(event, _input())
+        happened = given(_input(), event)
         cwd = Path(happened.cwd) if Path(happened.cwd).is_absolute() else Path.cwd()
         place = locate(options.library, os.environ, cwd)
         if place.path.is_dir() and not is_mine(place.path):

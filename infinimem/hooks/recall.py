@@ -11,7 +11,6 @@ from pathlib import PurePath
 
 from infinimem import tokens
 from infinimem.importers.recalled import BEGIN, END, without_recalled
-from infinimem.model import Retrieved
 from infinimem.reader import Reader
 from infinimem.terms import analyzer
 from infinimem.tools.fence import LABEL, fenced, shown
@@ -56,7 +55,7 @@ class Recall:
         """What this session was told did not reach it."""
         self._shown.pop(session, None)
 
-    def _close(self, text: str) -> list[Retrieved]:
+    def _close(self, text: str) -> list[str]:
         """The best lines that share enough words with a text; ranking alone always finds some."""
         words = analyzer(self._memory.view.settings.search.language)
         # A word of one or two letters tells nothing in an alphabet, and all in other scripts.
@@ -68,41 +67,33 @@ class Recall:
         shared = [wanted.intersection(words.tokens(" ".join((*item.headings, item.text)))) for item in items]
         known = set().union(*shared)
         enough = min(MOST, max(1, (len(known) + 1) // 2))
-        return [item for item, of in zip(items, shared, strict=True) if len(of) >= enough]
-
-    def _newest(self) -> list[Retrieved]:
-        places = sorted(self._memory.view.entries(), key=lambda place: -place.entry.seq)[:LINES]
+        found = (item for item, of in zip(items, shared, strict=True) if len(of) >= enough)
         return [
-            Retrieved(
-                place.doc_id,
-                place.start_line,
-                place.end_line,
-                place.entry.text,
-                0.0,
-                (place.entry.seq,),
-                time=place.entry.time,
-                source=place.entry.source,
-                speaker=place.entry.fields.get("speaker"),
-            )
-            for place in places
+            _row(item.doc_id, item.start_line, item.text, item.time, item.source, item.speaker)
+            for item in found
         ]
 
-    def _marked(self, session: str, parts: Mapping[str, Iterable[Retrieved]]) -> str:
+    def _newest(self) -> Iterator[str]:
+        for place in sorted(self._memory.view.entries(), key=lambda place: -place.entry.seq)[:LINES]:
+            entry = place.entry
+            about = (entry.time, entry.source, entry.fields.get("speaker"))
+            yield _row(place.doc_id, place.start_line, entry.text, *about)
+
+    def _marked(self, session: str, parts: Mapping[str, Iterable[str]]) -> str:
         known = self._shown.setdefault(session, set())
         for oldest in list(self._shown)[:-SESSIONS]:
             del self._shown[oldest]
         lines: list[str] = []
         for title, items in parts.items():
-            rows = list(_fitting(row for row in map(_row, items) if row not in known))
+            rows = list(_fitting(row for row in items if row not in known))
             known.update(rows)
             lines += [f"[{title}]", *rows] if rows else []
         return "\n".join((BEGIN, LABEL, fenced(lines), END)) if lines else ""
 
 
-def _row(item: Retrieved) -> str:
-    """One line, be the text many: no line of it can pose as a mark."""
-    about = ", ".join(filter(None, (item.time, item.source, item.speaker)))
-    return f"{item.doc_id}:{item.start_line} ({about}) {shown(' '.join(item.text.split()))}"
+def _row(doc_id: str, line: int, text: str, *about: str | None) -> str:
+    """One line, however many the text has: no line of it can pose as a mark."""
+    return f"{doc_id}:{line} ({', '.join(filter(None, about))}) {shown(' '.join(text.split()))}"
 
 
 def _fitting(rows: Iterable[str]) -> Iterator[str]:

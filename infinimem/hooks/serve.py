@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from infinimem.errors import InfinimemError
-from infinimem.hooks.event import Event, passed_on
+from infinimem.hooks.event import Event, given
 from infinimem.hooks.recall import Recall
 from infinimem.hooks.rendezvous import Rendezvous, held, rendezvous
 from infinimem.memory import open_memory
@@ -66,7 +66,7 @@ def _answer_all(listener: socket.socket, library: Path, first: Event, idle: floa
             return
         with line, suppress(OSError, ValueError):  # one that left, or asked nonsense
             line.settimeout(ASKING)
-            event = passed_on(_read(line))
+            event = given(_read(line))
             text = answering.text(event)
             try:
                 line.sendall(text.encode("utf-8", "replace"))
