@@ -11,9 +11,9 @@ import pytest
 from infinimem.memory import Memory, open_memory
 from infinimem.retrieval import cache
 from infinimem.retrieval.disk import disk_index
-from infinimem.retrieval.index import Indexed, in_memory, indexed
+from infinimem.retrieval.index import Indexed, in_memory
 from infinimem.retrieval.lexical import KINDS
-from infinimem.retrieval.searcher import searcher
+from infinimem.retrieval.searcher import indexed, searcher
 from infinimem.store.view import SCOPES, View
 from infinimem.terms import query_terms
 

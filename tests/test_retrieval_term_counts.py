@@ -9,7 +9,7 @@ import pytest
 from in_memory import LISBON
 
 from infinimem.markdown.document import Document
-from infinimem.retrieval import index, searcher
+from infinimem.retrieval import searcher
 from infinimem.retrieval.index import in_memory
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.scoring import compared
@@ -125,7 +125,7 @@ def test_what_did_not_change_is_not_read_again_and_no_index_is_built(monkeypatch
 
     terms = Pieces.terms_at
     monkeypatch.setattr(Pieces, "terms_at", terms_at)
-    monkeypatch.setattr(index, "indexed", refuse)
+    monkeypatch.setattr(searcher, "indexed", refuse)
     folder = _Folder(100)
     topics = ["topics/b", "topics/c", "topics/d"]
     folder.save("topics/b", folder.entries(1, range(1, 3)))

@@ -11,9 +11,8 @@ from disk_library import QUESTIONS, answers, assert_same, large_library
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Put, Retrieved, Turn
-from infinimem.retrieval.index import indexed
 from infinimem.retrieval.lexical import KINDS
-from infinimem.retrieval.searcher import searcher
+from infinimem.retrieval.searcher import indexed, searcher
 from infinimem.store.view import SCOPES
 from infinimem.strategies.allmem.unit import Quote, Ref, Unit, render, unit_id
 
