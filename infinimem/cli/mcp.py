@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 
@@ -35,12 +32,11 @@ def mcp(
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
-    with _starting():
-        memory = options.serving()
-        try:
-            from infinimem.mcp import http, server
-        except ModuleNotFoundError as error:
-            raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
+    memory = options.serving()
+    try:
+        from infinimem.mcp import http, server
+    except ModuleNotFoundError as error:
+        raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
     with memory.llm.cap(max_tokens):
         serving = server.make_server(memory, trust_user)
         if address is None:
@@ -62,14 +58,3 @@ def mcp(
                 if not chosen:  # said even with -q: without it nobody can call
                     click.echo(f"token: {token}", err=True)
             http.serve_http(serving, address, listening, token)
-
-
-@contextmanager
-def _starting() -> Iterator[None]:
-    """What is imported stays: to look for garbage in it again and again takes a tenth of the start."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 OFFLINE = "offline"
 
-Status = dict[str, Any]
-
 
 @dataclass
 class Options:
@@ -62,7 +60,7 @@ class Options:
             return memory  # to ask it is an error that says the same
         return self._warned(memory)
 
-    def status(self) -> Status:
+    def status(self) -> dict[str, Any]:
         """Counts of the library; a model that cannot be used is told, and hinders nothing."""
         try:
             return self._warned(self._open(create=False, model=self.model)).status()
@@ -133,8 +131,6 @@ def as_of(options: Options, memory: Memory, moment: str | None) -> Reader:
 as_of_option = click.option(
     "--as-of", "moment", metavar="MOMENT", help="Use the library as it was at a time, seq or receipt."
 )
-
-
 estimate_option = click.option(
     "--estimate", is_flag=True, help="Estimate the tokens it would take; write nothing."
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -95,7 +94,8 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
     if not path.is_dir():
         raise LibraryError(f"there is no folder {path}; name the library's folder")
     found = _read(path)
-    _show(out, path, found)
+    if not out.as_json:
+        _show(out, path, found)
     agreed = yes or (
         out.for_people and sys.stdin.isatty() and click.confirm("Trust it?", err=True, default=False)
     )
@@ -112,24 +112,17 @@ def _read(library: Path) -> Configuration:
 
 
 def _show(out: Output, path: Path, found: Configuration) -> None:
-    if out.as_json:
-        return
     out.line(f"{os.path.realpath(path)}: hooks and MCP clients may write into it")
-    for name, what in _effects(found.proposed):
-        out.line(f"  {name} = {shown(name, found.proposed[name])}: {what}")
-    if not found.proposed:
-        out.line("  its settings send nothing anywhere")
-
-
-def _effects(proposed: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    for name, value in proposed.items():
+    for name, value in found.proposed.items():
+        effect = _ACTS.get(name, "is taken from here")
         if name.endswith("base_url"):
             what = "what is said" if name.startswith("llm") else "texts and queries"
-            yield name, f"{what}, and OPENAI_API_KEY, go to {host_of(str(value))}"
+            effect = f"{what}, and OPENAI_API_KEY, go to {host_of(str(value))}"
         elif name == "git" and value:
-            yield name, "runs git here, with whatever .git/config and hooks of this folder run"
-        else:
-            yield name, _ACTS.get(name, "is taken from here")
+            effect = "runs git here, with whatever .git/config and hooks of this folder run"
+        out.line(f"  {name} = {shown(name, value)}: {effect}")
+    if not found.proposed:
+        out.line("  its settings send nothing anywhere")
 
 
 def _state(row: book.Trusted) -> str:
