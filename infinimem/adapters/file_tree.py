@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from infinimem.adapters import wording
-from infinimem.adapters.paths import ROOT, Place, Refused, namesake, path_of
+from infinimem.adapters.paths import ROOT, MemoryPath, Refused, namesake, path_of
 from infinimem.errors import InfinimemError
 from infinimem.memory import Memory
 from infinimem.model import Plan, Put, Turn
@@ -138,7 +138,7 @@ class FileTree:
 
 
 def _shown(view: View, path: str, view_range: object) -> str:
-    place = Place.parse(path)
+    place = MemoryPath.parse(path)
     if not _is_file(view, place):
         return _listing(view, place, path)
     lines = _read(view, place).split("\n")
@@ -149,7 +149,7 @@ def _shown(view: View, path: str, view_range: object) -> str:
 
 
 def _create(path: str, text: str, view: View) -> _Change:
-    place = Place.parse(path)
+    place = MemoryPath.parse(path)
     if not place.parts or _is_file(view, place) or _below(view, place):
         raise Refused(f"File {path} already exists")
     put = _new(view, place, text)
@@ -157,7 +157,7 @@ def _create(path: str, text: str, view: View) -> _Change:
 
 
 def _replace(path: str, old: str, new: str, view: View) -> _Change:
-    place = Place.parse(path)
+    place = MemoryPath.parse(path)
     text = _edited(view, place, path)
     at = text.find(old) if old else -1
     if at < 0:
@@ -176,7 +176,7 @@ def _replace(path: str, old: str, new: str, view: View) -> _Change:
 
 
 def _insert(line: object, path: str, new: str, view: View) -> _Change:
-    place = Place.parse(path)
+    place = MemoryPath.parse(path)
     lines = _edited(view, place, path).split("\n")
     count = len(lines) - (lines[-1] == "")
     if not isinstance(line, int) or isinstance(line, bool) or not 0 <= line <= count:
@@ -191,7 +191,7 @@ def _insert(line: object, path: str, new: str, view: View) -> _Change:
 
 
 def _delete(path: str, view: View) -> _Change:
-    place = Place.parse(path)
+    place = MemoryPath.parse(path)
     if not place.parts:
         raise Refused(f"Cannot delete the {ROOT} directory itself")
     gone = tuple(Put(doc_id, None) for doc_id in _there(view, place, path))
@@ -199,7 +199,7 @@ def _delete(path: str, view: View) -> _Change:
 
 
 def _rename(old_path: str, new_path: str, view: View) -> _Change:
-    old, new = Place.parse(old_path), Place.parse(new_path)
+    old, new = MemoryPath.parse(old_path), MemoryPath.parse(new_path)
     if not old.parts:
         raise Refused(f"Cannot rename the {ROOT} directory itself")
     ids = _there(view, old, old_path)
@@ -209,8 +209,8 @@ def _rename(old_path: str, new_path: str, view: View) -> _Change:
         raise Refused(f"The destination {new_path} lies in {old_path} itself")
     records: list[Put] = []
     for doc_id in ids:
-        here = Place.parse(f"{ROOT}/{path_of(doc_id)}")
-        there = Place.parse("/".join((str(new), *here.parts[len(old.parts) :])))
+        here = MemoryPath.parse(f"{ROOT}/{path_of(doc_id)}")
+        there = MemoryPath.parse("/".join((str(new), *here.parts[len(old.parts) :])))
         records += [_new(view, there, _read(view, here)), Put(doc_id, None)]
     return _Change(f"rename {old} to {new}", tuple(records), f"Successfully renamed {old_path} to {new_path}")
 
@@ -230,28 +230,28 @@ def _ids(view: View) -> tuple[str, ...]:
     return tuple(doc_id for doc_id in view.ids("all") if doc_id.startswith(MEMORIES))
 
 
-def _below(view: View, place: Place) -> tuple[str, ...]:
+def _below(view: View, place: MemoryPath) -> tuple[str, ...]:
     """The documents in a directory."""
     return tuple(doc_id for doc_id in _ids(view) if doc_id.startswith(place.folder))
 
 
-def _is_file(view: View, place: Place) -> bool:
+def _is_file(view: View, place: MemoryPath) -> bool:
     return bool(place.parts) and place.doc_id in view
 
 
-def _at(view: View, place: Place) -> tuple[str, ...]:
+def _at(view: View, place: MemoryPath) -> tuple[str, ...]:
     """The document of a file, or those of a directory; none where there is neither."""
     return (place.doc_id,) if _is_file(view, place) else _below(view, place)
 
 
-def _there(view: View, place: Place, path: str) -> tuple[str, ...]:
+def _there(view: View, place: MemoryPath, path: str) -> tuple[str, ...]:
     """As `_at`, where there is something."""
     if not (ids := _at(view, place)):
         raise Refused(f"The path {path} does not exist")
     return ids
 
 
-def _read(view: View, place: Place) -> str:
+def _read(view: View, place: MemoryPath) -> str:
     data = view.document(place.doc_id).to_bytes()
     if len(data) > MAX_BYTES:
         raise Refused(f"File {place} is too large; {MAX_BYTES} bytes are the most")
@@ -261,7 +261,7 @@ def _read(view: View, place: Place) -> str:
         raise Refused(f"File {place} is not UTF-8 text; a person has to look at it") from None
 
 
-def _edited(view: View, place: Place, path: str) -> str:
+def _edited(view: View, place: MemoryPath, path: str) -> str:
     """The text of a file that is to be edited."""
     if not _is_file(view, place):
         if not place.parts or _below(view, place):
@@ -270,7 +270,7 @@ def _edited(view: View, place: Place, path: str) -> str:
     return _read(view, place)
 
 
-def _new(view: View, place: Place, text: str) -> Put:
+def _new(view: View, place: MemoryPath, text: str) -> Put:
     """A file where none is."""
     for above in place.above:
         if _is_file(view, above):
@@ -280,7 +280,7 @@ def _new(view: View, place: Place, text: str) -> Put:
     return _put(place, text)
 
 
-def _put(place: Place, text: str) -> Put:
+def _put(place: MemoryPath, text: str) -> Put:
     if len(text.encode()) > MAX_BYTES:
         raise Refused(f"File {place} would be too large; {MAX_BYTES} bytes are the most, use several files")
     return Put(place.doc_id, text)
@@ -291,7 +291,7 @@ def _differs(view: View, put: Put) -> bool:
     return there != (None if put.text is None else put.text.encode())
 
 
-def _listing(view: View, place: Place, path: str) -> str:
+def _listing(view: View, place: MemoryPath, path: str) -> str:
     ids = _below(view, place)
     if place.parts and not ids:
         raise Refused(f"The path {path} does not exist. Please provide a valid path.")

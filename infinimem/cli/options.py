@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.locate import Place, locate
+from infinimem.cli.locate import Location, locate
 from infinimem.cli.output import Output
 from infinimem.errors import LibraryError, ModelError
 
@@ -39,7 +39,7 @@ class Options:
     def out(self) -> Output:
         return Output(as_json=self.json, quiet=self.quiet)
 
-    def place(self) -> Place:
+    def place(self) -> Location:
         return locate(self.library, os.environ, Path.cwd())
 
     def reading(self) -> Memory:
