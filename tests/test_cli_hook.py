@@ -103,7 +103,7 @@ def test_no_line_is_shown_twice_until_the_context_is_new(shell: Shell) -> None:
     assert FACTS[1] not in recall.prompt("s", "Which port has Heron?")
     assert FACTS[1] in recall.prompt("other", "Which port has Heron?")
     recall.start("s", "/nowhere")
-    recall.forget("s")
+    recall.missed(Event("UserPromptSubmit", "s"))
     assert FACTS[1] in recall.prompt("s", "Which port has Heron?")
 
 

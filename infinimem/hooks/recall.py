@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import PurePath
 
 from infinimem import tokens
+from infinimem.errors import InfinimemError
+from infinimem.hooks.event import Event
 from infinimem.importers.recalled import BEGIN, END, without_recalled
 from infinimem.reader import Reader
 from infinimem.terms import analyzer
@@ -35,6 +37,24 @@ class Recall:
     def __init__(self, memory: Reader) -> None:
         self._memory = memory
         self._shown: dict[str, set[str]] = {}
+        self._owed: dict[str, str] = {}  # folders of sessions whose start came too late, by session
+
+    def text(self, event: Event) -> str:
+        """What an event is shown; a start that came too late is shown with the session's next prompt."""
+        try:
+            if event.name == "SessionStart":
+                return self.start(event.session, event.cwd)
+            owed = self._owed.pop(event.session, None)
+            start = "" if owed is None else self.start(event.session, owed)
+            return "\n".join(filter(None, (start, self.prompt(event.session, event.prompt))))
+        except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
+            return ""
+
+    def missed(self, event: Event) -> None:
+        """The text did not arrive, so it will be shown again."""
+        self._shown.pop(event.session, None)
+        if event.name == "SessionStart":
+            self._owed[event.session] = event.cwd
 
     def start(self, session: str, cwd: str) -> str:
         """For a session whose context is new: what is closest to its folder, and what is newest."""
@@ -50,10 +70,6 @@ class Recall:
         if said.lstrip().startswith("/"):  # a command
             return ""
         return self._marked(session, {"closest to the prompt": self._close(said)})
-
-    def forget(self, session: str) -> None:
-        """What this session was told did not reach it."""
-        self._shown.pop(session, None)
 
     def _close(self, text: str) -> list[str]:
         """The best lines that share enough words with a text; ranking alone always finds some."""
