@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from infinimem.configuration import SETTINGS
+from infinimem.configuration import SETTINGS, Configuration, configuration
 from infinimem.errors import UsageError
 from infinimem.user_folders import default_library
 
@@ -50,3 +50,15 @@ def default(env: Mapping[str, str]) -> Location:
     if path is None:
         raise UsageError("no library is named and HOME is not set; pass --library DIR")
     return Location(path, is_default=True)
+
+
+def configuration_of(library: Path) -> Configuration:
+    """The settings in force for a folder, which may be missing.
+
+    Raises:
+        LibraryError, SettingsError: its infinimem.toml cannot be read.
+    """
+    from infinimem.store.files import Files  # a hook that recalls does without
+
+    data = Files(library).read(SETTINGS) if library.is_dir() else None
+    return configuration(data or b"", library)

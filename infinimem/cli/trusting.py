@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from infinimem import trust as book
+from infinimem.cli.locate import configuration_of
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
-from infinimem.configuration import SETTINGS, Configuration, configuration, host_of, shown
+from infinimem.configuration import SETTINGS, Configuration, host_of, shown
 from infinimem.errors import LibraryError, UsageError
 from infinimem.settings import defaults
-from infinimem.store.files import Files
 
 _ACTS = {
     "llm.model": "the model that is asked",
@@ -34,7 +34,7 @@ def config(options: Options) -> None:
     the library's infinimem.toml if it is trusted, in this order.
     """
     place = options.place()
-    found = _read(place.path)
+    found = configuration_of(place.path)
     said = {setting: getattr(options, option) for option, setting in _OPTIONS.items()}
     origins = {**found.origins, **{name: "option" for name, value in said.items() if value}}
     values = {**defaults(), **found.values, **{name: value for name, value in said.items() if value}}
@@ -93,7 +93,7 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
         return
     if not path.is_dir():
         raise LibraryError(f"there is no folder {path}; name the library's folder")
-    found = _read(path)
+    found = configuration_of(path)
     if not out.as_json:
         _show(out, path, found)
     agreed = yes or (
@@ -104,11 +104,6 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
     acting = [{"name": name, "value": shown(name, value)} for name, value in found.proposed.items()]
     out.result({"library": str(path), "settings": acting, "trusted": bool(agreed)}, lambda: None)
     out.say(f"{path} is {'trusted' if agreed else 'not trusted: --yes does it'}")
-
-
-def _read(library: Path) -> Configuration:
-    data = Files(library).read(SETTINGS) if library.is_dir() else None
-    return configuration(data or b"", library)
 
 
 def _show(out: Output, path: Path, found: Configuration) -> None:
@@ -127,6 +122,6 @@ def _show(out: Output, path: Path, found: Configuration) -> None:
 
 def _state(row: book.Trusted) -> str:
     try:
-        return "trusted" if _read(Path(row.path)).digest == row.digest else "changed since"
+        return "trusted" if configuration_of(Path(row.path)).digest == row.digest else "changed since"
     except (LibraryError, UsageError):
         return "cannot be read"
