@@ -25,7 +25,7 @@ from infinimem.importers import (
     openai_messages,
 )
 from infinimem.importers.fields import EMPTY, RECALLED, Json, Skipped
-from infinimem.importers.reading import Damaged, Source, opened, records, whole_text
+from infinimem.importers.reading import Damaged, Source, explained, opened, records, whole_text
 from infinimem.importers.recalled import without_recalled
 from infinimem.model import Turn
 
@@ -178,7 +178,7 @@ def _turns(name: str, rows: Iterable[Any], wanted: _Wanted, stem: str, skipped: 
 
 def _chosen(first: Iterator[Turn], parts: _Parts, wanted: _Wanted, path: Path) -> Iterator[Turn]:
     """The turns of all parts; the file is closed with them, even when it turns out to be damaged."""
-    with closing(parts):
+    with closing(parts), explained(path):
         yield from first
         for _, turns in parts:
             yield from turns

@@ -74,22 +74,29 @@ def opened(
             while it is read inside the `with` block.
     """
     name = path.name
+    with explained(path), ExitStack() as stack:
+        raw = stack.enter_context(_regular(path, folder))
+        head = raw.read(HEAD)
+        raw.seek(0)
+        packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+        if packed == "zstd":
+            raise ImportFormatError(f"{name} is packed with zstd: unpack it (zstd -d) and name that")
+        if packed is None and b"\0" in head:
+            raise ImportFormatError(
+                f"{name} is not UTF-8 text: give a chat export, JSON, JSONL, Markdown or .txt file"
+            )
+        if packed == "zip":
+            yield _parts(stack.enter_context(ZipFile(raw)), name, skipped)
+        else:
+            yield iter([_source(name, _unpacked(raw, packed))])
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise ImportFormatError, in one line, for a file that turns out in the block to be unreadable."""
+    name = path.name
     try:
-        with ExitStack() as stack:
-            raw = stack.enter_context(_regular(path, folder))
-            head = raw.read(HEAD)
-            raw.seek(0)
-            packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
-            if packed == "zstd":
-                raise ImportFormatError(f"{name} is packed with zstd: unpack it (zstd -d) and name that")
-            if packed is None and b"\0" in head:
-                raise ImportFormatError(
-                    f"{name} is not UTF-8 text: give a chat export, JSON, JSONL, Markdown or .txt file"
-                )
-            if packed == "zip":
-                yield _parts(stack.enter_context(ZipFile(raw)), name, skipped)
-            else:
-                yield iter([_source(name, _unpacked(raw, packed))])
+        yield
     except UnicodeDecodeError as error:
         raise ImportFormatError(f"{name} is not UTF-8 text: convert it with iconv -t UTF-8") from error
     except (EOFError, BadZipFile, NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError) as error:
