@@ -104,9 +104,9 @@ class FileTree:
     def _apply(self, change: Callable[[View], _Change]) -> str:
         """Make a change on the files as they are."""
         library, view = self._memory.library, self._memory.view
+        library.demand_initialised()
         for _ in range(_TRIES):
             done = change(view)
-            library.demand_initialised()
             records = tuple(put for put in done.records if _differs(view, put))
             if not records:
                 return done.said
