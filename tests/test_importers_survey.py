@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -200,7 +201,10 @@ def test_zips_that_unpack_to_too_much(tmp_path: Path, monkeypatch: pytest.Monkey
     path = packed(tmp_path / "bomb.zip", **{"conversations.json": "[" + " " * 2**20})
     monkeypatch.setattr(reading, "STEP", 1000)
     monkeypatch.setattr(reading, "MAX_FILE", 10_000)
-    assert "holds more than" in refused(path)
+    assert "unpacks to more than" in refused(path)
+    chat = json.dumps(CHAT).removesuffix("]").encode()
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(chat + b" " * 2**20, mtime=0))
+    assert "holds more than" in refused(tmp_path / "bomb.gz")
 
 
 def test_zips_that_are_locked_cut_off_or_damaged(tmp_path: Path) -> None:

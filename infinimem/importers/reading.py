@@ -133,6 +133,8 @@ def _parts(archive: ZipFile, name: str, skipped: Counter[str] | None) -> Iterato
     parts = sorted(member for member in names if _EXPORT.fullmatch(member))
     if not parts:
         raise ImportFormatError(f"{name} holds no conversations.json: unpack it and name the folder")
+    if sum(archive.getinfo(part).file_size for part in parts) > MAX_FILE:
+        raise ImportFormatError(f"{name} unpacks to more than {MAX_FILE >> 30} GiB: split it")
     if any(archive.getinfo(part).flag_bits & 1 for part in parts):
         raise ImportFormatError(f"{name} is locked with a password: unpack it and name a file")
     if skipped is not None:
