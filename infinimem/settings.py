@@ -161,7 +161,7 @@ class EmbedderSettings:
     name: Annotated[EmbedderName, HarmlessIf("lexical", "static")] = "lexical"
     """lexical: words alone, no model; static, minilm: local models; openai: any server of that protocol."""
     model: str | None = None
-    """minilm: a repository of the hub; openai: a name that the server knows."""
+    """openai: a name that the server knows."""
     path: str | None = None
     """static, minilm: the folder of a model on this machine."""
     base_url: str | None = None

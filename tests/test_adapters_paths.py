@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from infinimem.adapters.paths import MAX_PATH, Place, Refused, namesake, path_of
+from infinimem.adapters.paths import MAX_PATH, MemoryPath, Refused, namesake, path_of
 from infinimem.law import MAX_NAME
 
 KEPT = {
@@ -29,7 +29,7 @@ KEPT = {
 
 @pytest.mark.parametrize(("path", "doc_id"), KEPT.items())
 def test_where_a_file_is_kept(path: str, doc_id: str) -> None:
-    place = Place.parse(path)
+    place = MemoryPath.parse(path)
     assert (place.doc_id, str(place), path_of(doc_id)) == (doc_id, path, path.removeprefix("/memories/"))
 
 
@@ -41,7 +41,7 @@ names = st.text(st.sampled_from("ab.MmDd1 -é"), min_size=1, max_size=9) | st.bu
 @given(st.lists(names, min_size=1, max_size=3), st.lists(names, min_size=1, max_size=3))
 def test_no_two_paths_share_a_document(one: list[str], other: list[str]) -> None:
     try:
-        places = [Place.parse("/".join(("/memories", *parts))) for parts in (one, other)]
+        places = [MemoryPath.parse("/".join(("/memories", *parts))) for parts in (one, other)]
     except Refused:
         assume(False)
     assert (places[0].doc_id == places[1].doc_id) == (one == other)
@@ -52,7 +52,7 @@ def test_no_two_paths_share_a_document(one: list[str], other: list[str]) -> None
 
 @pytest.mark.parametrize("path", ["/memories", "/memories/"])
 def test_the_folder_itself(path: str) -> None:
-    place = Place.parse(path)
+    place = MemoryPath.parse(path)
     assert (place.parts, str(place), place.folder) == ((), "/memories", "memories/")
 
 
@@ -89,21 +89,21 @@ def test_there_are_enough_hostile_paths() -> None:
 def test_hostile_paths_are_refused_in_one_printable_line() -> None:
     for path in sorted(set(HOSTILE) - HARMLESS):
         with pytest.raises(Refused) as refused:
-            Place.parse(path)
+            MemoryPath.parse(path)
         said = str(refused.value)
         assert said.isprintable() and said.isascii() and len(said) < 700, said
 
 
 def test_the_length_of_a_name_is_counted_in_bytes() -> None:
-    assert Place.parse(f"/memories/{'é' * 100}.md").parts == (f"{'é' * 100}.md",)
+    assert MemoryPath.parse(f"/memories/{'é' * 100}.md").parts == (f"{'é' * 100}.md",)
     with pytest.raises(Refused, match="a name is too long; 200 bytes are the most"):
-        Place.parse(f"/memories/{'é' * 101}.md")
+        MemoryPath.parse(f"/memories/{'é' * 101}.md")
 
 
 @pytest.mark.parametrize("path", [None, 7, b"/memories/a", ["/memories/a"]])
 def test_what_is_no_text(path: object) -> None:
     with pytest.raises(Refused):
-        Place.parse(path)
+        MemoryPath.parse(path)
 
 
 def test_names_that_some_file_systems_take_for_one() -> None:

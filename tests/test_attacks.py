@@ -23,7 +23,7 @@ import pytest
 from cli_runner import Shell
 from hostile_server import bomb, endless, hostile, redirect
 
-from infinimem.cli.commands import COMMANDS
+from infinimem.cli.app import COMMANDS
 
 KEY = "sk-attacked-4711"
 SAID = "I keep the spare key under the blue pot."

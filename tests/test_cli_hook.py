@@ -21,7 +21,7 @@ from infinimem import InfinimemError, Turn, open_memory
 from infinimem.cli.app import app
 from infinimem.errors import ModelUnavailable
 from infinimem.hooks import answer, remember, serve
-from infinimem.hooks.event import EVENTS, Event, given, passed_on
+from infinimem.hooks.event import EVENTS, Event, given
 from infinimem.hooks.recall import LINES, Recall
 from infinimem.hooks.rendezvous import LONGEST, held, rendezvous
 from infinimem.importers.recalled import BEGIN, END, without_recalled
@@ -103,7 +103,7 @@ def test_no_line_is_shown_twice_until_the_context_is_new(shell: Shell) -> None:
     assert FACTS[1] not in recall.prompt("s", "Which port has Heron?")
     assert FACTS[1] in recall.prompt("other", "Which port has Heron?")
     recall.start("s", "/nowhere")
-    recall.forget("s")
+    recall.missed(Event("UserPromptSubmit", "s"))
     assert FACTS[1] in recall.prompt("s", "Which port has Heron?")
 
 
@@ -136,9 +136,9 @@ def test_recalled_text_cannot_leave_its_marks(shell: Shell) -> None:
 
 def test_a_prompt_of_any_size_and_of_odd_characters_is_looked_for(shell: Shell) -> None:
     facts(shell.library)
-    event = given("UserPromptSubmit", json.dumps({"prompt": f"{'x ' * 900_000}\ud800 Heron port?"}).encode())
+    event = given(json.dumps({"prompt": f"{'x ' * 900_000}\ud800 Heron port?"}).encode(), "UserPromptSubmit")
     assert len(event.prompt) < 2100
-    assert passed_on(event.as_json()) == event
+    assert given(event.as_json()) == event
     assert FACTS[1] in Recall(open_memory(shell.library, model="offline")).prompt("s", event.prompt)
 
 
@@ -215,8 +215,8 @@ def test_nonsense_on_the_socket_harms_nobody(shell: Shell) -> None:
             b"[]",
             b"[" * 100_000,
             b"\xff" * 100,
-            b'{"name": 1}',
-            b'{"name": "SessionStart"}',
+            b'{"hook_event_name": 1}',
+            b'{"hook_event_name": "SessionStart"}',
         ):
             with socket.socket(socket.AF_UNIX) as line:
                 line.connect(str(place.socket))

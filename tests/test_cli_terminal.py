@@ -255,12 +255,6 @@ def test_whoever_prints_goes_through_the_filter(encoding: str) -> None:
     assert (printed.code, len(ESCAPED.findall(printed.text))) == (1, 9), printed.text
 
 
-def test_no_bar_of_the_hub_is_shown_as_escapes() -> None:
-    pytest.importorskip("huggingface_hub")
-    printed = foreign("from huggingface_hub.utils import tqdm; list(tqdm([1], disable=False)); print('done')")
-    assert printed.text == "done\n"
-
-
 def test_its_own_style_reaches_a_terminal_and_no_pipe(
     run: Run, made: Path, request: pytest.FixtureRequest
 ) -> None:

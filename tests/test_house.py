@@ -157,6 +157,20 @@ def test_no_file_is_too_long() -> None:
     assert not long
 
 
+def test_no_function_is_too_long() -> None:
+    """Or has its reason on the line of its name: "# long: " and the reason. Ruff bounds the complexity."""
+    lines = {path: path.read_text().splitlines() for _, path in modules()}
+    long = {
+        f"{path.relative_to(ROOT)}: {node.name}": count
+        for path, text in lines.items()
+        for node in ast.walk(ast.parse("\n".join(text)))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (count := (node.end_lineno or 0) - node.lineno + 1) > 60
+        if not re.search(r"# long: \S", text[node.lineno - 1])
+    }
+    assert not long
+
+
 def test_nothing_phrased_for_a_model_stands_in_python() -> None:
     phrased = re.compile(r"You are an? |[Rr]eturn (only )?JSON|Respond with|Answer in JSON")
     found = [str(path) for _, path in modules() if phrased.search(path.read_text())]

@@ -55,6 +55,15 @@ def test_damaged_and_unknown_files(tmp_path: Path, data: bytes, expected: str) -
     assert expected in failure(path)
 
 
+def test_damage_far_behind_the_beginning_is_told_in_one_line_too(tmp_path: Path) -> None:
+    lines = "\n".join(json.dumps({"role": "user", "content": f"{n} " + "x" * 3000}) for n in range(1000))
+    data = lines.encode()
+    (tmp_path / "log.jsonl").write_bytes(data[:2_000_000] + b"\xe9" + data[2_000_001:])
+    assert "not UTF-8 text" in failure(tmp_path / "log.jsonl")
+    (tmp_path / "log.gz").write_bytes(gzip.compress(data, mtime=0)[:-3000])
+    assert "cannot be unpacked" in failure(tmp_path / "log.gz")
+
+
 @pytest.mark.parametrize("name", ["pipe", "socket", "null", "zero", "link"])
 def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -103,22 +104,14 @@ def test_what_becomes_a_link_after_it_was_looked_at_is_not_followed(tmp_path: Pa
         texts(found)
 
 
-def test_links_and_devices_of_a_zip_are_passed_over(tmp_path: Path) -> None:
-    kinds = {
-        "a.md": stat.S_IFREG,
-        "b.md": 0,
-        "c.md": stat.S_IFLNK,
-        "d.md": stat.S_IFIFO,
-        "e.md": stat.S_IFCHR,
-    }
+def test_a_link_in_a_zip_is_not_followed(tmp_path: Path) -> None:
+    """What is packed as a link is the path that it leads to, and that is no conversation."""
+    secret = write(tmp_path / "secret.json", CHAT)
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        for name, kind in kinds.items():
-            member = zipfile.ZipInfo(name)
-            member.external_attr = (kind | 0o644 if kind else 0) << 16
-            archive.writestr(member, f"- {name}")
-    found = survey(tmp_path / "x.zip")
-    assert texts(found) == ["a.md", "b.md"]
-    assert found.skipped == {"links and devices of the zip": 3}
+        member = zipfile.ZipInfo("conversations.json")
+        member.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(member, str(secret))
+    assert "damaged JSON" in refused(tmp_path / "x.zip")
 
 
 def test_notes_of_one_name_in_two_folders_are_two_sessions(tmp_path: Path) -> None:
@@ -192,26 +185,9 @@ def test_of_an_export_only_the_conversations_are_read(tmp_path: Path) -> None:
     assert found.skipped == {"other files of the zip": 3}
 
 
-def test_logs_and_notes_in_a_zip(tmp_path: Path) -> None:
-    path = packed(
-        tmp_path / "x.zip",
-        **{
-            "p/log.jsonl": LOG,
-            "p/2025-01-02.md": "- rain",
-            "__MACOSX/p/._log.jsonl": "\0",
-            "p/user.json": {"id": 1},
-        },
-    )
-    found = read_turns(path)
-    assert [(turn.text, turn.session, turn.time) for turn in found.turns] == [
-        ("rain", "x/p/2025-01-02", "2025-01-02"),
-        ("typed", "s-9", "2026-03-01T10:00:00Z"),
-    ]
-    assert found.skipped == {
-        "other files of the zip": 1,
-        "files of the zip that are not of a known format": 1,
-    }
-    assert sorted(tmp_path.iterdir()) == [path]
+def test_a_zip_of_logs_and_notes_is_to_be_unpacked(tmp_path: Path) -> None:
+    path = packed(tmp_path / "x.zip", **{"p/log.jsonl": LOG, "p/2025-01-02.md": "- rain"})
+    assert "unpack it and name the folder" in refused(path)
 
 
 def refused(path: Path) -> str:
@@ -222,11 +198,13 @@ def refused(path: Path) -> str:
 
 
 def test_zips_that_unpack_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = packed(tmp_path / "bomb.zip", **{"conversations.json": " " * 2**20})
-    monkeypatch.setattr(reading, "SMALL", 1000)
-    assert "which no chat does" in refused(path)
-    monkeypatch.setattr(reading, "MAX_FILE", 2**20 - 1)
+    path = packed(tmp_path / "bomb.zip", **{"conversations.json": "[" + " " * 2**20})
+    monkeypatch.setattr(reading, "STEP", 1000)
+    monkeypatch.setattr(reading, "MAX_FILE", 10_000)
     assert "unpacks to more than" in refused(path)
+    chat = json.dumps(CHAT).removesuffix("]").encode()
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(chat + b" " * 2**20, mtime=0))
+    assert "holds more than" in refused(tmp_path / "bomb.gz")
 
 
 def test_zips_that_are_locked_cut_off_or_damaged(tmp_path: Path) -> None:

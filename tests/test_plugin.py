@@ -20,7 +20,7 @@ import pytest
 from cli_runner import Shell
 
 from infinimem import open_memory
-from infinimem.cli.commands import COMMANDS
+from infinimem.cli.app import COMMANDS
 from infinimem.hooks.event import EVENTS
 from infinimem.importers.recalled import BEGIN, END
 from infinimem.mcp import ask, remember

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from disk_library import QUESTIONS, answers, assert_same, index_folder, large_li
 
 from infinimem.memory import Memory
 from infinimem.model import Turn
-from infinimem.retrieval import build, cache, committed, disk
+from infinimem.retrieval import cache, committed, disk
 from infinimem.retrieval.disk import DiskIndex, disk_index
 from infinimem.retrieval.index import Indexed, in_memory
 from infinimem.retrieval.searcher import indexed, searcher
@@ -167,34 +166,6 @@ def test_an_index_that_another_process_builds_is_waited_for_and_shared(memory: M
     before = (index_folder(memory) / cache.MANIFEST).read_bytes()
     assert_same(memory.view)
     assert before == (index_folder(memory) / cache.MANIFEST).read_bytes()
-
-
-def test_a_first_build_is_shared_with_other_processes(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build, "WORTH_SHARING", 4)
-    monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
-    write_note(memory.library.root, 9, "- <seq=900,source=user,origin=1> a signed line in a note\n")
-    assert_same(memory.view)
-    manifest = json.loads((index_folder(memory) / cache.MANIFEST).read_bytes())
-    assert len(manifest["lexical"]) == 3
-    assert not list(index_folder(memory).glob("builder.*"))
-    monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 1)
-    for number in (2, 6, 9, 11):
-        write_note(memory.library.root, number, "zither\n")
-    assert_same(memory.view)
-    write_note(memory.library.root, 0, "zither\n")
-    write_note(memory.library.root, 1, "zither\n")
-    assert_same(memory.view)
-
-
-def test_processes_that_fail_leave_their_notes_to_the_first(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build, "WORTH_SHARING", 4)
-    monkeypatch.setattr(build.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(build.sys, "executable", "/bin/false")
-    assert_same(memory.view)
 
 
 def test_threads_take_turns_at_one_index(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from disk_library import assert_same, index_folder, large_library, write_note
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
-from infinimem.retrieval import build, cache, committed
+from infinimem.retrieval import building, cache, committed
 from infinimem.retrieval.disk import disk_index
 from infinimem.retrieval.searcher import indexed, searcher
 from infinimem.retrieval.tantivy_index import TantivyIndex
@@ -110,15 +108,15 @@ def test_a_note_that_could_not_be_read_is_found_once_it_can(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_note(memory.library.root, 3, "a zither\n")
-    read = build.Files.read_stamped
+    read = building.Files.read_stamped
 
-    def refused(self: build.Files, path: str, limit: int = 0) -> tuple[bytes, object]:
+    def refused(self: building.Files, path: str, limit: int = 0) -> tuple[bytes, object]:
         if path == "notes/n3.md":
-            raise build.LibraryError("too many open files")
+            raise building.LibraryError("too many open files")
         return read(self, path, limit)
 
     with monkeypatch.context() as patch:
-        patch.setattr(build.Files, "read_stamped", refused)
+        patch.setattr(building.Files, "read_stamped", refused)
         assert found(memory, "zither") == []
     disk_index.cache_clear()
     searcher.cache_clear()
@@ -170,22 +168,3 @@ def test_of_lines_with_one_number_both_engines_take_the_same(memory: Memory) -> 
     assert_same(memory.view)
     entry = searcher(memory.view).entries("Qb plays it")[0]
     assert (entry.doc_id, entry.speaker) == ("topics/x", "Qb")
-
-
-def test_a_helping_process_runs_nothing_of_the_working_directory(
-    memory: Memory,
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "json.py").write_text("open('ran', 'w').close()\nraise SystemExit(1)\n")
-    code = (
-        "import sys\nfrom infinimem.retrieval import build, cache\n"
-        "cache.SMALL_DOCUMENTS, build.WORTH_SHARING = 0, 2\nbuild.os.sched_getaffinity = lambda _: {0, 1}\n"
-        "from infinimem.memory import open_memory\n"
-        "print(len(open_memory(sys.argv[1], model='offline').tools.search(query='violin')['hits']))"
-    )
-    command = [sys.executable, "-P", "-c", code, str(memory.library.root)]
-    done = subprocess.run(command, cwd=tmp_path / "here", capture_output=True, text=True, check=True)
-    assert int(done.stdout) > 0
-    assert not (tmp_path / "here" / "ran").exists()
-    assert len(lexical(memory)) == 2, "another process helped"

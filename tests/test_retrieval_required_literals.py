@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infinimem.retrieval.grep import compile_pattern
-from infinimem.retrieval.required_literals import needles
+from infinimem.retrieval.required_literals import required_literals
 
 SYNTAX = (
     *(
@@ -42,7 +42,7 @@ SYNTAX = (
 def test_a_line_that_matches_holds_one_text_of_every_set(pattern: str, line: str, ignore_case: bool) -> None:
     compiled = compile_pattern(pattern, ignore_case)
     if not compiled.notes and compiled.matches(line.encode()):
-        for texts in needles(pattern, ignore_case):
+        for texts in required_literals(pattern, ignore_case):
             assert any(text in line.encode().lower() for text in texts)
 
 
@@ -62,4 +62,4 @@ def test_a_line_that_matches_holds_one_text_of_every_set(pattern: str, line: str
     ],
 )
 def test_texts_that_a_pattern_needs(pattern: str, texts: list[set[str]]) -> None:
-    assert [{text.decode() for text in found} for found in needles(pattern, True)] == texts
+    assert [{text.decode() for text in found} for found in required_literals(pattern, True)] == texts

@@ -14,7 +14,7 @@ from infinimem.retrieval.index import in_memory
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.scoring import compared
 from infinimem.retrieval.searcher import Searcher
-from infinimem.retrieval.term_counts import Bags
+from infinimem.retrieval.term_counts import TermCounts
 from infinimem.settings import Settings
 from infinimem.store.view import View
 from infinimem.terms import query_terms
@@ -77,7 +77,7 @@ def _by_index(view: View, text: str, ids: list[str]) -> list[str]:
 def _same(view: View, text: str) -> None:
     ids, terms = [*view.ids("all"), "topics/gone"], query_terms(f"{text} tea")
     rows = in_memory(view).rows
-    wanted, found = rows.texts(rows.documents("blocks", ids), terms), Bags(view).texts(ids, terms)
+    wanted, found = rows.texts(rows.documents("blocks", ids), terms), TermCounts(view).texts(ids, terms)
     assert [part.tolist() for part in found] == [part.tolist() for part in wanted]
     assert Searcher(view).documents(text, 99, ids=ids) == _by_index(view, text, ids)
 
@@ -104,13 +104,13 @@ def test_a_topic_says_who_said_it_as_its_evidence_does_now() -> None:
     documents = {doc_id: Document.parse(doc_id, text.encode()) for doc_id, text in files.items()}
     ids = tuple(sorted(documents))
     chosen = ["topics/home"]
-    assert Bags(View(ids, documents.__getitem__, Settings())).texts(chosen, ["ana", "mel"])[0].tolist() == [
-        [1, 0]
-    ]
+    assert TermCounts(View(ids, documents.__getitem__, Settings())).texts(chosen, ["ana", "mel"])[
+        0
+    ].tolist() == [[1, 0]]
     changed = files["evidence/2023-05-08-s01"].replace("speaker=Ana", "speaker=Mel")
     said = Document.parse("evidence/2023-05-08-s01", changed.encode())
     other = View(ids, {**documents, said.id: said}.__getitem__, Settings())
-    assert Bags(other).texts(chosen, ["ana", "mel"])[0].tolist() == [[0, 1]]
+    assert TermCounts(other).texts(chosen, ["ana", "mel"])[0].tolist() == [[0, 1]]
 
 
 def test_what_did_not_change_is_not_read_again_and_no_index_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,4 +157,4 @@ def test_a_library_in_another_language_has_its_own_terms() -> None:
         rows = in_memory(view).rows
         terms = ["maison", "réun", "reun", "reuni", "réuni"]
         counts, _ = rows.texts(rows.documents("blocks", ["topics/a"]), terms)
-        assert Bags(view).texts(["topics/a"], terms)[0].tolist() == counts.tolist()
+        assert TermCounts(view).texts(["topics/a"], terms)[0].tolist() == counts.tolist()

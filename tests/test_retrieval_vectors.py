@@ -18,7 +18,7 @@ from infinimem.embedders.lexical import Lexical
 from infinimem.memory import open_memory
 from infinimem.model import Turn
 from infinimem.retrieval import cache
-from infinimem.retrieval.batching import Pace
+from infinimem.retrieval.batching import Batches
 from infinimem.retrieval.vectors import Vectors, as_keys, text_key, top, unchanged, vectors_of
 
 ROOT = "/library"
@@ -258,7 +258,7 @@ def test_rows_that_no_manifest_counts_are_written_over(part: str) -> None:
 WRITER = """
 import sys
 from infinimem.embedders.lexical import Lexical
-from infinimem.retrieval.batching import Pace
+from infinimem.retrieval.batching import Batches
 from infinimem.retrieval.vectors import Vectors
 store = Vectors("/library", Lexical())
 for at in range(int(sys.argv[1]), int(sys.argv[2]), 5):
@@ -313,9 +313,9 @@ def test_a_long_wait_is_told_and_kept_in_portions(caplog: pytest.LogCaptureFixtu
     def portions(count: int, speed: float) -> list[int]:
         """Of work of so many texts a second."""
         now = 0.0
-        pace = Pace("model", count, lambda: now)
+        batches = Batches("model", count, lambda: now)
         found = []
-        while portion := pace.next():
+        while portion := batches.next():
             found.append(len(range(count)[portion]))
             now += found[-1] / speed
         return found

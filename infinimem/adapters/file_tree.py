@@ -10,10 +10,11 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from infinimem.adapters import wording
-from infinimem.adapters.paths import ROOT, Place, Refused, namesake, path_of
+from infinimem.adapters.paths import ROOT, MemoryPath, Refused, namesake, path_of
 from infinimem.errors import InfinimemError
 from infinimem.memory import Memory
 from infinimem.model import Plan, Put, Turn
@@ -45,8 +46,9 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class _Change:
-    """What a command does: the files, what to say of it, and the words that came."""
+    """What a command does: a note for the receipt, the files, the reply, and the words that came."""
 
+    note: str
     records: tuple[Put, ...]
     said: str
     came: str = ""
@@ -73,20 +75,14 @@ class FileTree:
         names = _ARGUMENTS.get(command) if isinstance(command, str) else None
         if names is None:
             raise Refused(f"There is no command {ascii(command)[:40]}; there are {', '.join(_ARGUMENTS)}")
-        given = {name: _text(arguments.get(name), name) for name in names}
+        texts = [_text(arguments.get(name), name) for name in names]
         try:
             with self._lock:
                 if command == "view":
-                    return self._view(given["path"], arguments.get("view_range"))
-                if command == "create":
-                    return self._create(given["path"], given["file_text"])
-                if command == "str_replace":
-                    return self._replace(given["path"], given["old_str"], given["new_str"])
+                    return _shown(self._memory.view, texts[0], arguments.get("view_range"))
                 if command == "insert":
-                    return self._insert(given["path"], arguments.get("insert_line"), given["insert_text"])
-                if command == "delete":
-                    return self._delete(given["path"])
-                return self._rename(given["old_path"], given["new_path"])
+                    return self._apply(partial(_insert, arguments.get("insert_line"), texts[0], texts[1]))
+                return self._apply(partial(_CHANGES[str(command)], *texts))
         except Refused:
             raise
         except InfinimemError as error:
@@ -100,119 +96,12 @@ class FileTree:
         """
         with self._lock:
             return self._apply(
-                "delete all",
-                lambda view: _Change(tuple(Put(doc_id, None) for doc_id in _ids(view)), "All memory cleared"),
+                lambda view: _Change(
+                    "delete all", tuple(Put(doc_id, None) for doc_id in _ids(view)), "All memory cleared"
+                )
             )
 
-    # ── commands ────────────────────────────────────────────────────────────────────────────────
-
-    def _view(self, path: str, view_range: object) -> str:
-        place, view = Place.parse(path), self._memory.view
-        if not _is_file(view, place):
-            return _listing(view, place, path)
-        text = _read(view, place)
-        lines = text.split("\n")
-        if len(lines) > MAX_LINES:
-            raise Refused(f"File {path} exceeds maximum line limit of 999,999 lines.")
-        first, last = wording.line_range(view_range, len(lines))
-        return f"Here's the content of {path} with line numbers:\n{wording.numbered(lines, first, last)}"
-
-    def _create(self, path: str, text: str) -> str:
-        place = Place.parse(path)
-        if not place.parts:
-            raise Refused(f"File {path} already exists")
-
-        def change(view: View) -> _Change:
-            if _is_file(view, place) or _below(view, place):
-                raise Refused(f"File {path} already exists")
-            put = _new(view, place, text)
-            return _Change((put,), f"File created successfully at: {path}", text)
-
-        return self._apply(f"create {place}", change)
-
-    def _replace(self, path: str, old: str, new: str) -> str:
-        place = Place.parse(path)
-
-        def change(view: View) -> _Change:
-            text = _edited(view, place, path)
-            at = text.find(old) if old else -1
-            if at < 0:
-                raise Refused(
-                    f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
-                )
-            if text.find(old, at + 1) >= 0:
-                lines = ", ".join(map(str, wording.occurrences(text, old)))
-                raise Refused(
-                    f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines:"
-                    f" {lines}. Please ensure it is unique"
-                )
-            after = text[:at] + new + text[at + len(old) :]
-            lines_after, line = after.split("\n"), text.count("\n", 0, at) + 1
-            snippet = wording.numbered(lines_after, max(1, line - 2), min(len(lines_after), line + 2))
-            said = f"The memory file has been edited. {_SNIPPET}\n{snippet}"
-            return _Change((_put(place, after),), said, new)
-
-        return self._apply(f"str_replace {place}", change)
-
-    def _insert(self, path: str, line: object, new: str) -> str:
-        place = Place.parse(path)
-
-        def change(view: View) -> _Change:
-            text = _edited(view, place, path)
-            lines = text.split("\n")
-            count = len(lines) - (lines[-1] == "")
-            if not isinstance(line, int) or isinstance(line, bool) or not 0 <= line <= count:
-                raise Refused(
-                    f"Invalid `insert_line` parameter: {ascii(line)[:40]}. It should be within the range of"
-                    f" lines of the file: [0, {count}]"
-                )
-            before, after = "\n".join(lines[:line]), "\n".join(lines[line:])
-            joint = "\n" if line else ""
-            end = "" if new.endswith("\n") else "\n"
-            whole = f"{before}{joint}{new}{end}{after}"
-            return _Change((_put(place, whole),), f"The file {path} has been edited.", new)
-
-        return self._apply(f"insert {place}", change)
-
-    def _delete(self, path: str) -> str:
-        place = Place.parse(path)
-        if not place.parts:
-            raise Refused(f"Cannot delete the {ROOT} directory itself")
-
-        def change(view: View) -> _Change:
-            ids = _at(view, place)
-            if not ids:
-                raise Refused(f"The path {path} does not exist")
-            gone = tuple(Put(doc_id, None) for doc_id in ids)
-            return _Change(gone, f"Successfully deleted {path}")
-
-        return self._apply(f"delete {place}", change)
-
-    def _rename(self, old_path: str, new_path: str) -> str:
-        old, new = Place.parse(old_path), Place.parse(new_path)
-        if not old.parts:
-            raise Refused(f"Cannot rename the {ROOT} directory itself")
-
-        def change(view: View) -> _Change:
-            ids = _at(view, old)
-            if not ids:
-                raise Refused(f"The path {old_path} does not exist")
-            if not new.parts or _at(view, new):
-                raise Refused(f"The destination {new_path} already exists")
-            if new.parts[: len(old.parts)] == old.parts:
-                raise Refused(f"The destination {new_path} lies in {old_path} itself")
-            records: list[Put] = []
-            for doc_id in ids:
-                here = Place.parse(f"{ROOT}/{path_of(doc_id)}")
-                there = Place.parse("/".join((str(new), *here.parts[len(old.parts) :])))
-                records += [_new(view, there, _read(view, here)), Put(doc_id, None)]
-            return _Change(tuple(records), f"Successfully renamed {old_path} to {new_path}")
-
-        return self._apply(f"rename {old} to {new}", change)
-
-    # ── applying ────────────────────────────────────────────────────────────────────────────────
-
-    def _apply(self, note: str, change: Callable[[View], _Change]) -> str:
+    def _apply(self, change: Callable[[View], _Change]) -> str:
         """Make a change on the files as they are."""
         library, view = self._memory.library, self._memory.view
         library.demand_initialised()
@@ -221,7 +110,7 @@ class FileTree:
             records = tuple(put for put in done.records if _differs(view, put))
             if not records:
                 return done.said
-            plan = Plan(op=MEMORY, records=records, notes=(note,))
+            plan = Plan(op=MEMORY, records=records, notes=(done.note,))
             outcome = library.apply(plan, base=view, strategy="memory-tool", model="client")
             if isinstance(outcome, Applied):
                 self._observe(done.came)
@@ -245,6 +134,95 @@ class FileTree:
         return message.replace(f"{root}/", "").replace(root, "the library")
 
 
+# ── commands ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shown(view: View, path: str, view_range: object) -> str:
+    place = MemoryPath.parse(path)
+    if not _is_file(view, place):
+        return _listing(view, place, path)
+    lines = _read(view, place).split("\n")
+    if len(lines) > MAX_LINES:
+        raise Refused(f"File {path} exceeds maximum line limit of 999,999 lines.")
+    first, last = wording.line_range(view_range, len(lines))
+    return f"Here's the content of {path} with line numbers:\n{wording.numbered(lines, first, last)}"
+
+
+def _create(path: str, text: str, view: View) -> _Change:
+    place = MemoryPath.parse(path)
+    if not place.parts or _is_file(view, place) or _below(view, place):
+        raise Refused(f"File {path} already exists")
+    put = _new(view, place, text)
+    return _Change(f"create {place}", (put,), f"File created successfully at: {path}", text)
+
+
+def _replace(path: str, old: str, new: str, view: View) -> _Change:
+    place = MemoryPath.parse(path)
+    text = _edited(view, place, path)
+    at = text.find(old) if old else -1
+    if at < 0:
+        raise Refused(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
+    if text.find(old, at + 1) >= 0:
+        lines = ", ".join(map(str, wording.occurrences(text, old)))
+        raise Refused(
+            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}."
+            " Please ensure it is unique"
+        )
+    after = text[:at] + new + text[at + len(old) :]
+    lines_after, line = after.split("\n"), text.count("\n", 0, at) + 1
+    snippet = wording.numbered(lines_after, max(1, line - 2), min(len(lines_after), line + 2))
+    said = f"The memory file has been edited. {_SNIPPET}\n{snippet}"
+    return _Change(f"str_replace {place}", (_put(place, after),), said, new)
+
+
+def _insert(line: object, path: str, new: str, view: View) -> _Change:
+    place = MemoryPath.parse(path)
+    lines = _edited(view, place, path).split("\n")
+    count = len(lines) - (lines[-1] == "")
+    if not isinstance(line, int) or isinstance(line, bool) or not 0 <= line <= count:
+        raise Refused(
+            f"Invalid `insert_line` parameter: {ascii(line)[:40]}. It should be within the range of lines of"
+            f" the file: [0, {count}]"
+        )
+    before, after = "\n".join(lines[:line]), "\n".join(lines[line:])
+    joint, end = "\n" if line else "", "" if new.endswith("\n") else "\n"
+    whole = f"{before}{joint}{new}{end}{after}"
+    return _Change(f"insert {place}", (_put(place, whole),), f"The file {path} has been edited.", new)
+
+
+def _delete(path: str, view: View) -> _Change:
+    place = MemoryPath.parse(path)
+    if not place.parts:
+        raise Refused(f"Cannot delete the {ROOT} directory itself")
+    gone = tuple(Put(doc_id, None) for doc_id in _there(view, place, path))
+    return _Change(f"delete {place}", gone, f"Successfully deleted {path}")
+
+
+def _rename(old_path: str, new_path: str, view: View) -> _Change:
+    old, new = MemoryPath.parse(old_path), MemoryPath.parse(new_path)
+    if not old.parts:
+        raise Refused(f"Cannot rename the {ROOT} directory itself")
+    ids = _there(view, old, old_path)
+    if not new.parts or _at(view, new):
+        raise Refused(f"The destination {new_path} already exists")
+    if new.parts[: len(old.parts)] == old.parts:
+        raise Refused(f"The destination {new_path} lies in {old_path} itself")
+    records: list[Put] = []
+    for doc_id in ids:
+        here = MemoryPath.parse(f"{ROOT}/{path_of(doc_id)}")
+        there = MemoryPath.parse("/".join((str(new), *here.parts[len(old.parts) :])))
+        records += [_new(view, there, _read(view, here)), Put(doc_id, None)]
+    return _Change(f"rename {old} to {new}", tuple(records), f"Successfully renamed {old_path} to {new_path}")
+
+
+_CHANGES: Mapping[str, Callable[..., _Change]] = {
+    "create": _create,
+    "str_replace": _replace,
+    "delete": _delete,
+    "rename": _rename,
+}
+
+
 # ── files ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -252,21 +230,28 @@ def _ids(view: View) -> tuple[str, ...]:
     return tuple(doc_id for doc_id in view.ids("all") if doc_id.startswith(MEMORIES))
 
 
-def _below(view: View, place: Place) -> tuple[str, ...]:
+def _below(view: View, place: MemoryPath) -> tuple[str, ...]:
     """The documents in a directory."""
     return tuple(doc_id for doc_id in _ids(view) if doc_id.startswith(place.folder))
 
 
-def _is_file(view: View, place: Place) -> bool:
+def _is_file(view: View, place: MemoryPath) -> bool:
     return bool(place.parts) and place.doc_id in view
 
 
-def _at(view: View, place: Place) -> tuple[str, ...]:
+def _at(view: View, place: MemoryPath) -> tuple[str, ...]:
     """The document of a file, or those of a directory; none where there is neither."""
     return (place.doc_id,) if _is_file(view, place) else _below(view, place)
 
 
-def _read(view: View, place: Place) -> str:
+def _there(view: View, place: MemoryPath, path: str) -> tuple[str, ...]:
+    """As `_at`, where there is something."""
+    if not (ids := _at(view, place)):
+        raise Refused(f"The path {path} does not exist")
+    return ids
+
+
+def _read(view: View, place: MemoryPath) -> str:
     data = view.document(place.doc_id).to_bytes()
     if len(data) > MAX_BYTES:
         raise Refused(f"File {place} is too large; {MAX_BYTES} bytes are the most")
@@ -276,7 +261,7 @@ def _read(view: View, place: Place) -> str:
         raise Refused(f"File {place} is not UTF-8 text; a person has to look at it") from None
 
 
-def _edited(view: View, place: Place, path: str) -> str:
+def _edited(view: View, place: MemoryPath, path: str) -> str:
     """The text of a file that is to be edited."""
     if not _is_file(view, place):
         if not place.parts or _below(view, place):
@@ -285,7 +270,7 @@ def _edited(view: View, place: Place, path: str) -> str:
     return _read(view, place)
 
 
-def _new(view: View, place: Place, text: str) -> Put:
+def _new(view: View, place: MemoryPath, text: str) -> Put:
     """A file where none is."""
     for above in place.above:
         if _is_file(view, above):
@@ -295,7 +280,7 @@ def _new(view: View, place: Place, text: str) -> Put:
     return _put(place, text)
 
 
-def _put(place: Place, text: str) -> Put:
+def _put(place: MemoryPath, text: str) -> Put:
     if len(text.encode()) > MAX_BYTES:
         raise Refused(f"File {place} would be too large; {MAX_BYTES} bytes are the most, use several files")
     return Put(place.doc_id, text)
@@ -306,17 +291,15 @@ def _differs(view: View, put: Put) -> bool:
     return there != (None if put.text is None else put.text.encode())
 
 
-def _listing(view: View, place: Place, path: str) -> str:
+def _listing(view: View, place: MemoryPath, path: str) -> str:
     ids = _below(view, place)
     if place.parts and not ids:
         raise Refused(f"The path {path} does not exist. Please provide a valid path.")
     top = f"{place}/"
-    sizes = {f"{ROOT}/{path_of(doc_id)}".removeprefix(top): _bytes(view, doc_id) for doc_id in ids}
+    sizes = {
+        f"{ROOT}/{path_of(doc_id)}".removeprefix(top): len(view.document(doc_id).to_bytes()) for doc_id in ids
+    }
     return wording.listing(str(place), sizes)
-
-
-def _bytes(view: View, doc_id: str) -> int:
-    return len(view.document(doc_id).to_bytes())
 
 
 def _text(value: object, name: str) -> str:

@@ -33,7 +33,7 @@ class Refused(UsageError):
 
 
 @dataclass(frozen=True)
-class Place:
+class MemoryPath:
     """A path of a model's, checked.
 
     Args:
@@ -43,7 +43,7 @@ class Place:
     parts: tuple[str, ...]
 
     @classmethod
-    def parse(cls, path: object) -> Place:
+    def parse(cls, path: object) -> MemoryPath:
         """What a model's path names, be it there or not.
 
         Raises:
@@ -80,9 +80,9 @@ class Place:
         return MEMORIES + "".join(f"{part}/" for part in self.parts)
 
     @property
-    def above(self) -> Iterator[Place]:
+    def above(self) -> Iterator[MemoryPath]:
         """The directories that it lies in, but for `/memories`."""
-        return (Place(self.parts[:length]) for length in range(1, len(self.parts)))
+        return (MemoryPath(self.parts[:length]) for length in range(1, len(self.parts)))
 
 
 def path_of(doc_id: str) -> str:

@@ -9,15 +9,49 @@ import errno
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import click
 
-from infinimem.cli.commands import COMMANDS
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import filtered_streams
 from infinimem.errors import InfinimemError, UsageError
+
+COMMANDS: Mapping[str, str] = {
+    "init": "writing",
+    "demo": "demo",
+    "add": "writing",
+    "import": "writing:import_",
+    "consolidate": "writing",
+    "rebuild": "writing",
+    "ask": "reading",
+    "retrieve": "reading",
+    "search": "lookup",
+    "grep": "lookup",
+    "ls": "lookup",
+    "read": "lookup",
+    "graph": "topology",
+    "replay": "topology",
+    "history": "history",
+    "blame": "history",
+    "log": "history",
+    "undo": "history",
+    "review": "review",
+    "forget": "forgetting",
+    "watch": "watching",
+    "mcp": "mcp",
+    "hook": "hook",
+    "status": "care",
+    "doctor": "care",
+    "config": "trusting",
+    "trust": "trusting",
+    "lint": "care",
+    "completion": "completion",
+    "bench": "bench",
+}
+"""Every command, and the module of this package that holds it (`module:attribute` where the names differ)."""
 
 
 class _Failure(click.ClickException):
@@ -98,10 +132,10 @@ def _failure(error: Exception) -> _Failure:
 @click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"], "color": True})
 @click.version_option(package_name="infinimem")
 def app() -> None:
-    """Long-term memory in a folder of Markdown that people can read, edit and diff.
+    """Long-term memory in a folder of Markdown.
 
     The folder is --library, else $INFINIMEM_LIBRARY, else the nearest parent folder with an infinimem.toml,
-    else the default library of this user. A plain folder of notes can be read as it is.
+    else this user's default library. A plain folder of notes can be read as it is.
     """
 
 
@@ -111,7 +145,5 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # a terminal in another encoding shows escapes and does not fail
             reconfigure(errors="backslashreplace")
-    # Bars of others than rich move the cursor, which the filter would show; what is fetched is logged.
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     warnings.formatwarning = lambda message, *_: f"note: {message}\n"
     app(prog_name="infinimem")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -20,6 +19,8 @@ from infinimem.evaluation.methods.groups import GROUPS
 
 if TYPE_CHECKING:
     from infinimem.evaluation.estimate import Estimate
+    from infinimem.evaluation.request import Request
+    from infinimem.evaluation.runner import Run
     from infinimem.llm.base import LLM
 
 DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation")
@@ -36,35 +37,42 @@ PATIENCE = 600.0
     "--data",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     required=True,
-    help="The official file.",
+    help="The official file of the data set.",
 )
 @click.option(
     "--methods",
     metavar="A,B",
-    help=f"What is compared; name:key=value changes a setting. Groups: {', '.join(GROUPS)}.",
+    help=f"Methods to compare; name:key=value changes a setting. Groups: {', '.join(GROUPS)}.",
 )
-@click.option("--retrieval-only", is_flag=True, help="Score what is found; nothing is answered or judged.")
-@click.option("--answerer", metavar="MODEL", help="Answers for every method; default is --model.")
-@click.option("--judge", "grader", metavar="MODEL", help="Grades the answers; default is the answerer.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N questions a category.")
+@click.option("--retrieval-only", is_flag=True, help="Score retrieval alone; answer nothing.")
+@click.option("--answerer", metavar="MODEL", help="The model that answers; default is --model.")
+@click.option("--judge", "grader", metavar="MODEL", help="The model that grades; default is the answerer.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="At most N questions of each category."
+)
 @click.option(
     "--budget",
     type=click.IntRange(min=1),
     default=4096,
     metavar="TOKENS",
-    help="Evidence of an answer, at most.",
+    help="Evidence shown for each answer, at most.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run's folder.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for the results.")
 @click.option(
     "--corrections",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="An audit of the labels.",
+    help="A file of corrected labels.",
 )
-@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Model calls at once.")
-@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop after N tokens, resumably.")
-@click.option("--estimate", is_flag=True, help="Say how many tokens it would take, roughly; start nothing.")
+@click.option("--jobs", type=click.IntRange(1, 64), metavar="N", help="Model calls to make at the same time.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Stop after N tokens; can be resumed.",
+)
+@click.option("--estimate", is_flag=True, help="Estimate the tokens it would take; start nothing.")
 @click.option("--yes", is_flag=True, help="Start without asking.")
-@click.option("--keep", is_flag=True, help="Leave the libraries that were made.")
+@click.option("--keep", is_flag=True, help="Keep the libraries that the run makes.")
 @pass_options
 def bench(
     options: Options,
@@ -79,16 +87,13 @@ def bench(
     yes: bool,
     **how: Any,
 ) -> None:
-    """Compare methods on a public data set: the project's own, and baselines.
+    """Compare methods of memory on a public data set.
 
-    NAME is locomo, longmemeval, longmemeval-mix or factconsolidation; PATH is its official file. --model
-    keeps the memories. A run that ended early goes on when it is started again.
+    NAME is locomo, longmemeval, longmemeval-mix or factconsolidation; the methods are the project's own and
+    baselines. --model keeps the memories. Run the same command again to resume a run that ended early.
     """
-    from infinimem.evaluation.book import OtherRun
-    from infinimem.evaluation.datasets.registry import benchmark
     from infinimem.evaluation.report import write_report
     from infinimem.evaluation.request import Request
-    from infinimem.evaluation.runner import Run
 
     chosen = methods or (RANKING if how["retrieval_only"] else ANSWERING)
     keeper, answerer, judge = _models(options.model, how.pop("answerer"), how.pop("grader"))
@@ -105,45 +110,46 @@ def bench(
         jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
         **how,
     )
-    for folder in [out] if out else _folders(name):
-        request = replace(request, out=folder)
-        run = Run(request, benchmark(name, corrections))
-        try:
-            size = run.estimate()
-            break
-        except OtherRun:
-            if out:
-                raise
+    run, size, folder = _prepared(request, name, out)
     if estimate:
         _show_estimate(options.out, size)
         return
-    left = f"{counted(size.questions, 'question')} to ask"
-    options.out.say(f"{left}, {size}")
+    options.out.say(f"{counted(size.questions, 'question')} to ask, {size}")
     if not yes and size.total.calls and options.out.talks and sys.stdin.isatty():
         click.confirm("Start?", abort=True, err=True)
     try:
-        with options.out.progress(f"{name}") as step:
+        with options.out.progress(name) as step:
             ended = run.start(step, size.questions + size.cases)
-        report = write_report(request.out)
+        report = write_report(folder)
     except KeyboardInterrupt:
-        options.out.say(
-            f"interrupted; what is done is kept in {request.out}, the same command goes on from there"
-        )
+        options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
         raise
-    options.out.result(report, lambda: _show(options.out, report, request.out))
+    options.out.result(report, lambda: _show(options.out, report, folder))
     if told := _grades(report):
         options.out.say(told)
     if ended.failed:
         raise InfinimemError(
-            f"{counted(ended.failed, 'case or question')} failed, see {request.out / 'errors.jsonl'}; "
-            "the same command tries them again"
+            f"{counted(ended.failed, 'case or question')} failed, see {folder / 'errors.jsonl'}; run the same"
+            " command to retry"
         )
 
 
-def _folders(name: str) -> Iterator[Path]:
-    """Where a run of today goes, if nothing is said: each run that asks for something else has a folder."""
+def _prepared(request: Request, name: str, out: Path | None) -> tuple[Run, Estimate, Path]:
+    """The run, what it will take, and its folder: the one named, else the first of today that is free."""
+    from infinimem.evaluation.book import OtherRun
+    from infinimem.evaluation.datasets.registry import benchmark
+    from infinimem.evaluation.runner import Run
+
     first = f"bench-{name}-{date.today().isoformat()}"
-    return (Path(first if number == 1 else f"{first}-{number}") for number in itertools.count(1))
+    free = (Path(first if number == 1 else f"{first}-{number}") for number in itertools.count(1))
+    for folder in [out] if out else free:
+        run = Run(replace(request, out=folder), benchmark(name, request.corrections))
+        try:
+            return run, run.estimate(), folder
+        except OtherRun:
+            if out:
+                raise
+    raise AssertionError("unreachable: there is always another folder")
 
 
 def _models(keeper: str | None, answerer: str | None, judge: str | None) -> tuple[LLM, LLM, LLM]:

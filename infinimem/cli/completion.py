@@ -1,4 +1,4 @@
-"""completion: what makes a shell complete commands, options, and ids where a command takes one."""
+"""completion: a shell completes commands, options, and ids where a command takes one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ MOST = 200
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands, options and document ids.
+    """Print the completion script of a shell.
+
+    It completes commands, options and document ids. To install it:
 
     \b
     bash  infinimem completion bash >> ~/.bashrc

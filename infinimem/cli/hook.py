@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from infinimem.cli.locate import default, locate
+from infinimem.cli.locate import configuration_of, default, locate
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.configuration import advice
 from infinimem.hooks.answer import answer
@@ -29,20 +28,21 @@ PATIENCE, QUIET = 1.0, 0.1
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
 @pass_options
 def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
-    """Recall or remember for a hook of Claude Code, whose JSON is read from standard input.
+    """Recall or remember for a hook of Claude Code.
 
-    SessionStart and UserPromptSubmit print what memory holds close to the folder or the prompt, if it is
-    found at once. PreCompact and SessionEnd remember the session in the background. Always exits 0.
+    Reads the hook's JSON from standard input. SessionStart and UserPromptSubmit print the memory closest to
+    the folder or the prompt, if it is found at once. PreCompact and SessionEnd remember the session in the
+    background. Always exits 0.
     """
     try:
-        happened = given(event, _input())
+        happened = given(_input(), event)
         cwd = Path(happened.cwd) if Path(happened.cwd).is_absolute() else Path.cwd()
         place = locate(options.library, os.environ, cwd)
         if place.path.is_dir() and not is_mine(place.path):
             instead = "is not trusted, so the default library is used; to change that, run: infinimem trust"
             _tell(options, place.path, f"{place.path} {instead} {place.path}")
             place = default(os.environ)
-        if happened.name in REMEMBERS and (suspended := _suspended(place.path)):
+        if happened.name in REMEMBERS and (suspended := configuration_of(place.path).suspended):
             _tell(options, place.path, advice(place.path, suspended))
         text = answer(happened, place.path, place.is_default)
     except Exception as error:
@@ -50,14 +50,6 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
         return
     if text:
         click.echo(text)
-
-
-def _suspended(library: Path) -> Mapping[str, object]:
-    from infinimem.configuration import SETTINGS, configuration
-    from infinimem.store.files import Files
-
-    data = Files(library).read(SETTINGS) if library.is_dir() else None
-    return configuration(data or b"", library).suspended
 
 
 def _tell(options: Options, library: Path, text: str) -> None:

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from infinimem.configuration import SETTINGS
+from infinimem.configuration import SETTINGS, Configuration, configuration
 from infinimem.errors import UsageError
 from infinimem.user_folders import default_library
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A library's folder. `is_default`: nobody named it, so it may be made when something is to be kept."""
 
     path: Path
     is_default: bool = False
 
 
-def locate(option: str | None, env: Mapping[str, str], cwd: Path) -> Place:
+def locate(option: str | None, env: Mapping[str, str], cwd: Path) -> Location:
     """The folder: the option, else $INFINIMEM_LIBRARY, else the nearest parent with an infinimem.toml, else
     $XDG_DATA_HOME/infinimem/default.
 
@@ -33,14 +33,14 @@ def locate(option: str | None, env: Mapping[str, str], cwd: Path) -> Place:
     """
     named = option or env.get("INFINIMEM_LIBRARY")
     if named:
-        return Place(cwd / Path(named).expanduser())
+        return Location(cwd / Path(named).expanduser())
     for folder in (cwd, *cwd.parents):
         if (folder / SETTINGS).is_file():
-            return Place(folder)
+            return Location(folder)
     return default(env)
 
 
-def default(env: Mapping[str, str]) -> Place:
+def default(env: Mapping[str, str]) -> Location:
     """The default library.
 
     Raises:
@@ -49,4 +49,16 @@ def default(env: Mapping[str, str]) -> Place:
     path = default_library(env)
     if path is None:
         raise UsageError("no library is named and HOME is not set; pass --library DIR")
-    return Place(path, is_default=True)
+    return Location(path, is_default=True)
+
+
+def configuration_of(library: Path) -> Configuration:
+    """The settings in force for a folder, which may be missing.
+
+    Raises:
+        LibraryError, SettingsError: its infinimem.toml cannot be read.
+    """
+    from infinimem.store.files import Files  # a hook that recalls does without
+
+    data = Files(library).read(SETTINGS) if library.is_dir() else None
+    return configuration(data or b"", library)

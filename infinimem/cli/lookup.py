@@ -23,27 +23,27 @@ _scope = click.option(
     "--scope",
     type=click.Choice(["default", "archive", "evidence", "all"]),
     default="default",
-    help="Live memory and notes, superseded lines, what was said, or all.",
+    help="Memory and notes, superseded lines, what was said, or all.",
 )
 
 
 @click.command(cls=Command)
 @click.argument("query")
-@click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="At most so many sections.")
+@click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="Number of sections.")
 @_scope
 @as_of_option
 @pass_options
 def search(options: Options, query: str, limit: int, scope: str, moment: str | None) -> None:
-    """The sections that answer a query best."""
+    """Find the sections that answer a query best."""
     tool = as_of(options, options.reading(), moment).tools.search
     _show(options, tool, _run(tool, query=query, limit=limit, scope=scope))
 
 
 @click.command(cls=Command)
 @click.argument("pattern")
-@click.option("--doc", metavar="ID", shell_complete=document_ids, help="In this document only.")
+@click.option("--doc", metavar="ID", shell_complete=document_ids, help="Search this document only.")
 @click.option(
-    "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines to show around each match."
+    "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines of context around each match."
 )
 @_scope
 @as_of_option
@@ -51,7 +51,7 @@ def search(options: Options, query: str, limit: int, scope: str, moment: str | N
 def grep(
     options: Options, pattern: str, doc: str | None, context: int, scope: str, moment: str | None
 ) -> None:
-    """Lines in which a regular expression (RE2, any case) occurs."""
+    """Find lines that match a regular expression (RE2, any case)."""
     tools = as_of(options, options.reading(), moment).tools
     if doc:
         found = _run(tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
@@ -61,13 +61,13 @@ def grep(
 
 
 @click.command(cls=Command)
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="How many documents to pass over.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, help="At most so many documents.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Number of documents to skip.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, help="Number of documents to list.")
 @_scope
 @as_of_option
 @pass_options
 def ls(options: Options, offset: int, limit: int, scope: str, moment: str | None) -> None:
-    """The documents, with their summaries."""
+    """List the documents and their summaries."""
     tool, out = as_of(options, options.reading(), moment).tools.list_docs, options.out
     found = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
     docs = found["docs"]
@@ -91,7 +91,10 @@ def ls(options: Options, offset: int, limit: int, scope: str, moment: str | None
 @as_of_option
 @pass_options
 def read(options: Options, doc_id: str, lines: str | None, moment: str | None) -> None:
-    """Lines of a document, at most 100 at a time; they count from 1, the header included."""
+    """Print lines of a document, at most 100 at a time.
+
+    Lines count from 1, the header included.
+    """
     start, end = _range(lines)
     tool = as_of(options, options.reading(), moment).tools.read_lines
     _show(options, tool, _run(tool, doc_id=doc_id, start=start, end=end))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 
@@ -18,7 +15,7 @@ from infinimem.errors import InfinimemError, UsageError
 
 @click.command(cls=Command)
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead of standard input.")
-@click.option("--remote", is_flag=True, help="With --http: allow an address that other machines reach.")
+@click.option("--remote", is_flag=True, help="With --http: allow an address that other machines can reach.")
 @click.option(
     "--trust-user", is_flag=True, help="Let clients record the user's words as the user's, not an AI's."
 )
@@ -27,19 +24,19 @@ from infinimem.errors import InfinimemError, UsageError
 def mcp(
     options: Options, address: str | None, remote: bool, trust_user: bool, max_tokens: int | None
 ) -> None:
-    """Serve the library to MCP clients: search, read, remember and ask. No tool deletes.
+    """Serve the library to MCP clients.
 
-    A client starts this command and talks over standard input and output. With --http clients carry a token:
-    $INFINIMEM_MCP_TOKEN, or one that is made and printed on standard error.
+    They can search, read, remember and ask; no tool deletes. A client starts this command and talks to it
+    over standard input and output. With --http clients send a token: $INFINIMEM_MCP_TOKEN, or one that is
+    made and printed on standard error.
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
-    with _starting():
-        memory = options.serving()
-        try:
-            from infinimem.mcp import http, server
-        except ModuleNotFoundError as error:
-            raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
+    memory = options.serving()
+    try:
+        from infinimem.mcp import http, server
+    except ModuleNotFoundError as error:
+        raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
     with memory.llm.cap(max_tokens):
         serving = server.make_server(memory, trust_user)
         if address is None:
@@ -61,14 +58,3 @@ def mcp(
                 if not chosen:  # said even with -q: without it nobody can call
                     click.echo(f"token: {token}", err=True)
             http.serve_http(serving, address, listening, token)
-
-
-@contextmanager
-def _starting() -> Iterator[None]:
-    """What is imported stays: to look for garbage in it again and again takes a tenth of the start."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()

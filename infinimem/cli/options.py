@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.locate import Place, locate
+from infinimem.cli.locate import Location, locate
 from infinimem.cli.output import Output
 from infinimem.errors import LibraryError, ModelError
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from infinimem.reader import Reader
 
 OFFLINE = "offline"
-
-Status = dict[str, Any]
 
 
 @dataclass
@@ -41,7 +39,7 @@ class Options:
     def out(self) -> Output:
         return Output(as_json=self.json, quiet=self.quiet)
 
-    def place(self) -> Place:
+    def place(self) -> Location:
         return locate(self.library, os.environ, Path.cwd())
 
     def reading(self) -> Memory:
@@ -62,7 +60,7 @@ class Options:
             return memory  # to ask it is an error that says the same
         return self._warned(memory)
 
-    def status(self) -> Status:
+    def status(self) -> dict[str, Any]:
         """Counts of the library; a model that cannot be used is told, and hinders nothing."""
         try:
             return self._warned(self._open(create=False, model=self.model)).status()
@@ -131,15 +129,13 @@ def as_of(options: Options, memory: Memory, moment: str | None) -> Reader:
 
 
 as_of_option = click.option(
-    "--as-of", "moment", metavar="MOMENT", help="The library as it stood: a time, a seq or a receipt."
+    "--as-of", "moment", metavar="MOMENT", help="Use the library as it was at a time, seq or receipt."
 )
-
-
 estimate_option = click.option(
-    "--estimate", is_flag=True, help="Say how many tokens it would take, roughly; write nothing."
+    "--estimate", is_flag=True, help="Estimate the tokens it would take; write nothing."
 )
 cap_option = click.option(
-    "--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop asking the model after N tokens."
+    "--max-tokens", type=click.IntRange(min=0), metavar="N", help="Stop calling the model after N tokens."
 )
 
 
@@ -154,13 +150,13 @@ def _remember(context: click.Context, option: click.Parameter, value: Any) -> No
 def _globals() -> list[click.Option]:
     keep: dict[str, Any] = {"expose_value": False, "callback": _remember}
     return [
-        click.Option(["--library"], metavar="DIR", help="The memory folder.", **keep),
-        click.Option(["--model"], metavar="NAME", help="The model, or `offline`.", **keep),
-        click.Option(["--embedder"], metavar="NAME", help="What gives texts vectors.", **keep),
-        click.Option(["--strategy"], metavar="NAME", help="The system that keeps it.", **keep),
-        click.Option(["--json"], is_flag=True, help="One JSON object on stdout.", **keep),
-        click.Option(["-q", "--quiet"], is_flag=True, help="No talk on stderr.", **keep),
-        click.Option(["-v", "--verbose"], is_flag=True, help="Tracebacks, and what it cost.", **keep),
+        click.Option(["--library"], metavar="DIR", help="The library's folder.", **keep),
+        click.Option(["--model"], metavar="NAME", help="The model to use, or `offline`.", **keep),
+        click.Option(["--embedder"], metavar="NAME", help="The source of vectors of texts.", **keep),
+        click.Option(["--strategy"], metavar="NAME", help="The strategy that organises the library.", **keep),
+        click.Option(["--json"], is_flag=True, help="Print one JSON object on stdout.", **keep),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Print no messages on stderr.", **keep),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Show tracebacks and token use.", **keep),
     ]
 
 

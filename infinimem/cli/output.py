@@ -1,6 +1,6 @@
 """What a command prints: tables for people at a terminal, plain lines in a pipe, one JSON object with --json.
 
-Data goes to stdout, talk to stderr. Knows nothing of libraries; rich is imported when a terminal asks for it.
+Data goes to stdout, messages to stderr. Knows nothing of libraries; rich is imported for a terminal alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock, Timer
+from threading import Timer
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import click
@@ -19,7 +19,6 @@ from infinimem.markdown.characters import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
 
 Step = Callable[[int, int], None]
 """Told how much is done and how much there is."""
@@ -40,8 +39,8 @@ class Output:
     """Where and how to print.
 
     Args:
-        as_json: one JSON object, nothing else on stdout, and no talk.
-        quiet: no talk.
+        as_json: one JSON object, nothing else on stdout, and no messages.
+        quiet: no messages.
     """
 
     as_json: bool = False
@@ -94,70 +93,41 @@ class Output:
             self.line(line, _DIFF_STYLES.get(line[:1]))
 
     def say(self, text: str) -> None:
-        """Talk: one line on stderr."""
+        """A message: one line on stderr."""
         if self.talks:
             click.echo(text, err=True)
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Step]:
         """A bar on stderr, once the work has taken over a second and a person watches."""
-        bar = _Bar(label)
-        if self.talks and sys.stderr.isatty():
-            bar.wait()
+        if not (self.talks and sys.stderr.isatty()):
+            yield lambda done, total: None
+            return
+        from rich import progress
+
+        bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("left"),
+            progress.TimeRemainingColumn(),
+            console=_console(sys.stderr),
+            transient=True,
+            redirect_stdout=False,  # what else is written meanwhile goes through the filter
+            redirect_stderr=False,
+        )
+        task = bar.add_task(printable(label), total=None)
+        late = Timer(PATIENCE, bar.start)  # most commands are over before a bar could be read
+        late.daemon = True
+        late.start()
         try:
-            yield bar.step
+            yield lambda done, total: bar.update(task, completed=done, total=total or None)
         finally:
-            bar.end()
-
-
-class _Bar:
-    """A progress bar that appears late: most commands are over before one could be read."""
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._lock = Lock()
-        self._timer = Timer(PATIENCE, self._show)
-        self._timer.daemon = True
-        self._bar: Progress | None = None
-        self._state = (0, 0)
-        self._over = False
-
-    def wait(self) -> None:
-        self._timer.start()
-
-    def step(self, done: int, total: int) -> None:
-        with self._lock:
-            self._state = (done, total)
-            if self._bar is not None:
-                self._bar.update(self._bar.task_ids[0], completed=done, total=total or None)
-
-    def end(self) -> None:
-        self._timer.cancel()
-        with self._lock:
-            self._over = True
-            if self._bar is not None:
-                self._bar.stop()
-
-    def _show(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.progress import TimeRemainingColumn as TimeLeft
-
-        times = (TimeElapsedColumn(), TextColumn("left"), TimeLeft())
-        label = TextColumn("{task.description}", markup=False)
-        columns = (label, BarColumn(), MofNCompleteColumn(), *times)
-        with self._lock:
-            if self._over:
-                return
-            done, total = self._state
-            self._bar = Progress(
-                *columns,
-                console=_console(sys.stderr),
-                transient=True,
-                redirect_stdout=False,  # what else is written meanwhile goes through the filter
-                redirect_stderr=False,
-            )
-            self._bar.add_task(printable(self._label), completed=done, total=total or None)
-            self._bar.start()
+            late.cancel()
+            late.join()
+            if bar.live.is_started:
+                bar.stop()
 
 
 def _console(stream: IO[str] | None = None) -> Console:

@@ -26,13 +26,13 @@ _sources = click.option(
     "sources",
     multiple=True,
     type=click.Choice(SOURCES),
-    help="Only lines of this source; repeatable.",
+    help="Use lines of this source only; repeatable.",
 )
 
 
 @click.command(cls=Command)
 @click.argument("question")
-@click.option("--reader", type=click.Choice(get_args(ReaderName)[1:]), help="How evidence is collected.")
+@click.option("--reader", type=click.Choice(get_args(ReaderName)[1:]), help="How to collect evidence.")
 @_sources
 @as_of_option
 @estimate_option
@@ -47,7 +47,7 @@ def ask(
     estimate: bool,
     max_tokens: int | None,
 ) -> None:
-    """Answer a question, with the lines that the answer stands on."""
+    """Answer a question and cite the lines the answer rests on."""
     out, memory = options.out, options.asking()
     if estimate:
         from infinimem.estimate import for_question
@@ -71,14 +71,16 @@ def ask(
 
 @click.command(cls=Command)
 @click.argument("question")
-@click.option("--budget", type=click.IntRange(min=1), metavar="TOKENS", help="Tokens of evidence at most.")
+@click.option(
+    "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="At most this many tokens of evidence."
+)
 @_sources
 @as_of_option
 @pass_options
 def retrieve(
     options: Options, question: str, budget: int | None, sources: tuple[str, ...], moment: str | None
 ) -> None:
-    """Ranked evidence for a question; no model is called."""
+    """Print ranked evidence for a question; calls no model."""
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out = options.out

@@ -14,21 +14,21 @@ from infinimem.errors import LibraryError
 @click.command(cls=Command)
 @click.argument("name", metavar="[UNIT|SEQ|QUERY]", required=False)
 @click.option(
-    "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="Links from the unit at most."
+    "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="How many links to follow."
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(["mermaid", "dot", "json"]),
     default="mermaid",
-    help="Of the picture.",
+    help="Format of the drawing.",
 )
 @pass_options
 def graph(options: Options, name: str | None, hops: int, form: str) -> None:
-    """Draw what is linked to a unit, archived units too.
+    """Draw the units linked to a unit, archived ones too.
 
-    UNIT is its id or document, SEQ the number of a turn, QUERY words that it is about; without any of them it
-    is the newest. Links are followed either way.
+    UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
+    newest unit. Links are followed in both directions.
     """
     from infinimem.strategies.base import Linked
     from infinimem.strategies.graph.draw import FORMATS
@@ -50,10 +50,10 @@ def graph(options: Options, name: str | None, hops: int, form: str) -> None:
 @click.argument("receipt", required=False)
 @click.pass_context
 def replay(context: click.Context, receipt: str | None) -> None:
-    """Do a consolidation again from its audit, without a model, and compare the bytes; nothing is written.
+    """Repeat a consolidation from its audit and compare the bytes.
 
-    RECEIPT is its id or number, the newest consolidation if none is named. Exit code 1 if a document comes
-    out otherwise.
+    No model is called and nothing is written. RECEIPT is an id or a number; the default is the newest
+    consolidation. Exit code 1 if a document comes out differently.
     """
     from infinimem.strategies.replaying import again
 

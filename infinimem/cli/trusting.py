@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from infinimem import trust as book
+from infinimem.cli.locate import configuration_of
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
-from infinimem.configuration import SETTINGS, Configuration, configuration, host_of, shown
+from infinimem.configuration import SETTINGS, Configuration, host_of, shown
 from infinimem.errors import LibraryError, UsageError
 from infinimem.settings import defaults
-from infinimem.store.files import Files
 
 _ACTS = {
     "llm.model": "the model that is asked",
@@ -29,13 +28,13 @@ _OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "stra
 @click.command(cls=Command)
 @pass_options
 def config(options: Options) -> None:
-    """Show the settings in force, where each comes from, and which do not count.
+    """Show the settings in force, and where each comes from.
 
-    What decides where text goes comes from options, the environment, config.toml of this user, or the
-    library's infinimem.toml if it is trusted, in this order.
+    Settings that decide where text is sent come from options, the environment, this user's config.toml, or
+    the library's infinimem.toml if it is trusted, in this order.
     """
     place = options.place()
-    found = _read(place.path)
+    found = configuration_of(place.path)
     said = {setting: getattr(options, option) for option, setting in _OPTIONS.items()}
     origins = {**found.origins, **{name: "option" for name, value in said.items() if value}}
     values = {**defaults(), **found.values, **{name: value for name, value in said.items() if value}}
@@ -69,15 +68,16 @@ def config(options: Options) -> None:
 
 @click.command(cls=Command)
 @click.argument("directory", metavar="[DIR]", required=False)
-@click.option("--list", "list_", is_flag=True, help="List what is trusted.")
-@click.option("--remove", is_flag=True, help="Trust it no more.")
+@click.option("--list", "list_", is_flag=True, help="List the trusted libraries.")
+@click.option("--remove", is_flag=True, help="Stop trusting it.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_options
 def trust(options: Options, directory: str | None, list_: bool, remove: bool, yes: bool) -> None:
-    """Trust a library: hooks and MCP clients may write into it, and its settings decide where text goes.
+    """Trust a library and its settings.
 
-    Shows what they would do, and asks; in a pipe it only shows, unless --yes is given. A later change of
-    those settings counts only after another `trust`.
+    Hooks and MCP clients may then write into it, and its settings decide where text is sent. Shows what that
+    means and asks; in a pipe it only shows, unless --yes is given. If those settings change later, run it
+    again.
     """
     out = options.out
     if list_:
@@ -93,8 +93,9 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
         return
     if not path.is_dir():
         raise LibraryError(f"there is no folder {path}; name the library's folder")
-    found = _read(path)
-    _show(out, path, found)
+    found = configuration_of(path)
+    if not out.as_json:
+        _show(out, path, found)
     agreed = yes or (
         out.for_people and sys.stdin.isatty() and click.confirm("Trust it?", err=True, default=False)
     )
@@ -105,34 +106,22 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
     out.say(f"{path} is {'trusted' if agreed else 'not trusted: --yes does it'}")
 
 
-def _read(library: Path) -> Configuration:
-    data = Files(library).read(SETTINGS) if library.is_dir() else None
-    return configuration(data or b"", library)
-
-
 def _show(out: Output, path: Path, found: Configuration) -> None:
-    if out.as_json:
-        return
     out.line(f"{os.path.realpath(path)}: hooks and MCP clients may write into it")
-    for name, what in _effects(found.proposed):
-        out.line(f"  {name} = {shown(name, found.proposed[name])}: {what}")
+    for name, value in found.proposed.items():
+        effect = _ACTS.get(name, "is taken from here")
+        if name.endswith("base_url"):
+            what = "what is said" if name.startswith("llm") else "texts and queries"
+            effect = f"{what}, and OPENAI_API_KEY, go to {host_of(str(value))}"
+        elif name == "git" and value:
+            effect = "runs git here, with whatever .git/config and hooks of this folder run"
+        out.line(f"  {name} = {shown(name, value)}: {effect}")
     if not found.proposed:
         out.line("  its settings send nothing anywhere")
 
 
-def _effects(proposed: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    for name, value in proposed.items():
-        if name.endswith("base_url"):
-            what = "what is said" if name.startswith("llm") else "texts and queries"
-            yield name, f"{what}, and OPENAI_API_KEY, go to {host_of(str(value))}"
-        elif name == "git" and value:
-            yield name, "runs git here, with whatever .git/config and hooks of this folder run"
-        else:
-            yield name, _ACTS.get(name, "is taken from here")
-
-
 def _state(row: book.Trusted) -> str:
     try:
-        return "trusted" if _read(Path(row.path)).digest == row.digest else "changed since"
+        return "trusted" if configuration_of(Path(row.path)).digest == row.digest else "changed since"
     except (LibraryError, UsageError):
         return "cannot be read"

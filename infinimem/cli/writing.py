@@ -1,9 +1,9 @@
-"""Commands that write: init, add, import, consolidate."""
+"""Commands that write: init, add, import, consolidate, rebuild."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn
 
 if TYPE_CHECKING:
+    from infinimem.importers import Survey
     from infinimem.memory import Memory
 
 SHOWN = 8
@@ -30,9 +31,10 @@ MAX_STDIN = 64 * 2**20
 @click.argument("directory", metavar="[DIR]", required=False)
 @pass_options
 def init(options: Options, directory: str | None) -> None:
-    """Make a folder a library: settings, folders, .gitignore. No note is touched.
+    """Make a folder a library: settings, folders, .gitignore.
 
-    DIR, else --library, else the current folder; made if it is missing.
+    DIR defaults to --library, then to the current folder; it is created if missing. Notes in it are not
+    changed.
     """
     from infinimem.memory import open_memory
 
@@ -49,12 +51,15 @@ def init(options: Options, directory: str | None) -> None:
 @click.option("--speaker", help="Name of who said it.")
 @click.option("--session", help="Name of the conversation.")
 @click.option("--time", help="When it was said, ISO 8601.")
-@click.option("--key", help="Idempotency key: the same key is recorded once.")
+@click.option("--key", help="Idempotency key: recorded once.")
 @estimate_option
 @cap_option
 @pass_options
 def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, **about: Any) -> None:
-    """Record one message and keep what is worth keeping in it. `-` reads it from standard input."""
+    """Record one message and extract what is worth keeping.
+
+    `-` reads the message from standard input.
+    """
     turn = Turn(text=_stdin() if text == "-" else text, **about)
     if not turn.text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
@@ -62,10 +67,11 @@ def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, 
     if estimate:
         _estimate(out, memory, [turn.text])
         return
-    before = _Before(memory)
+    newest = _newest(memory)
     with out.progress("Reading"):
-        entries = memory.observe([turn], max_tokens=max_tokens)
-    evidence, receipt = before.evidence(), before.receipt()
+        evidence = [place.entry.seq for place in memory.record([turn])]
+        entries = memory.observe((), max_tokens=max_tokens)
+    receipt = next(reversed(_receipts(memory, newest)), None)
     seqs = [place.entry.seq for place in entries]
 
     def show() -> None:
@@ -91,34 +97,21 @@ def _stdin() -> str:
         raise UsageError("standard input is not UTF-8 text; convert it first, or import a file") from error
 
 
-class _Before:
-    """A library before a write, to tell what the write added."""
+def _newest(memory: Memory) -> int:
+    """The number of the newest receipt; 0 where there is none."""
+    return max((receipt.number for receipt in memory.receipts()), default=0)
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._seq = memory.view.max_seq
-        self._receipt = max((receipt.number for receipt in memory.receipts()), default=0)
 
-    def evidence(self) -> list[int]:
-        """Seqs of the evidence that is new."""
-        return sorted(
-            place.entry.seq for place in self._memory.view.entries("evidence") if place.entry.seq > self._seq
-        )
-
-    def receipts(self) -> list[Receipt]:
-        """The receipts that are new: the buffer fell due on the way."""
-        return [receipt for receipt in self._memory.receipts() if receipt.number > self._receipt]
-
-    def receipt(self) -> Receipt | None:
-        """The last of them."""
-        return self.receipts()[-1] if self.receipts() else None
+def _receipts(memory: Memory, after: int) -> list[Receipt]:
+    """The receipts after a number: the buffer fell due on the way."""
+    return [receipt for receipt in memory.receipts() if receipt.number > after]
 
 
 @click.command("import", cls=Command)
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--format", "format_", metavar="NAME", help="The format, instead of recognising it.")
-@click.option("--only", metavar="NAME", help="One conversation of several, by id or title.")
-@click.option("--record", is_flag=True, help="Only write it down; what is in it is drawn later.")
+@click.option("--format", "format_", metavar="NAME", help="The format; recognised if not given.")
+@click.option("--only", metavar="NAME", help="Only this conversation, by id or title.")
+@click.option("--record", is_flag=True, help="Record only; extract entries later.")
 @estimate_option
 @cap_option
 @pass_options
@@ -131,11 +124,11 @@ def import_(
     estimate: bool,
     max_tokens: int | None,
 ) -> None:
-    """Bring in conversations from a file or a folder, recognised by content.
+    """Import conversations or notes from a file or a folder.
 
-    ChatGPT and Claude exports (as they were downloaded), session logs of Claude Code and Codex, OpenAI
-    messages, chat JSON or JSONL, LoCoMo, LongMemEval, MemoryAgentBench, Markdown and text. Importing again
-    adds only what is new, and goes on where an import was interrupted.
+    The format is recognised: ChatGPT and Claude exports (as downloaded), session logs of Claude Code and
+    Codex, OpenAI messages, chat JSON or JSONL, LoCoMo, LongMemEval, MemoryAgentBench, Markdown and text.
+    Importing again adds only what is new, and resumes an import that was interrupted.
     """
     from infinimem.importers import survey
 
@@ -148,7 +141,7 @@ def import_(
         texts = (turn.text for batch in found.batches() for turn in batch)
         _estimate(out, memory, () if record else texts)
         return
-    before = _Before(memory)
+    newest = _newest(memory)
     done = recorded = entries = 0
     try:
         with out.progress(f"Recording {path.name}") as step:
@@ -157,14 +150,21 @@ def import_(
                 done += len(batch)
                 step(done, found.turns)
         if not record:
-            with out.progress("Drawing from it") as step:
+            with out.progress("Extracting") as step:
                 entries = len(memory.observe((), step, max_tokens))
     except KeyboardInterrupt:
-        out.say(f"interrupted: {counted(len(before.evidence()), 'turn')} recorded, the same command goes on")
+        out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise
-    again = done - recorded
+    _show_import(out, found, recorded, entries, _receipts(memory, newest))
+    if record and recorded:
+        out.say("recorded only: the next add, import or consolidate extracts entries")
+
+
+def _show_import(
+    out: Output, found: Survey, recorded: int, entries: int, receipts: Sequence[Receipt]
+) -> None:
     skipped = dict(sorted(found.skipped.items()))
-    counts = {
+    data = {
         "format": ", ".join(found.formats),
         "sessions": found.sessions,
         "turns": found.turns,
@@ -172,39 +172,33 @@ def import_(
         "entries": entries,
         "skipped": sum(skipped.values()),
         "skipped_why": skipped,
-        "left_out": dict(found.left_out),
-        "receipt": receipt_json(before.receipt()),
+        "left_out": found.left_out,
+        "receipt": receipt_json(receipts[-1]) if receipts else None,
     }
-
-    def show() -> None:
-        out.line(
-            f"{counts['format']}: {counted(found.sessions, 'session')}, {counted(found.turns, 'turn')}, "
-            + ", ".join([f"{entries} entries", *([f"{again} there before"] if again else [])])
-        )
-        if receipts := before.receipts():
-            sorted_ = sum(len(receipt.rows) for receipt in receipts)
-            what = f"{counted(sorted_, 'line')} sorted, " if sorted_ else ""
-            out.say(f"{what}see {receipts[0].id} to {receipts[-1].id}")
-        if record and recorded:
-            out.say("recorded only: the next add, import or consolidate draws from it")
-        for why, times in skipped.items():
-            out.say(f"skipped: {times} {why}")
-        for name, why in islice(found.left_out.items(), SHOWN):
-            out.say(f"skipped {name}: {why}")
-        if (rest := len(found.left_out) - SHOWN) > 0:
-            out.say(f"skipped {counted(rest, 'more file')}, --json names all")
-
-    out.result(counts, show)
+    totals = [counted(found.sessions, "session"), counted(found.turns, "turn"), f"{entries} entries"]
+    if again := found.turns - recorded:
+        totals.append(f"{again} there before")
+    out.result(data, lambda: out.line(f"{data['format']}: {', '.join(totals)}"))
+    if receipts:
+        moved = sum(len(receipt.rows) for receipt in receipts)
+        what = f"{counted(moved, 'line')} sorted, " if moved else ""
+        out.say(f"{what}see {receipts[0].id} to {receipts[-1].id}")
+    for why, times in skipped.items():
+        out.say(f"skipped: {times} {why}")
+    for name, why in islice(found.left_out.items(), SHOWN):
+        out.say(f"skipped {name}: {why}")
+    if (rest := len(found.left_out) - SHOWN) > 0:
+        out.say(f"skipped {counted(rest, 'more file')}, --json names all")
 
 
 @click.command(cls=Command)
-@click.option("--dry-run", is_flag=True, help="Show the plan as a diff; write nothing.")
-@click.option("--keep", is_flag=True, help="With --dry-run: keep the plan, for `review` to approve.")
+@click.option("--dry-run", is_flag=True, help="Show the changes as a diff; write nothing.")
+@click.option("--keep", is_flag=True, help="With --dry-run: keep the plan for `infinimem review`.")
 @estimate_option
 @cap_option
 @pass_options
 def consolidate(options: Options, dry_run: bool, keep: bool, estimate: bool, max_tokens: int | None) -> None:
-    """Sort the buffer into topic documents now, due or not."""
+    """Move the buffer's entries into topics now, due or not."""
     if dry_run and estimate:
         raise UsageError("--dry-run and --estimate exclude each other; choose one")
     if keep and not dry_run:
@@ -253,9 +247,9 @@ def _estimate(
 @cap_option
 @pass_options
 def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
-    """Derive anew what the strategy derived from the evidence: records, or headings and summaries.
+    """Derive records, or headings and summaries, anew.
 
-    No line of a topic leaves its document, and nothing that was said is touched.
+    Lines stay in their topics, and what was said is not changed.
     """
     out, memory = options.out, options.writing()
     if estimate:

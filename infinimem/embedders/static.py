@@ -13,16 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infinimem.embedders.base import readable, unit
-from infinimem.embedders.packaged import folder_of
-from infinimem.errors import ModelNotConfigured
+from infinimem.embedders.local import files_in, folder_of, loading, missing
 
 if TYPE_CHECKING:
     from infinimem.embedders.base import Matrix
 
 PACKAGE = "wordllama"
-ADVICE = "run: pip install 'infinimem[static]'"
-_TABLES = ("embedding.weight", "embeddings")
-"""What wordllama and model2vec call their table."""
 _BATCH = 512
 
 
@@ -62,48 +58,32 @@ def connect(path: Path | None = None) -> Static:
     """The table of a folder, or of the installed package.
 
     Args:
-        path: holds one *.safetensors and its tokenizer's *.json; None for the package.
+        path: holds one *.safetensors and tokenizer.json; None for the package.
 
     Raises:
         ModelNotConfigured: there is none, or it cannot be read.
     """
-    if path is None:
-        package = folder_of(PACKAGE)
-        if package is None:
-            raise ModelNotConfigured(f"the embedder 'static' needs the package {PACKAGE}; {ADVICE}")
-        weights = package / "weights" / "l2_supercat_256.safetensors"
-        return _load(
-            "wordllama l2_supercat", weights, package / "tokenizers" / "l2_supercat_tokenizer_config.json"
-        )
-    tables = sorted(path.glob("*.safetensors"))
-    tokenizers = [*path.glob("tokenizer.json"), *sorted(path.glob("*tokenizer*.json"))]
-    if len(tables) != 1 or not tokenizers:
-        raise ModelNotConfigured(
-            f"{path} is no model for 'static'; it holds one *.safetensors and tokenizer.json"
-        )
-    return _load(path.name, tables[0], tokenizers[0])
+    if path is not None:
+        return _load(path.name, *files_in(path, "static", "*.safetensors"))
+    package = folder_of(PACKAGE)
+    if package is None:
+        raise missing("static", PACKAGE)
+    weights = package / "weights" / "l2_supercat_256.safetensors"
+    tokens = package / "tokenizers" / "l2_supercat_tokenizer_config.json"
+    return _load("wordllama l2_supercat", weights, tokens)
 
 
 @lru_cache(maxsize=2)
 def _load(title: str, weights: Path, tokens: Path) -> Static:
-    try:
+    with loading("static", weights):
         import numpy as np
         from safetensors.numpy import load
         from tokenizers import Tokenizer
-    except ImportError as error:
-        raise ModelNotConfigured(f"the embedder 'static' needs the package {error.name}; {ADVICE}") from None
-    try:
+
         data, rules = weights.read_bytes(), tokens.read_bytes()
-        tensors = load(data)
-        (table,) = (tensors.pop(name) for name in _TABLES if name in tensors)
+        (table,) = load(data).values()  # anything beside a table of tokens would be ignored
         tokenizer = Tokenizer.from_buffer(rules)
-    except Exception as error:  # of Rust, without a type of its own
-        raise ModelNotConfigured(
-            f"{weights.parent} holds no model for 'static' ({error}); {ADVICE}"
-        ) from None
-    if tensors or table.ndim != 2:
-        raise ModelNotConfigured(f"{weights} holds more than a table of tokens; 'static' cannot use it")
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
-    return Static(f"static {title} {table.shape[1]} {digest}", table.astype(np.float32), tokenizer)
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
+        return Static(f"static {title} {table.shape[1]} {digest}", table.astype(np.float32), tokenizer)

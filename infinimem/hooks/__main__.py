@@ -10,11 +10,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from infinimem.hooks.event import passed_on
+from infinimem.hooks.event import given
 
 
 def main(what: str, library: Path, create: bool, data: bytes) -> None:
-    event = passed_on(data)
+    event = given(data)
     if what == "serve":
         from infinimem.hooks.serve import serve
 

@@ -72,12 +72,10 @@ def _asked(place: Rendezvous, event: Event) -> str:
         line.connect(str(place.socket))
         line.sendall(event.as_json())
         line.shutdown(socket.SHUT_WR)
-        while True:
-            line.settimeout(max(0.001, until - time.monotonic()))
-            part = line.recv(1 << 16)
-            if not part:
-                return said.decode()
+        while part := line.recv(1 << 16):
             said += part
+            line.settimeout(max(0.001, until - time.monotonic()))
+    return said.decode()
 
 
 def start(what: str, library: Path, event: Event, *options: str) -> None:

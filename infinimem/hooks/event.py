@@ -6,16 +6,22 @@ Source: code.claude.com/docs/en/hooks, "Hook input".
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 RECALLS = ("SessionStart", "UserPromptSubmit")
 REMEMBERS = ("PreCompact", "SessionEnd")
 EVENTS = (*RECALLS, *REMEMBERS)
 
 PROMPT_LENGTH = 2000
-"""Characters of a prompt that are looked for: half from its start, half from its end, where people ask."""
+"""Characters of a prompt that are searched for: half from its start, half from its end, where people ask."""
+_FIELDS = {
+    "name": "hook_event_name",
+    "session": "session_id",
+    "cwd": "cwd",
+    "prompt": "prompt",
+    "transcript": "transcript_path",
+}
+"""Of an event, as the input calls them."""
 
 
 @dataclass(frozen=True)
@@ -37,52 +43,34 @@ class Event:
     transcript: str = ""
 
     def as_json(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        """In the form of a hook's input, for another process."""
+        return json.dumps({theirs: getattr(self, ours) for ours, theirs in _FIELDS.items()}).encode()
 
 
-def given(name: str, data: bytes) -> Event:
+def given(data: bytes, name: str | None = None) -> Event:
     """The event from a hook's input.
+
+    Args:
+        data: JSON.
+        name: of the event; None takes what the input says.
 
     Raises:
         ValueError: there is no such event, or the input is no JSON object or has a field of another kind;
             says so in one line.
     """
-    if name not in EVENTS:
-        raise ValueError(f"no hook for {name or 'nothing'}; there are {', '.join(EVENTS)}")
-    found = _object(data)
-    prompt = _text(found, "prompt")
-    if len(prompt) > PROMPT_LENGTH:
-        prompt = f"{prompt[: PROMPT_LENGTH // 2]} {prompt[-PROMPT_LENGTH // 2 :]}"
-    return Event(
-        name, _text(found, "session_id"), _text(found, "cwd"), prompt, _text(found, "transcript_path")
-    )
-
-
-def passed_on(data: bytes) -> Event:
-    """The event that another process of ours wrote with `Event.as_json`.
-
-    Raises:
-        ValueError: it is none.
-    """
-    found = _object(data)
-    names = ("name", "session", "cwd", "prompt", "transcript")
-    return Event(**{name: _text(found, name) for name in names})
-
-
-def _object(data: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(data)
+        found = json.loads(data) if name is None or name in EVENTS else {}
     except (ValueError, RecursionError) as error:
-        raise ValueError("the hook's input is no JSON") from error
+        raise ValueError("the hook's input is not JSON") from error
     if not isinstance(found, dict):
-        raise ValueError("the hook's input is no JSON object")
-    return found
-
-
-def _text(found: Mapping[str, Any], name: str) -> str:
-    value = found.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ValueError(f"{name} of the hook's input is no text")
-    return value
+        raise ValueError("the hook's input is not a JSON object")
+    values = {ours: found.get(theirs) or "" for ours, theirs in _FIELDS.items()}
+    if wrong := [name for name, value in values.items() if not isinstance(value, str)]:
+        raise ValueError(f"{_FIELDS[wrong[0]]} of the hook's input is not text")
+    event = Event(**{**values, "name": values["name"] if name is None else name})
+    if event.name not in EVENTS:
+        raise ValueError(f"no hook for {event.name or 'nothing'}; use one of {', '.join(EVENTS)}")
+    if len(event.prompt) > PROMPT_LENGTH:
+        half = PROMPT_LENGTH // 2
+        return replace(event, prompt=f"{event.prompt[:half]} {event.prompt[-half:]}")
+    return event

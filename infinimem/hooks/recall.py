@@ -10,8 +10,9 @@ from itertools import islice
 from pathlib import PurePath
 
 from infinimem import tokens
+from infinimem.errors import InfinimemError
+from infinimem.hooks.event import Event
 from infinimem.importers.recalled import BEGIN, END, without_recalled
-from infinimem.model import Retrieved
 from infinimem.reader import Reader
 from infinimem.terms import analyzer
 from infinimem.tools.fence import LABEL, fenced, shown
@@ -36,6 +37,24 @@ class Recall:
     def __init__(self, memory: Reader) -> None:
         self._memory = memory
         self._shown: dict[str, set[str]] = {}
+        self._owed: dict[str, str] = {}  # folders of sessions whose start came too late, by session
+
+    def text(self, event: Event) -> str:
+        """What an event is shown; a start that came too late is shown with the session's next prompt."""
+        try:
+            if event.name == "SessionStart":
+                return self.start(event.session, event.cwd)
+            owed = self._owed.pop(event.session, None)
+            start = "" if owed is None else self.start(event.session, owed)
+            return "\n".join(filter(None, (start, self.prompt(event.session, event.prompt))))
+        except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
+            return ""
+
+    def missed(self, event: Event) -> None:
+        """The text did not arrive, so it will be shown again."""
+        self._shown.pop(event.session, None)
+        if event.name == "SessionStart":
+            self._owed[event.session] = event.cwd
 
     def start(self, session: str, cwd: str) -> str:
         """For a session whose context is new: what is closest to its folder, and what is newest."""
@@ -52,11 +71,7 @@ class Recall:
             return ""
         return self._marked(session, {"closest to the prompt": self._close(said)})
 
-    def forget(self, session: str) -> None:
-        """What this session was told did not reach it."""
-        self._shown.pop(session, None)
-
-    def _close(self, text: str) -> list[Retrieved]:
+    def _close(self, text: str) -> list[str]:
         """The best lines that share enough words with a text; ranking alone always finds some."""
         words = analyzer(self._memory.view.settings.search.language)
         # A word of one or two letters tells nothing in an alphabet, and all in other scripts.
@@ -68,41 +83,33 @@ class Recall:
         shared = [wanted.intersection(words.tokens(" ".join((*item.headings, item.text)))) for item in items]
         known = set().union(*shared)
         enough = min(MOST, max(1, (len(known) + 1) // 2))
-        return [item for item, of in zip(items, shared, strict=True) if len(of) >= enough]
-
-    def _newest(self) -> list[Retrieved]:
-        places = sorted(self._memory.view.entries(), key=lambda place: -place.entry.seq)[:LINES]
+        found = (item for item, of in zip(items, shared, strict=True) if len(of) >= enough)
         return [
-            Retrieved(
-                place.doc_id,
-                place.start_line,
-                place.end_line,
-                place.entry.text,
-                0.0,
-                (place.entry.seq,),
-                time=place.entry.time,
-                source=place.entry.source,
-                speaker=place.entry.fields.get("speaker"),
-            )
-            for place in places
+            _row(item.doc_id, item.start_line, item.text, item.time, item.source, item.speaker)
+            for item in found
         ]
 
-    def _marked(self, session: str, parts: Mapping[str, Iterable[Retrieved]]) -> str:
+    def _newest(self) -> Iterator[str]:
+        for place in sorted(self._memory.view.entries(), key=lambda place: -place.entry.seq)[:LINES]:
+            entry = place.entry
+            about = (entry.time, entry.source, entry.fields.get("speaker"))
+            yield _row(place.doc_id, place.start_line, entry.text, *about)
+
+    def _marked(self, session: str, parts: Mapping[str, Iterable[str]]) -> str:
         known = self._shown.setdefault(session, set())
         for oldest in list(self._shown)[:-SESSIONS]:
             del self._shown[oldest]
         lines: list[str] = []
         for title, items in parts.items():
-            rows = list(_fitting(row for row in map(_row, items) if row not in known))
+            rows = list(_fitting(row for row in items if row not in known))
             known.update(rows)
             lines += [f"[{title}]", *rows] if rows else []
         return "\n".join((BEGIN, LABEL, fenced(lines), END)) if lines else ""
 
 
-def _row(item: Retrieved) -> str:
-    """One line, be the text many: no line of it can pose as a mark."""
-    about = ", ".join(filter(None, (item.time, item.source, item.speaker)))
-    return f"{item.doc_id}:{item.start_line} ({about}) {shown(' '.join(item.text.split()))}"
+def _row(doc_id: str, line: int, text: str, *about: str | None) -> str:
+    """One line, however many the text has: no line of it can pose as a mark."""
+    return f"{doc_id}:{line} ({', '.join(filter(None, about))}) {shown(' '.join(text.split()))}"
 
 
 def _fitting(rows: Iterable[str]) -> Iterator[str]:

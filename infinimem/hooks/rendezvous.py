@@ -41,9 +41,7 @@ def rendezvous(library: Path) -> Rendezvous | None:
     if folder is None:
         return None
     changed = Path(str(infinimem.__file__)).stat().st_mtime_ns
-    name = hashlib.sha256(os.fsencode(f"{library.resolve()}\0{changed}\0{infinimem.__file__}")).hexdigest()[
-        :16
-    ]
+    name = _digest(f"{library.resolve()}\0{changed}\0{infinimem.__file__}")
     made = Rendezvous(*(folder / f"{name}.{kind}" for kind in ("sock", "serving", "remembering")))
     return made if len(os.fsencode(made.socket)) <= LONGEST else None
 
@@ -53,12 +51,16 @@ def first_today(library: Path) -> bool:
     folder = _folder()
     if folder is None:
         return True
-    note = folder / f"{hashlib.sha256(os.fsencode(library.resolve())).hexdigest()[:16]}.told"
+    note = folder / f"{_digest(str(library.resolve()))}.told"
     with suppress(OSError):
         told = note.stat().st_mtime if note.exists() else 0.0
         note.touch()
         return time.localtime(told)[:3] != time.localtime()[:3]
     return True
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
 
 
 def _folder() -> Path | None:

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from infinimem.errors import InfinimemError
-from infinimem.hooks.event import Event, passed_on
+from infinimem.hooks.event import Event, given
 from infinimem.hooks.recall import Recall
 from infinimem.hooks.rendezvous import Rendezvous, held, rendezvous
 from infinimem.memory import open_memory
@@ -55,9 +54,8 @@ def _listening(place: Rendezvous) -> Iterator[socket.socket]:
 
 def _answer_all(listener: socket.socket, library: Path, first: Event, idle: float) -> None:
     recall = Recall(open_memory(library, model="offline"))
-    answering = _Answering(recall)
-    answering.text(first)  # builds the index
-    answering.missed(first)
+    recall.text(first)  # builds the index
+    recall.missed(first)
     listener.settimeout(idle)
     while library.is_dir():
         try:
@@ -66,36 +64,12 @@ def _answer_all(listener: socket.socket, library: Path, first: Event, idle: floa
             return
         with line, suppress(OSError, ValueError):  # one that left, or asked nonsense
             line.settimeout(ASKING)
-            event = passed_on(_read(line))
-            text = answering.text(event)
+            event = given(_read(line))
+            text = recall.text(event)
             try:
                 line.sendall(text.encode("utf-8", "replace"))
             except OSError:
-                answering.missed(event)
-
-
-class _Answering:
-    """Texts for events. A start that came too late is told with the session's next prompt."""
-
-    def __init__(self, recall: Recall) -> None:
-        self._recall = recall
-        self._owed: dict[str, str] = {}
-
-    def text(self, event: Event) -> str:
-        try:
-            if event.name == "SessionStart":
-                return self._recall.start(event.session, event.cwd)
-            owed = self._owed.pop(event.session, None)
-            start = "" if owed is None else self._recall.start(event.session, owed)
-            return "\n".join(filter(None, (start, self._recall.prompt(event.session, event.prompt))))
-        except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
-            return ""
-
-    def missed(self, event: Event) -> None:
-        """It was not shown, so it will be."""
-        self._recall.forget(event.session)
-        if event.name == "SessionStart":
-            self._owed[event.session] = event.cwd
+                recall.missed(event)
 
 
 def _read(line: socket.socket) -> bytes:

@@ -16,11 +16,12 @@ from infinimem.importers.fields import (
     Json,
     Skipped,
     as_name,
-    first,
     iso,
+    names_of,
     role_of,
     rows,
     text_of,
+    titled,
 )
 from infinimem.model import Turn
 
@@ -35,13 +36,11 @@ def matches(record: Json) -> bool:
 
 
 def names(record: Json, stem: str) -> tuple[str, ...]:
-    found = (as_name(first(record, "conversation_id", "id")), as_name(record.get("title")))
-    return tuple(name for name in found if name) or (stem,)
+    return names_of(record, stem, "conversation_id" if record.get("conversation_id") else "id", "title")
 
 
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    ident, *title = names(record, stem)
-    session = f"{title[0]} {ident[:8]}" if title else ident
+    session = titled(names(record, stem))
     time = iso(record.get("create_time"))
     branch = _branch(record)
     skipped["messages of branches that were edited away"] += len(record["mapping"]) - len(branch)
@@ -82,17 +81,13 @@ def _unspoken(message: Json, role: str) -> str | None:
 
 
 def _branch(record: Json) -> list[Json]:
-    """Nodes from the root to the current one (without that mark: to the last child, again and again)."""
+    """Nodes from the root to the current one, or to the last one of the file where none is marked."""
     nodes: dict[str, Json] = record["mapping"]
     ident = record.get("current_node")
+    if not (isinstance(ident, str) and ident in nodes):
+        ident = next(reversed(nodes), None)
     seen: dict[str, Json] = {}
-    if isinstance(ident, str) and ident in nodes:
-        while isinstance(ident, str) and ident in nodes and ident not in seen:
-            seen[ident] = nodes[ident]
-            ident = nodes[ident].get("parent")
-        return list(reversed(seen.values()))
-    ident = next((name for name, node in nodes.items() if node.get("parent") not in nodes), None)
     while isinstance(ident, str) and ident in nodes and ident not in seen:
         seen[ident] = nodes[ident]
-        ident = next(iter(reversed(rows(nodes[ident].get("children")))), None)
-    return list(seen.values())
+        ident = nodes[ident].get("parent")
+    return list(reversed(seen.values()))

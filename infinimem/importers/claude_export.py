@@ -12,9 +12,11 @@ from infinimem.importers.fields import (
     as_name,
     first,
     iso,
+    names_of,
     role_of,
     rows,
     text_of,
+    titled,
 )
 from infinimem.model import Turn
 
@@ -24,13 +26,11 @@ def matches(record: Json) -> bool:
 
 
 def names(record: Json, stem: str) -> tuple[str, ...]:
-    found = (as_name(record.get("uuid")), as_name(record.get("name")))
-    return tuple(name for name in found if name) or (stem,)
+    return names_of(record, stem, "uuid", "name")
 
 
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    ident, *title = names(record, stem)
-    session = f"{title[0]} {ident[:8]}" if title else ident
+    session = titled(names(record, stem))
     time = iso(record.get("created_at"))
     for message in rows(record.get("chat_messages")):
         if not isinstance(message, dict):

@@ -111,6 +111,17 @@ def as_name(value: Any) -> str | None:
     return " ".join(str(value).split()) or None
 
 
+def names_of(record: Json, stem: str, *fields: str) -> tuple[str, ...]:
+    """The ids and titles of a conversation, each once; `stem` names what has no name."""
+    names = (as_name(record.get(field)) for field in fields)
+    return tuple(dict.fromkeys(name for name in names if name)) or (stem,)
+
+
+def titled(names: tuple[str, ...]) -> str:
+    """A session's name of an id and a title: "Garden aaaa1111"; the id alone where there is no title."""
+    return names[0] if len(names) == 1 else f"{names[-1]} {names[0][:8]}"
+
+
 def rows(value: Any) -> list[Any]:
     """A list, or nothing where something else stands."""
     return value if isinstance(value, list) else []

@@ -1,15 +1,16 @@
-"""A file, or a folder of them, read twice: first to see that it is sound and how much it is, then to record.
+"""A file or a folder, read twice: first to check it and to count the turns, then to record them.
 
-What is damaged is known before a turn is recorded, how many there are before a bar is drawn, and no more than
-a record and a batch of turns is held at a time.
+Damage is known before a turn is recorded, the count before a progress bar is drawn, and no more than one
+record and one batch of turns is held at a time.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from infinimem.configuration import SETTINGS
@@ -26,23 +27,14 @@ STEP = 1000
 """Turns after which progress is told."""
 
 
-@dataclass(frozen=True)
-class _File:
-    """One file, named by a person, or found below a folder of that: what names its sessions then."""
-
-    path: Path
-    stem: str | None = None
-    folder: Path | None = None
-
-    def read(self, wanted: str | None, only: str | None) -> Import:
-        return read_turns(self.path, wanted, only, self.stem, self.folder)
+Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Survey:
     """What an import would bring in.
 
-    Args:
+    Attributes:
         formats: of the files, each once.
         turns: how many.
         sessions: how many.
@@ -50,27 +42,25 @@ class Survey:
         left_out: file of a folder -> why it is passed over.
     """
 
-    formats: tuple[str, ...]
-    turns: int
-    sessions: int
-    skipped: Skipped
-    left_out: Mapping[str, str]
-    _files: tuple[_File, ...] = ()
-    _format: str | None = None
-    _only: str | None = None
+    formats: tuple[str, ...] = ()
+    turns: int = 0
+    sessions: int = 0
+    skipped: Skipped = field(default_factory=Counter)
+    left_out: dict[str, str] = field(default_factory=dict)
+    _readings: list[Callable[[], Import]] = field(default_factory=list)
 
     def batches(self) -> Iterator[list[Turn]]:
         """The turns, in the order of the files' names, in portions to record one after another.
 
-        Each is durable before the next is read, so that an import which was interrupted is simply run again.
+        Each is durable before the next is read, so an import that was interrupted is simply run again.
 
         Raises:
             ImportFormatError: a file changed since it was surveyed.
         """
         batch: list[Turn] = []
         size = 0
-        for file in self._files:
-            for turn in file.read(self._format, self._only).turns:
+        for read in self._readings:
+            for turn in read().turns:
                 batch.append(turn)
                 size += len(turn.text)
                 if len(batch) == BATCH_TURNS or size >= BATCH_LENGTH:
@@ -79,67 +69,62 @@ class Survey:
         if batch:
             yield batch
 
-
-@dataclass
-class _Count:
-    formats: dict[str, None] = field(default_factory=dict)
-    sessions: set[str | None] = field(default_factory=set)
-    turns: int = 0
-    skipped: Skipped = field(default_factory=Counter)
+    def add(self, read: Callable[[], Import], progress: Progress | None) -> set[str | None]:
+        """Read a file to its end, then count what is in it, for it is sound; returns its sessions."""
+        found, turns = read(), 0
+        sessions: set[str | None] = set()
+        for turns, turn in enumerate(found.turns, 1):
+            sessions.add(turn.session)
+            if progress and turns % STEP == 0:
+                progress(self.turns + turns, 0)
+        self.formats = tuple(dict.fromkeys((*self.formats, found.format)))
+        self.turns += turns
+        self.skipped += found.skipped
+        self._readings.append(read)
+        return sessions
 
 
 def survey(
     path: Path,
     format: str | None = None,  # noqa: A002
     only: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Survey:
     """Read a file, or every file of a folder that is recognised, and say what it holds.
 
     Args:
-        path: a file (importers/read.py), or a folder, of which hidden files and folders are passed over, and
-            so are libraries; links in it and what is no plain file are left out.
+        path: a file (importers/read.py), or a folder. Hidden files and folders of it are passed over, and so
+            are libraries; links and special files are left out.
         format: the format of all, instead of recognising it.
         only: one conversation of several.
-        progress: told how many turns were read (of 0: nobody knows yet).
+        progress: called with the turns read so far, and 0 (the total is not known yet).
 
     Raises:
         UsageError: no such format, `only` for Markdown, or a folder of a library.
         ImportFormatError: the file, or every file of the folder, cannot be imported.
     """
-    count, left_out, taken = _Count(), dict[str, str](), []
-    for file in _files(path):
+    found, sessions = Survey(), set[str | None]()
+    for file, stem in _files(path):
+        folder = path if stem else None
         try:
-            _count(file, format, only, count, progress)
-        except NotThere:
-            if not path.is_dir():
-                raise
+            sessions |= found.add(partial(read_turns, file, format, only, stem, folder), progress)
         except (ImportFormatError, UsageError) as error:
-            if not path.is_dir():
+            if folder is None:
                 raise
-            left_out[file.path.relative_to(path).as_posix()] = str(error)
-        else:
-            taken.append(file)
-    if not taken:
+            if not isinstance(error, NotThere):
+                found.left_out[file.relative_to(path).as_posix()] = str(error)
+    if not found.formats:
         what = f"no conversation {only!r}" if only else "no chat, log or note that can be imported"
-        why = next(iter(left_out.values()), "")
+        why = next(iter(found.left_out.values()), "")
         raise ImportFormatError(f"{path} holds {what}" + (f"; the first file: {why}" if why else ""))
-    return Survey(
-        tuple(count.formats),
-        count.turns,
-        len(count.sessions),
-        count.skipped,
-        left_out,
-        tuple(taken),
-        format,
-        only,
-    )
+    found.sessions = len(sessions)
+    return found
 
 
-def _files(path: Path) -> Iterator[_File]:
-    """The file, or what a folder holds, links too, by name; a note in a folder is named by its way there."""
+def _files(path: Path) -> Iterator[tuple[Path, str | None]]:
+    """The file, or what a folder holds by name, links too; of a folder each with the name of its session."""
     if not path.is_dir():
-        yield _File(path)
+        yield path, None
         return
     if any((place / SETTINGS).exists() for place in (path.resolve(), *path.resolve().parents)):
         raise UsageError(f"{path} lies in a library, and what is there is remembered already")
@@ -150,27 +135,4 @@ def _files(path: Path) -> Iterator[_File]:
         named = [name for name in names if not name.startswith(".") and name.lower().endswith(_NAMES)]
         for name in sorted([*named, *(name for name in folders if Path(place, name).is_symlink())]):
             file = Path(place, name)
-            stem = file.relative_to(path).with_name(name.split(".")[0])
-            yield _File(file, stem.as_posix(), path)
-
-
-def _count(
-    file: _File,
-    wanted: str | None,
-    only: str | None,
-    count: _Count,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    """Read a file to its end, and add to the count what it holds once it is known to be sound."""
-    found = file.read(wanted, only)
-    sessions: set[str | None] = set()
-    turns = 0
-    for turn in found.turns:
-        sessions.add(turn.session)
-        turns += 1
-        if progress and turns % STEP == 0:
-            progress(count.turns + turns, 0)
-    count.formats[found.format] = None
-    count.sessions |= sessions
-    count.turns += turns
-    count.skipped += found.skipped
+            yield file, file.relative_to(path).with_name(name.split(".")[0]).as_posix()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from datetime import time as clock
 
-from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, rows
+from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, names_of, rows
 from infinimem.model import Turn
 
 _KEY = re.compile(r"session_(\d+)")
@@ -24,7 +24,7 @@ def matches(record: Json) -> bool:
 
 
 def names(record: Json, stem: str) -> tuple[str, ...]:
-    return (as_name(record.get("sample_id")) or stem,)
+    return names_of(record, stem, "sample_id")
 
 
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:

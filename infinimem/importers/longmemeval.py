@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, iso, role_of, rows, text_of
+from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, iso, names_of, role_of, rows, text_of
 from infinimem.model import Turn
 
 _DATE = re.compile(r"\s*(\d{4})/(\d\d)/(\d\d)(?:\s*\([A-Za-z]+\))?(?:\s+(\d\d:\d\d))?\s*")
@@ -20,7 +20,7 @@ def matches(record: Json) -> bool:
 
 
 def names(record: Json, stem: str) -> tuple[str, ...]:
-    return (as_name(record.get("question_id")) or stem,)
+    return names_of(record, stem, "question_id")
 
 
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:

@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from infinimem.importers.fields import ROLES, Skipped, iso
-from infinimem.markdown.scan import heading_title
+from infinimem.markdown.header import header_end
+from infinimem.markdown.scan import fences, heading_title
 from infinimem.model import Turn
 
 _ITEM = re.compile(r" {0,3}(?:[-*+]|(\d{1,9})[.)])(?:\s+(.*)|$)")
 _RULE = re.compile(r" {0,3}([-*_=])(?:\s*\1){2,}\s*")
-_FENCE = re.compile(r"\s*(```+|~~~+)")
-_CLOSER = re.compile(r"\s*(?:```+|~~~+)\s*")
 _DATE = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
 _MARK = re.compile(r"[*_]{0,2}([A-Za-z]+)(?:[*_]{0,2}:[*_]{0,2}|[*_]{2})\s*")
 
@@ -79,63 +78,38 @@ def _mark(block: _Block) -> tuple[str | None, int]:
 
 def _blocks(text: str, skipped: Skipped) -> Iterator[_Block]:
     lines = [line.removesuffix("\r") for line in text.split("\n")]
-    at = _header_end(lines)
-    if at:
-        skipped["headers"] += 1
-    closers = _last_closers(lines)
-    block, fence, blank = _Block(), "", False
+    start = header_end(lines)
+    skipped["headers"] += bool(start)
+    closed = fences(lines, start, indented=True)
+    block, blank = _Block(), False
     number = 0  # of the last numbered item
     inside = 0  # column where the text of the open list item starts; 0 outside of lists
-    while at < len(lines):
-        line, at = lines[at], at + 1
-        if not line.strip() and not fence:
-            blank = True
-            block.lines.append("")
+    fenced = 0  # last line of the open code block
+    for at, line in enumerate(lines[start:], start + 1):
+        if at <= fenced or not line.strip():
+            blank = at > fenced
+            block.lines.append(line if at <= fenced else "")
             continue
         indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
-        opener = _FENCE.match(line)
-        opens = opener[1] if opener and not fence else ""
-        if opens and not any(last >= at and _ends(closer, opens) for closer, last in closers.items()):
-            opens = ""  # a fence that nothing closes hides nothing
         heading, item, rule = heading_title(line), _ITEM.fullmatch(line), _RULE.fullmatch(line)
         if item and item[1] and int(item[1]) not in (0, 1, number, number + 1):
             item = None
-        if fence or (inside and indent >= inside):
+        if inside and indent >= inside:
             pass
-        elif opens:
-            yield block
-            block, inside = _Block(), 0
-        elif heading or rule or item:
+        elif at not in closed and (heading or rule or item):
             yield block
             if heading:
                 yield _Block([heading[1]], level=heading[0])
+            block, inside = _Block(), 0
             if rule or heading or item is None:
-                block, inside, blank = _Block(), 0, False
+                blank = False
                 continue
             number = int(item[1] or number)
-            block, inside = _Block(), item.start(2) if item[2] else indent + 2
+            inside = item.start(2) if item[2] else indent + 2
             line = item[2] or ""
-        elif blank:
+        elif blank or at in closed:
             yield block
             block, inside = _Block(), 0
-        closed = bool(fence) and _ends(line, fence)
-        fence = "" if closed else fence or opens
+        fenced, blank = closed.get(at, 0), False
         block.lines.append(line)
-        blank = False
     yield block
-
-
-def _last_closers(lines: list[str]) -> dict[str, int]:
-    """Every fence that could close a code block, and the last line where it stands."""
-    return {line.strip(): at for at, line in enumerate(lines) if _CLOSER.fullmatch(line)}
-
-
-def _ends(fence: str, opened: str) -> bool:
-    return fence.strip().startswith(opened) and not fence.strip().strip(opened[0])
-
-
-def _header_end(lines: list[str]) -> int:
-    """How many lines a `---` header at the top takes."""
-    if lines[0].rstrip() != "---":
-        return 0
-    return next((n + 1 for n, line in enumerate(lines) if n and line.rstrip() in ("---", "...")), 0)

@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from infinimem.importers.fields import PROMPTS, TOOLS, Json, Skipped, as_name, first, iso, role_of, text_of
+from infinimem.importers.fields import (
+    PROMPTS,
+    TOOLS,
+    Json,
+    Skipped,
+    as_name,
+    first,
+    iso,
+    names_of,
+    role_of,
+    text_of,
+)
 from infinimem.model import Turn
 
 _LISTS = ("messages", "turns", "conversations", "conversation")
@@ -29,8 +40,7 @@ def matches(record: Json) -> bool:
 
 
 def names(record: Json, stem: str) -> tuple[str, ...]:
-    fields = _SESSION if _messages(record) is None else _TITLE
-    return tuple(name for field in fields if (name := as_name(record.get(field)))) or (stem,)
+    return names_of(record, stem, *(_SESSION if _messages(record) is None else _TITLE))
 
 
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:

@@ -9,8 +9,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, islice
-from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers import (
@@ -25,7 +25,7 @@ from infinimem.importers import (
     openai_messages,
 )
 from infinimem.importers.fields import EMPTY, RECALLED, Json, Skipped
-from infinimem.importers.reading import Damaged, Source, opened, records, whole_text
+from infinimem.importers.reading import Damaged, Source, explained, opened, records, whole_text
 from infinimem.importers.recalled import without_recalled
 from infinimem.model import Turn
 
@@ -119,68 +119,91 @@ def read_turns(
     if format is not None and format not in FORMATS:
         raise UsageError(f"no format {format!r}: use one of {', '.join(FORMATS)}")
     skipped: Skipped = Counter()
-    parts = _parts(path, folder, format, stem or path.name.split(".")[0] or path.name, skipped)
-    first = next(parts, None)
-    if first is None:
-        raise _unknown(path, format)
-    if first.format == "markdown" and only is not None:
-        raise UsageError("only one of several conversations can be chosen, and a Markdown file is one")
-    chosen = _chosen(chain([first], parts), path, only, skipped)
-    return Import(first.format, keyed(_closing(parts, chosen), path, skipped), skipped)
+    wanted = _Wanted(only)
+    stem = stem or path.name.split(".")[0] or path.name
+    parts = _parts(path, folder, format, wanted, stem, skipped)
+    name, first = next(parts)
+    return Import(name, keyed(_chosen(first, parts, wanted, path), path, skipped), skipped)
 
 
-def _closing(parts: Generator[_Part, None, None], turns: Iterator[Turn]) -> Iterator[Turn]:
-    """The turns; the file is closed with them, be it that its damage comes to light."""
-    with closing(parts):
-        yield from turns
+class _Wanted:
+    """Whether a conversation is the one that was asked for; remembers which others there were."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name, self.found = name, name is None
+        self.others: dict[str, None] = {}
+
+    def __call__(self, *names: str | None) -> bool:
+        if self.name is None or self.name in names:
+            self.found = True
+            return True
+        if len(self.others) < _SHOWN:
+            self.others[str(names[-1])] = None
+        return False
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One stream of the file: JSON records of a family, a log, or a whole text; `stem` names it."""
-
-    format: str
-    stem: str
-    records: Iterable[Any] = ()
-    text: str = ""
+_Parts: TypeAlias = Generator[tuple[str, Iterator[Turn]], None, None]
 
 
 def _parts(
-    path: Path, folder: Path | None, wanted: str | None, stem: str, skipped: Skipped
-) -> Generator[_Part, None, None]:
+    path: Path, folder: Path | None, format_: str | None, wanted: _Wanted, stem: str, skipped: Skipped
+) -> _Parts:
+    """The format and the turns of each text in the file; there is at least one."""
     with opened(path, skipped, folder) as sources:
         for source in sources:
-            name = f"{stem}/{PurePosixPath(source.member).with_suffix('')}" if source.member else stem
-            if wanted == "markdown" or (wanted is None and not _is_json(source, path)):
-                yield _Part("markdown", name, text=whole_text(source, path.name))
+            if format_ == "markdown" or (format_ is None and not _is_json(source)):
+                if wanted.name is not None:
+                    raise UsageError("--only chooses one of several conversations; a Markdown file is one")
+                yield "markdown", markdown.turns(whole_text(source, path.name), stem, skipped)
                 continue
             values = records(source, path.name, lenient=True)
-            found, leading = _family(values, wanted)
-            if found:
-                yield _Part(found, name, _sound(chain(leading, values), found in _LOGS, skipped))
-            elif source.member:
-                skipped["files of the zip that are not of a known format"] += 1
-            elif leading and isinstance(leading[0], Damaged):
-                raise leading[0].error
+            found, leading = _family(values, format_)
+            if found is None:
+                raise _unknown(path, format_, leading)
+            rows = _sound(chain(leading, values), found in _LOGS, skipped)
+            if log := _LOGS.get(found):
+                yield found, (turn for turn in log.turns(rows, stem, skipped) if wanted(turn.session))
             else:
-                raise _unknown(path, wanted)
+                yield found, _turns(found, rows, wanted, stem, skipped)
 
 
-def _unknown(path: Path, wanted: str | None) -> ImportFormatError:
+def _turns(name: str, rows: Iterable[Any], wanted: _Wanted, stem: str, skipped: Skipped) -> Iterator[Turn]:
+    family = _FAMILIES[name]
+    for record in rows:
+        if not (isinstance(record, dict) and family.matches(record)):
+            skipped["records of another shape"] += 1
+        elif wanted(*family.names(record, stem)):
+            yield from family.turns(record, stem, skipped)
+
+
+def _chosen(first: Iterator[Turn], parts: _Parts, wanted: _Wanted, path: Path) -> Iterator[Turn]:
+    """The turns of all parts; the file is closed with them, even when it turns out to be damaged."""
+    with closing(parts), explained(path):
+        yield from first
+        for _, turns in parts:
+            yield from turns
+    if not wanted.found:
+        others = ", ".join(wanted.others)
+        raise NotThere(f"no conversation {wanted.name!r} in {path.name}; it holds {others}, …")
+
+
+def _unknown(path: Path, wanted: str | None, leading: list[Any]) -> ImportFormatError:
+    if leading and isinstance(leading[0], Damaged):
+        return leading[0].error
     return ImportFormatError(
         f"{path.name} is not {wanted or 'of a known format'} ({', '.join(FORMATS)} are known): "
-        'write one {"role": …, "content": …} a line to bring it in'
+        'write one {"role": …, "content": …} a line to import it'
     )
 
 
-def _is_json(source: Source, path: Path) -> bool:
-    """By content; only a file that says that it is JSON is told that it is none that is known."""
-    named = (source.member or path.name).lower().endswith(_JSON_NAMES) and bool(source.head.strip())
+def _is_json(source: Source) -> bool:
+    """By content; a file that is named as JSON is taken for JSON in any case."""
+    named = source.name.lower().endswith(_JSON_NAMES) and bool(source.head.strip())
     return named or bool(_JSON_START.match(source.head))
 
 
 def _family(values: Iterator[Any], wanted: str | None) -> tuple[str | None, list[Any]]:
-    """Whose records these are, and those that were read to tell: the first, or some lines of a log."""
+    """The format of these records, and those that were read to tell: the first, or some lines of a log."""
     known: dict[str, Family | Log] = {**_LOGS, **_FAMILIES}
     leading: list[Any] = []
     for record in islice(values, _LEADING):
@@ -196,7 +219,7 @@ def _family(values: Iterator[Any], wanted: str | None) -> tuple[str | None, list
 
 
 def _sound(values: Iterable[Any], is_log: bool, skipped: Skipped) -> Iterator[Any]:
-    """The records; of a log without the lines that are damaged, else none may be."""
+    """The records; damaged lines are left out of a log, and an error in any other format."""
     for value in values:
         if not isinstance(value, Damaged):
             yield value
@@ -204,41 +227,6 @@ def _sound(values: Iterable[Any], is_log: bool, skipped: Skipped) -> Iterator[An
             skipped["damaged lines"] += 1
         else:
             raise value.error
-
-
-def _fits(name: str, record: Any) -> bool:
-    return isinstance(record, dict) and _FAMILIES[name].matches(record)
-
-
-def _chosen(parts: Iterator[_Part], path: Path, only: str | None, skipped: Skipped) -> Iterator[Turn]:
-    """The turns of all records, or of those that `only` names."""
-    others: dict[str, None] = {}
-    found = only is None
-    for part in parts:
-        if part.format == "markdown":
-            yield from markdown.turns(part.text, part.stem, skipped)
-            continue
-        if part.format in _LOGS:
-            for turn in _LOGS[part.format].turns(part.records, part.stem, skipped):
-                if only in (None, turn.session):
-                    found = True
-                    yield turn
-                elif len(others) < _SHOWN:
-                    others[str(turn.session)] = None
-            continue
-        family = _FAMILIES[part.format]
-        for record in part.records:
-            if not _fits(part.format, record):
-                skipped["records of another shape"] += 1
-                continue
-            names = family.names(record, part.stem)
-            if only is None or only in names:
-                found = True
-                yield from family.turns(record, part.stem, skipped)
-            elif len(others) < _SHOWN:
-                others[names[-1]] = None
-    if not found:
-        raise NotThere(f"no conversation {only!r} in {path.name}; it holds {', '.join(others)}, …")
 
 
 def keyed(turns: Iterator[Turn], path: Path, skipped: Skipped) -> Iterator[Turn]:

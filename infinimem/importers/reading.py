@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import BadZipFile, ZipFile
 
 from infinimem.errors import ImportFormatError
 from infinimem.store.folders import located
@@ -30,12 +30,7 @@ MAX_RECORD = 128 * 2**20
 MAX_TEXT = 64 * 2**20
 """Characters of a Markdown or text file."""
 MAX_FILE = 4 * 2**30
-"""Characters of a file after unpacking."""
-
-MAX_RATIO = 250
-"""How many times its packed size a member of a zip may have: chats pack to a fifth or so."""
-SMALL = 2**24
-"""Bytes up to which a member's ratio does not matter."""
+"""Characters of JSON in a file, after unpacking."""
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 STEP = 2**20
@@ -44,37 +39,16 @@ HEAD = 4096
 """Characters at the beginning of a file that its format is told by, before the rest is read."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _EXPORT = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
-_LOOSE = re.compile(r"(?!.*(?:^|/)(?:\.|__MACOSX/)).*\.(?:json|jsonl|ndjson|md|markdown|txt)", re.IGNORECASE)
-_ZSTD = b"\x28\xb5\x2f\xfd"
-_PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz"}
+_PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
+@dataclass(frozen=True)
 class Source:
-    """A stream of text whose first characters were looked at: `head` holds them, `read` gives them too.
+    """A text of which the beginning has been read, to tell its format by: `head`, then `rest`."""
 
-    Args:
-        stream: the text.
-        name: of the file, for messages.
-        member: its name inside a zip that is no chat export.
-    """
-
-    def __init__(self, stream: IO[str], name: str, member: str = "") -> None:
-        self.member = member
-        self._stream, self._name, self._left = stream, name, MAX_FILE
-        self.head = self._back = stream.read(HEAD)
-
-    def read(self, size: int) -> str:
-        """At most `size` characters; "" at the end.
-
-        Raises:
-            ImportFormatError: a packed file unpacks to more than `MAX_FILE`.
-        """
-        given, self._back = self._back[:size], self._back[size:]
-        text = given + self._stream.read(size - len(given)) if size > len(given) else given
-        self._left -= len(text)
-        if self._left < 0:
-            raise ImportFormatError(f"{self._name} holds more than {MAX_FILE >> 30} GiB: split it")
-        return text
+    name: str
+    head: str
+    rest: IO[str]
 
 
 @dataclass(frozen=True)
@@ -88,7 +62,7 @@ class Damaged:
 def opened(
     path: Path, skipped: Counter[str] | None = None, folder: Path | None = None
 ) -> Iterator[Iterator[Source]]:
-    """The file's text: one source; of a zip one for each part of a chat export, or each chat, log and note.
+    """The file's text: one source, or of a zipped chat export one for each part.
 
     Args:
         path: the file; it may be a link, for a person named it.
@@ -96,35 +70,37 @@ def opened(
         folder: what the person named instead, where the file was found below: then no link is followed.
 
     Raises:
-        ImportFormatError: the file cannot be read, is binary, damaged or too large; also for what comes to
-            light only while it is read inside the `with` block.
+        ImportFormatError: the file cannot be read, is binary or damaged; also for what comes to light only
+            while it is read inside the `with` block.
     """
+    name = path.name
+    with explained(path), ExitStack() as stack:
+        raw = stack.enter_context(_regular(path, folder))
+        head = raw.read(HEAD)
+        raw.seek(0)
+        packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
+        if packed == "zstd":
+            raise ImportFormatError(f"{name} is packed with zstd: unpack it (zstd -d) and name that")
+        if packed is None and b"\0" in head:
+            raise ImportFormatError(
+                f"{name} is not UTF-8 text: give a chat export, JSON, JSONL, Markdown or .txt file"
+            )
+        if packed == "zip":
+            yield _parts(stack.enter_context(ZipFile(raw)), name, skipped)
+        else:
+            yield iter([_source(name, _unpacked(raw, packed))])
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise ImportFormatError, in one line, for a file that turns out in the block to be unreadable."""
+    name = path.name
     try:
-        with ExitStack() as stack:
-            raw = stack.enter_context(_regular(path, folder))
-            head = raw.read(HEAD)
-            raw.seek(0)
-            if head.startswith(_ZSTD):
-                raise ImportFormatError(f"{path.name} is packed with zstd: unpack it (zstd -d) and name that")
-            packed = next((kind for magic, kind in _PACKED.items() if head.startswith(magic)), None)
-            if packed is None and b"\0" in head:
-                raise ImportFormatError(
-                    f"{path.name} is not UTF-8 text: give a chat export, JSON, JSONL, Markdown or .txt file"
-                )
-            if packed == "zip":
-                yield _members(
-                    path, stack.enter_context(ZipFile(raw)), Counter() if skipped is None else skipped
-                )
-            else:
-                yield iter([_source(_unpacked(raw, packed), path.name)])
+        yield
     except UnicodeDecodeError as error:
-        raise ImportFormatError(
-            f"{path.name} is not UTF-8 text: convert it, for example with iconv -t UTF-8"
-        ) from error
+        raise ImportFormatError(f"{name} is not UTF-8 text: convert it with iconv -t UTF-8") from error
     except (EOFError, BadZipFile, NotImplementedError, RuntimeError, zlib.error, lzma.LZMAError) as error:
-        raise ImportFormatError(
-            f"{path.name} cannot be unpacked ({error}): fetch or pack it again"
-        ) from error
+        raise ImportFormatError(f"{name} cannot be unpacked ({error}): fetch or pack it again") from error
     except OSError as error:
         raise ImportFormatError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -146,39 +122,26 @@ def _regular(path: Path, folder: Path | None) -> IO[bytes]:
     raise ImportFormatError(f"{path} is {what}")
 
 
-def _source(stream: IO[bytes], name: str, member: str = "") -> Source:
-    return Source(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), name, member)
+def _source(name: str, stream: IO[bytes]) -> Source:
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    return Source(name, text.read(HEAD), text)
 
 
-def _members(path: Path, archive: ZipFile, skipped: Counter[str]) -> Iterator[Source]:
-    """The texts of a zip, one opened at a time and none unpacked to disk."""
-    members = {name: info for name, info in archive.NameToInfo.items() if not name.endswith("/")}
-    names = sorted(name for name, info in members.items() if _is_file(info))
-    parts = [name for name in names if _EXPORT.fullmatch(name)]
-    taken = parts or [name for name in names if _LOOSE.fullmatch(name)]
-    if not taken:
-        raise ImportFormatError(f"{path.name} holds no conversations.json, and no log or note: name a file")
-    found = [members[name] for name in taken]
-    if any(member.flag_bits & 1 for member in found):
-        raise ImportFormatError(f"{path.name} is locked with a password: unpack it and name a file")
-    if sum(member.file_size for member in found) > MAX_FILE:
-        raise ImportFormatError(f"{path.name} unpacks to more than {MAX_FILE >> 30} GiB: split it")
-    for member in found:
-        if member.file_size > max(SMALL, MAX_RATIO * member.compress_size):
-            raise ImportFormatError(
-                f"{path.name} packs {member.file_size >> 20} MB into {member.compress_size >> 10} kB, which"
-                " no chat does: unpack it and name a file, if you trust it"
-            )
-    skipped["links and devices of the zip"] += len(members) - len(names)
-    skipped["other files of the zip"] += len(names) - len(taken)
-    for member in found:
-        with archive.open(member) as stream:
-            yield _source(stream, path.name, "" if parts else member.filename)
-
-
-def _is_file(member: ZipInfo) -> bool:
-    """Whether it was packed as a file, and not as a link, a folder or a device, as far as the zip says."""
-    return stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG)
+def _parts(archive: ZipFile, name: str, skipped: Counter[str] | None) -> Iterator[Source]:
+    """The conversations of a zipped export, one part opened at a time and none unpacked to disk."""
+    names = {member for member in archive.namelist() if not member.endswith("/")}
+    parts = sorted(member for member in names if _EXPORT.fullmatch(member))
+    if not parts:
+        raise ImportFormatError(f"{name} holds no conversations.json: unpack it and name the folder")
+    if sum(archive.getinfo(part).file_size for part in parts) > MAX_FILE:
+        raise ImportFormatError(f"{name} unpacks to more than {MAX_FILE >> 30} GiB: split it")
+    if any(archive.getinfo(part).flag_bits & 1 for part in parts):
+        raise ImportFormatError(f"{name} is locked with a password: unpack it and name a file")
+    if skipped is not None:
+        skipped["other files of the zip"] += len(names) - len(parts)
+    for part in parts:
+        with archive.open(part) as stream:
+            yield _source(part, stream)
 
 
 def _unpacked(raw: IO[bytes], packed: str | None) -> IO[bytes]:
@@ -193,7 +156,7 @@ def whole_text(source: Source, name: str) -> str:
     Raises:
         ImportFormatError: it is longer than `MAX_TEXT` or holds NUL (it is no text).
     """
-    text = source.read(MAX_TEXT + 1)
+    text = source.head + source.rest.read(MAX_TEXT + 1)
     if len(text) > MAX_TEXT:
         raise ImportFormatError(f"{name} holds more than {MAX_TEXT >> 20} MB of text: split it")
     if "\0" in text:
@@ -210,7 +173,8 @@ def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
         lenient: give `Damaged` for a line of JSONL that is, instead of raising.
 
     Raises:
-        ImportFormatError: the JSON is damaged or cut off, or a record is longer than `MAX_RECORD`.
+        ImportFormatError: the JSON is damaged or cut off, a record is longer than `MAX_RECORD`, or all of
+            it than `MAX_FILE`.
     """
     window = _Window(source, name)
     in_list = window.peek() == "["
@@ -243,8 +207,8 @@ class _Window:
 
     def __init__(self, source: Source, name: str) -> None:
         self.number = 0
-        self._source, self._name = source, name
-        self._text, self._at, self._ended = "", 0, False
+        self._rest, self._name, self._left = source.rest, name, MAX_FILE
+        self._text, self._at, self._ended = source.head, 0, False
         self._decode = json.JSONDecoder().raw_decode
 
     def damaged(self, why: str) -> ImportFormatError:
@@ -293,7 +257,9 @@ class _Window:
             raise ImportFormatError(
                 f"record {self.number} of {self._name} is damaged or over {MAX_RECORD >> 20} MB: split it"
             )
-        more = self._source.read(max(STEP, len(self._text)))
-        self._ended = not more
+        more = self._rest.read(max(STEP, len(self._text)))
+        self._ended, self._left = not more, self._left - len(more)
+        if self._left < 0:
+            raise ImportFormatError(f"{self._name} holds more than {MAX_FILE >> 30} GiB: split it")
         self._text += more
         return bool(more)

@@ -94,7 +94,7 @@ def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
         start: number of lines of the header, which are passed over.
     """
     continued, whole = doc_id.startswith("evidence/"), doc_id.startswith((RECORDS, MEMORIES))
-    fences = _fences(lines, start, indented=not continued)
+    closed = fences(lines, start, indented=not continued)
     entries: list[Located] = []
     unsigned: list[Item] = []
     malformed: list[int] = []
@@ -107,8 +107,8 @@ def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
     for number, line in enumerate(lines[start:], start + 1):
         if number <= done or not line or line.isspace():
             continue
-        if number in fences:
-            done = fences[number]
+        if number in closed:
+            done = closed[number]
             prose.extend(range(number, done + 1))
         elif line[0] in "-*+" and not whole:
             if line.startswith("- <") and origins < MAX_ORIGINS:
@@ -148,10 +148,15 @@ def _end_of_entry(lines: Sequence[str], number: int) -> int:
     return number
 
 
-def _fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
+def fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
     """Closed fences: number of the opening line to number of the closing one.
 
     A fence that nothing closes is no fence, so a stray ``` cannot hide what follows.
+
+    Args:
+        lines: all lines of a document.
+        start: how many of them to pass over.
+        indented: whether a fence may be indented, by up to three spaces.
     """
     marks = [
         (number, match[1], match[2])
@@ -166,7 +171,7 @@ def _fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
             best = {**best, run[0]: len(run)}
         longest.append(best)
     longest.reverse()
-    fences: dict[int, int] = {}
+    found: dict[int, int] = {}
     i = 0
     while i < len(marks):
         number, run, info = marks[i]
@@ -175,6 +180,6 @@ def _fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
             continue
         while not (marks[i][1].startswith(run) and not marks[i][2].strip()):
             i += 1
-        fences[number] = marks[i][0]
+        found[number] = marks[i][0]
         i += 1
-    return fences
+    return found

@@ -7,8 +7,9 @@ remember.py. Calls of a model have threads of their own, so that a slow one keep
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from importlib import resources as files
 from importlib.metadata import version
 from typing import Any, TypeAlias, TypeVar
@@ -37,7 +38,7 @@ from mcp.types import (
 
 from infinimem.errors import InfinimemError
 from infinimem.memory import Memory
-from infinimem.tools import Result
+from infinimem.store.view import View
 from infinimem.tools.fence import LABEL, shown
 
 from . import resources
@@ -53,6 +54,7 @@ BEAT = 1.0
 
 _Context: TypeAlias = ServerRequestContext[Any, Any]
 _T = TypeVar("_T")
+_A = TypeVar("_A")
 
 
 def listed(offer: Offer) -> Tool:
@@ -73,17 +75,18 @@ def listed(offer: Offer) -> Tool:
     )
 
 
-def result_of(offer: Offer, result: Result) -> CallToolResult:
-    """A tool's result: text for a model to read, fenced and labelled, and the same as data."""
+def _called(offer: Offer, arguments: Mapping[str, Any]) -> CallToolResult:
+    """A tool's result: text for a model to read, fenced and labelled, and the same as data; or one line."""
+    try:
+        result = offer.tool(**arguments)
+    except Exception as error:
+        log.debug("%s failed", offer.tool.name, exc_info=True)
+        result = {"error": _unexpected(error)}
     if "error" in result:
-        return failure(str(result["error"]))
+        line = shown(" ".join(str(result["error"]).split()))
+        return CallToolResult(content=[TextContent(text=line)], is_error=True)
     content = [TextContent(text=offer.tool.told(result))]
     return CallToolResult(content=[*content], structured_content={"label": LABEL, **result})
-
-
-def failure(advice: str) -> CallToolResult:
-    """A call that came to nothing, in one line."""
-    return CallToolResult(content=[TextContent(text=shown(" ".join(advice.split())))], is_error=True)
 
 
 def make_server(memory: Memory, trust_user: bool = False) -> Server[Any]:
@@ -106,14 +109,7 @@ def make_server(memory: Memory, trust_user: bool = False) -> Server[Any]:
             raise MCPError(
                 INVALID_PARAMS, f"there is no tool {params.name[:40]!r}; there are {', '.join(offered)}"
             )
-
-        def call() -> CallToolResult:
-            try:
-                return result_of(offer, offer.tool(**(params.arguments or {})))
-            except Exception as error:
-                log.debug("%s failed", params.name, exc_info=True)
-                return failure(_unexpected(error))
-
+        call = partial(_called, offer, params.arguments or {})
         if not offer.asks:
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
         async with anyio.create_task_group() as group:
@@ -123,8 +119,7 @@ def make_server(memory: Memory, trust_user: bool = False) -> Server[Any]:
         return result
 
     async def list_resources(ctx: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        cursor = params.cursor if params else None
-        return await _read(lambda: resources.listed(memory.view, cursor))
+        return await _read(resources.listed, memory, params.cursor if params else None)
 
     async def list_templates(
         ctx: _Context, params: PaginatedRequestParams | None
@@ -132,7 +127,7 @@ def make_server(memory: Memory, trust_user: bool = False) -> Server[Any]:
         return resources.TEMPLATES
 
     async def read_resource(ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await _read(lambda: resources.read(memory.view, params.uri))
+        return await _read(resources.read, memory, params.uri)
 
     server: Server[Any] = Server(
         NAME,
@@ -159,12 +154,12 @@ async def _beat(ctx: _Context) -> None:
             seconds += BEAT
 
 
-async def _read(work: Callable[[], _T]) -> _T:
+async def _read(work: Callable[[View, _A], _T], memory: Memory, wanted: _A) -> _T:
     """Run in a thread; whatever goes wrong is one line."""
 
     def call() -> _T:
         try:
-            return work()
+            return work(memory.view, wanted)
         except MCPError:
             raise
         except Exception as error:

@@ -14,8 +14,6 @@ from infinimem.tools import Tool
 
 from . import ask, remember
 
-OFFLINE = "offline"
-
 
 def _object(**properties: str | tuple[str, ...]) -> dict[str, Any]:
     """A JSON schema that names the keys of a result and their types."""
@@ -50,24 +48,32 @@ _OUTPUTS: Mapping[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Offer:
-    """A tool as a client sees it.
+    """A tool as a client sees it. Nothing is ever deleted or overwritten, so none destroys.
 
     Args:
         tool: does the work.
-        title: its name for people.
-        output: JSON schema of its result.
-        writes: whether it changes the library. Nothing is ever deleted or overwritten, so none destroys; one
-            that writes adds at each call, unless the caller gives a key.
         asks: whether it calls the library's model and may take long.
         outward: whether it may call something outside this machine's library.
     """
 
     tool: Tool
-    title: str
-    output: Mapping[str, Any]
-    writes: bool
-    asks: bool
-    outward: bool
+    asks: bool = False
+    outward: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes the library; it then adds at each call, unless the caller gives a key."""
+        return self.tool.name == "remember"
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return _TITLES[self.tool.name]
+
+    @property
+    def output(self) -> Mapping[str, Any]:
+        """JSON schema of its result."""
+        return _OUTPUTS[self.tool.name]
 
 
 def offers(memory: Memory, trust_user: bool = False) -> dict[str, Offer]:
@@ -80,15 +86,6 @@ def offers(memory: Memory, trust_user: bool = False) -> dict[str, Offer]:
     asking = [ask.tool(memory)]
     if not memory.library.read_only:
         asking.insert(0, remember.tool(memory, trust_user))
-    outward = memory.llm.name != OFFLINE
-    return {
-        tool.name: Offer(
-            tool,
-            _TITLES[tool.name],
-            _OUTPUTS[tool.name],
-            writes=tool.name == "remember",
-            asks=tool in asking,
-            outward=outward and tool in asking,
-        )
-        for tool in (*memory.tools, *asking)
-    }
+    outward = memory.llm.name != "offline"
+    found = [*map(Offer, memory.tools), *(Offer(tool, True, outward) for tool in asking)]
+    return {offer.tool.name: offer for offer in found}

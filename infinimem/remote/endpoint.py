@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
 
-from infinimem.errors import ModelError, ModelNotConfigured, ModelUnavailable
+from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.model import Usage
 
 if TYPE_CHECKING:
@@ -32,6 +32,11 @@ _AGAIN = frozenset({408, 409, 425, 429})
 """And every status from 500 up, but 501."""
 _NOT_THIS_WAY = frozenset({400, 413, 415, 422, 501})
 """The server understood whom it speaks to, but not, or not so, what was asked."""
+_ADVICE = {
+    401: "does not accept the key; set OPENAI_API_KEY to a valid one",
+    403: "denies this key the model {}; choose another one",
+    404: "has no model {} at this address; check the name and base_url (it often ends in /v1)",
+}
 _TOO_LONG = re.compile(
     r"context.?(?:length|size|window)|maximum context|prompt is too long|too many (?:input )?tokens|"
     r"reduce the length|physical batch size",
@@ -107,7 +112,15 @@ class Endpoint:
         if not (key.isascii() and key.isprintable()):
             raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
         self._url = _parsed(base_url or _OPENAI)
-        self._authorization, self._secrets = _credentials(self._url, key)
+        authorization, self._secrets = _credentials(self._url, key)
+        self._headers = {
+            "Host": self.host,
+            "User-Agent": "infinimem",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            **({"Authorization": authorization} if authorization else {}),
+        }
         self._model, self._largest, self._retries = model, largest, retries
         self._timeout = min(_LONGEST_TRY, timeout)  # in this order also where it is NaN
         self._sleep, self._jitter = sleep, jitter
@@ -157,9 +170,7 @@ class Endpoint:
                 "where the server is"
             )
         if answer.headers.get("content-encoding", "identity").lower() != "identity":
-            raise ModelUnavailable(
-                f"{self.host} answers in a compressed form, which is not taken; check base_url"
-            )
+            raise ModelUnavailable(f"{self.host} answers in a compressed form; check base_url")
         if not 200 <= answer.status < 300:
             raise self._failure(answer)
         try:
@@ -177,7 +188,7 @@ class Endpoint:
 
         url = urlunsplit(self._url._replace(netloc=self.host, path=self._url.path.rstrip("/") + path))
         try:
-            return self._connected().post(url, self._headers(), content, self._timeout)
+            return self._connected().post(url, self._headers, content, self._timeout)
         except TimedOut as late:
             if late.begun:  # the model has had its time; another try would take as long, and cost as much
                 raise ModelUnavailable(
@@ -186,9 +197,9 @@ class Endpoint:
                 ) from None
             raise _Again(f"no answer within {self._timeout:g} s") from None
         except TooLarge:
+            limit = self._largest >> 20
             raise ModelUnavailable(
-                f"{self.host} answers with more than {self._largest >> 20} MiB, which is not taken; check "
-                "base_url"
+                f"{self.host} answers with more than {limit} MiB; check base_url"
             ) from None
         except Broken as error:
             raise _Again(self._scrubbed(error) or "no connection") from None
@@ -207,47 +218,19 @@ class Endpoint:
                     ) from None
             return self._connections
 
-    def _headers(self) -> dict[str, str]:
-        headers = {
-            "Host": self.host,
-            "User-Agent": "infinimem",
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "Content-Type": "application/json",
-        }
-        return headers | ({"Authorization": self._authorization} if self._authorization else {})
-
     def _failure(self, answer: Answer) -> Exception:
-        """The error to raise for a status that is none of success."""
+        """The error to raise for a status other than success."""
         status, (message, code) = answer.status, _complaint(answer.body)
         refused = Refused(self._scrubbed(message) or f"HTTP {status}", code)
         if status in _NOT_THIS_WAY or (status >= 500 and refused.too_long):
             return refused
-        if advice := self._advice(status, code):
-            return advice
+        if status == 402 or code == "insufficient_quota":
+            return ModelUnavailable(f"the account at {self.host} has no credit left; top it up")
+        if advice := _ADVICE.get(status):
+            return ModelNotConfigured(f"{self.host} {advice.format(repr(self._model))}")
         if status in _AGAIN or status >= 500:
             return _Again(f"HTTP {status}", _retry_after(answer.headers.get("retry-after", "")))
         return ModelUnavailable(f"{self.host} answers with HTTP {status}; check base_url")
-
-    def _advice(self, status: int, code: str) -> ModelError | None:
-        if status == 401:
-            return ModelNotConfigured(
-                f"{self.host} does not accept the key; set OPENAI_API_KEY to a valid one"
-            )
-        if status == 403:
-            return ModelNotConfigured(
-                f"{self.host} denies this key the model {self._model!r}; choose another one"
-            )
-        if status == 404:
-            return ModelNotConfigured(
-                f"{self.host} has no model {self._model!r} at this address; check the name of the model and "
-                "base_url (it often ends in /v1)"
-            )
-        if status == 402 or code == "insufficient_quota":
-            return ModelUnavailable(
-                f"the account at {self.host} has no credit left; top it up or change the model"
-            )
-        return None
 
     def _target(self, answer: Answer) -> str:
         """Where a redirect points to: scheme and host, no more."""

@@ -16,7 +16,7 @@ _LONG = 10.0
 """Seconds that are left where it is told."""
 
 
-class Pace:
+class Batches:
     """Cuts texts into portions of about a second: so much is lost at most where the process is killed.
 
     Args:

@@ -1,15 +1,21 @@
-"""From documents to rows: which shelf each piece of a document stands on, and what is known of it there."""
+"""From documents to rows: which shelf each piece of a document is on, and what is known of it there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
+from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.retrieval.columns import Builder, Segment
 from infinimem.retrieval.lexical import ASIDE, key
 from infinimem.retrieval.pieces import Piece, Pieces, date_parts
 from infinimem.retrieval.priors import asking
+from infinimem.retrieval.segment_file import write_segment
+from infinimem.retrieval.tantivy_index import TantivyIndex
 from infinimem.retrieval.vectors import as_keys, text_key
+from infinimem.store.files import Files
 from infinimem.store.listing import Stamp
 from infinimem.store.view import View
 
@@ -94,3 +100,65 @@ class Shelves:
             )
             self._index(shelf, key(self.uid, ordinal), [*piece.own, *piece.around])
         self.uid += 1
+
+
+def write_index(
+    folder: Path,
+    lexical: str,
+    view: View,
+    pieces: Pieces,
+    doc_ids: Iterable[str],
+    uid: int,
+    gone: Collection[int],
+) -> tuple[list[dict[str, Any]], int]:
+    """Write segments, and change tantivy's index. The caller holds the lock of the folder.
+
+    Args:
+        folder: of the index.
+        lexical: name of tantivy's folder in it, made if missing.
+        view: the snapshot that the documents are of.
+        pieces: reads them.
+        doc_ids: in the order in which they are to stand.
+        uid: of the first part; what tantivy has from there on was never committed, and goes.
+        gone: uids of parts that no commit names any more.
+
+    Returns:
+        Rows of the manifest, one a segment, and the first uid that no part has.
+
+    Raises:
+        OSError, ValueError: it cannot be written.
+        LibraryError: the library's folder is gone.
+    """
+    stored = view.stored
+    assert stored, "only what files show is written"
+    files = Files(Path(stored.root))
+    (folder / lexical).mkdir(mode=0o700, exist_ok=True)
+    writer = TantivyIndex(folder / lexical).write()
+    writer.delete_from(uid)
+    writer.delete(gone)
+    rows: list[dict[str, Any]] = []
+
+    def keep(segment: Segment) -> None:
+        rows.append(write_segment(folder, segment))
+
+    shelves = Shelves(view, pieces, writer.add, uid, keep)
+    for doc_id in doc_ids:
+        document = as_stored(files, doc_id, stored.stamps[doc_id])
+        if document is not None:  # else it counts as changed, and is looked at again
+            shelves.add(document, stored.stamps[doc_id])
+    for segment in shelves.finish():
+        keep(segment)
+    writer.commit()
+    return rows, shelves.uid
+
+
+def as_stored(files: Files, doc_id: str, stamp: Stamp) -> Document | None:
+    """A document read from its file, if that can be read and is in the state that the snapshot says.
+
+    What is held in memory may be of before a `forget`, and must not come back into the cache.
+    """
+    try:
+        data, found = files.read_stamped(f"{doc_id}.md", stamp.size)
+    except LibraryError:
+        return None
+    return Document.parse(doc_id, data) if found == stamp else None

@@ -21,11 +21,10 @@ from typing import Any
 
 from infinimem.model import Located
 from infinimem.retrieval import cache
-from infinimem.retrieval.build import Other, build, shares
-from infinimem.retrieval.building import Shelves
+from infinimem.retrieval.building import Shelves, write_index
 from infinimem.retrieval.committed import Changes, Committed, Comparison
 from infinimem.retrieval.index import Indexed, RowLines
-from infinimem.retrieval.lexical import Several, nowhere
+from infinimem.retrieval.lexical import nowhere
 from infinimem.retrieval.origins import KnownLines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.rows import Rows
@@ -34,7 +33,7 @@ from infinimem.retrieval.tantivy_index import TantivyIndex
 from infinimem.store.view import View
 from infinimem.terms import analyzer
 
-LAYOUT = 4
+LAYOUT = 5
 """Of files and rows: raise it when either changes, and indexes are built anew."""
 
 SLOW = 1000
@@ -91,9 +90,9 @@ class DiskIndex:
                 # A newer commit may have swept a file: look again. What is garbled is built anew.
                 with suppress(OSError, ValueError, LookupError, TypeError):
                     segments = tuple(read_segment(self._folder, row) for row in manifest["segments"])
-                    engines = [TantivyIndex(self._folder / name, new=False) for name in manifest["lexical"]]
-                    found = Committed(manifest, segments, Several(engines))
-                    if sum(map(len, engines)) < found.alive:
+                    engine = TantivyIndex(self._folder / manifest["lexical"], new=False)
+                    found = Committed(manifest, segments, engine)
+                    if len(engine) < found.alive:
                         raise ValueError("tantivy holds too little")
                     if cache.read_manifest(self._folder, layout) == manifest:
                         self._newest = found
@@ -134,12 +133,7 @@ class DiskIndex:
         folder, uid = self._folder, int(old.manifest["uid"]) if old else 1
         base: Rows | None = None
         if old:
-            lexical = list(old.manifest["lexical"])
-            gone = old.manifest["gone"]
-            for name in lexical[1:] if gone else ():
-                writer = TantivyIndex(folder / name).write()
-                writer.delete(gone)
-                writer.commit()
+            lexical, gone = old.manifest["lexical"], old.manifest["gone"]
             dead = old.dead_without(changes.changed | changes.gone)
             again = {doc_id for doc_id in old.stale(dead) if doc_id in view}
             changes = Changes(changes.changed | again, changes.gone, changes.size)
@@ -149,34 +143,15 @@ class DiskIndex:
         else:
             if len(changes.changed) > SLOW:
                 log.warning("indexing %d documents; this is done once", len(changes.changed))
-            lexical, gone, rows, dying = [cache.new_name("lexical")], [], [], []
+            lexical, gone, rows, dying = cache.new_name("lexical"), [], [], []
         pieces = _pieces(view, changes.changed, base)
-        own, others = shares(view, changes.changed, uid)
-        root = view.stored.root if view.stored else ""
-        with ExitStack() as running:
-            helpers: list[Other] = []
-            unshared: list[str] = []
-            for share in others:
-                try:
-                    helpers.append(Other(folder, root, *share))
-                except OSError:  # one process more is too many
-                    unshared += share[0]
-                else:
-                    running.callback(helpers[-1].stop)
-            built = [build(folder, lexical[0], view, pieces, own, uid, gone)]
-            built += [helper.result() for helper in helpers]
-        left = sorted({*unshared, *(doc_id for one in built for doc_id in one.left)})
-        if left:
-            after = max(uid + 2 * len(own), *(one.uid for one in built))
-            built.append(build(folder, lexical[0], view, pieces, left, after))
-        rows += [row for one in built for row in one.rows]
-        lexical += [one.lexical for one in built if one.lexical and one.lexical not in lexical]
-        uid = max(one.uid for one in built)
+        built, uid = write_index(folder, lexical, view, pieces, sorted(changes.changed), uid, gone)
+        rows += built
         manifest = {"format": layout, "uid": uid, "lexical": lexical, "gone": dying, "segments": rows}
         cache.write_manifest(folder, manifest)
         cache.sweep(folder, [row["file"] for row in rows])
         for other_folder in folder.iterdir():
-            if other_folder.is_dir() and other_folder.name not in lexical:
+            if other_folder.is_dir() and other_folder.name != lexical:
                 shutil.rmtree(other_folder, ignore_errors=True)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from infinimem.markdown.characters import sound
 from infinimem.markdown.document import Document
-from infinimem.retrieval.required_literals import needles, plain
+from infinimem.retrieval.required_literals import plain, required_literals
 
 MAX_PATTERN = 1000
 MAX_STEPS = 200_000_000
@@ -67,8 +67,8 @@ class Pattern:
     ignore_case: bool = True
     literal: bytes | None = None
     """What the pattern is, lower-cased, if it is plain text, and its lower case stands for no more."""
-    needles: list[frozenset[bytes]] = field(default_factory=list)
-    """As `needles.needles` gives them."""
+    required_literals: list[frozenset[bytes]] = field(default_factory=list)
+    """As the function of this name gives them."""
     left: int = MAX_WORK
     """Nanoseconds that a large pattern may still take in this search."""
 
@@ -210,7 +210,7 @@ def compile_pattern(pattern: str, ignore_case: bool = True) -> Pattern:
     text = None if not literal and _APART.search(pattern) else pattern if literal else f"(?m){pattern}"
     text = None if text is None else re2.compile(text, options)
     whole = pattern if (literal or not _META.search(pattern)) and "\n" not in pattern else ""
-    found = [] if literal else needles(pattern, ignore_case)
+    found = [] if literal else required_literals(pattern, ignore_case)
     return Pattern(line, text, notes, ignore_case, plain(whole, ignore_case) or None, found)
 
 

@@ -50,16 +50,6 @@ class LexicalIndex(Protocol):
         ...
 
 
-class Several:
-    """Indexes of different rows, asked as one."""
-
-    def __init__(self, indexes: Sequence[LexicalIndex]) -> None:
-        self._indexes = indexes
-
-    def candidates(self, terms: Sequence[str], limit: int, shelves: Collection[str]) -> list[int]:
-        return sorted(key for one in self._indexes for key in one.candidates(terms, limit, shelves))
-
-
 def nowhere(shelf: str, key: int, terms: Sequence[str]) -> None:
     """Takes rows that no engine needs to know."""
 

@@ -41,7 +41,7 @@ class _Part:
         return self.needs if self.exact is None else (*self.needs, self.exact)
 
 
-def needles(pattern: str, ignore_case: bool) -> list[frozenset[bytes]]:
+def required_literals(pattern: str, ignore_case: bool) -> list[frozenset[bytes]]:
     """Sets of texts: of each set, one stands in any line that matches. ASCII letters are lower-cased.
 
     With `ignore_case` that holds for lines without U+017F and U+212A, which are also an s and a k.

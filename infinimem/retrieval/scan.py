@@ -41,7 +41,7 @@ class Scanner:
     def __init__(self, pattern: Pattern, sample: bytes) -> None:
         self.pattern = pattern
         self.is_plain = pattern.literal is not None and pattern.ignore_case
-        sets = [frozenset([pattern.literal])] if pattern.literal is not None else pattern.needles
+        sets = [frozenset([pattern.literal])] if pattern.literal is not None else pattern.required_literals
         self._ways: list[Way] = [self._by_texts(_probes(texts, sample)) for texts in sets]
         if self.is_plain:
             self._ways.append(self._all_at_once)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from infinimem.retrieval.lexical import Kind
     from infinimem.retrieval.pieces import Pieces
     from infinimem.retrieval.rows import Place
-    from infinimem.retrieval.term_counts import Bags
+    from infinimem.retrieval.term_counts import TermCounts
 
 log = logging.getLogger("infinimem")
 
@@ -62,10 +62,10 @@ class Searcher:
         return indexed(self._view)
 
     @cached_property
-    def _bags(self) -> Bags:
-        from infinimem.retrieval.term_counts import Bags
+    def _term_counts(self) -> TermCounts:
+        from infinimem.retrieval.term_counts import TermCounts
 
-        return Bags(self._view)
+        return TermCounts(self._view)
 
     @property
     def _pieces(self) -> Pieces:
@@ -135,7 +135,7 @@ class Searcher:
             best = self._index.best("blocks", text, terms, "default", COMPARED, COMPARED, words_only=True)
             near = sorted({place.doc_id for place, _ in best}.intersection(chosen))
         if ids is not None and near is chosen:
-            held = self._bags.texts(near, terms)
+            held = self._term_counts.texts(near, terms)
         else:
             rows = self._index.rows
             held = rows.texts(rows.documents("blocks", near), terms)

@@ -23,7 +23,7 @@ from infinimem.store.view import EVIDENCE, View, drawn_from
 
 
 @dataclass(frozen=True, eq=False)
-class Bag:
+class DocumentTerms:
     """The terms of a document's heading blocks."""
 
     counts: Mapping[str, int]
@@ -35,13 +35,13 @@ class Bag:
     """The lines that were looked up for it, by seq: an entry is also counted by who said it, and when."""
 
 
-NOTHING = Bag({}, 0, "", {})
+NOTHING = DocumentTerms({}, 0, "", {})
 
-_kept: WeakKeyDictionary[Document, Bag] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Document, DocumentTerms] = WeakKeyDictionary()
 
 
-class Bags:
-    """The bags of a snapshot's documents.
+class TermCounts:
+    """The term counts of a snapshot's documents.
 
     Args:
         view: the snapshot.
@@ -50,33 +50,33 @@ class Bags:
     def __init__(self, view: View) -> None:
         self._view = view
         self._language = view.settings.search.language
-        self._own: dict[str, Bag] = {}
+        self._own: dict[str, DocumentTerms] = {}
 
     def texts(self, doc_ids: Sequence[str], terms: Sequence[str]) -> tuple[Array, Array]:
         """How often documents hold terms, and how many terms they have; as `Rows.texts`."""
-        bags = [self._of(doc_id) for doc_id in doc_ids]
-        occurrences = np.zeros((len(bags), len(terms)))
-        for row, bag in enumerate(bags):
-            occurrences[row] = [bag.counts.get(term, 0) for term in terms]
-        return occurrences, np.array([bag.length for bag in bags], dtype=np.float64)
+        found = [self._of(doc_id) for doc_id in doc_ids]
+        occurrences = np.zeros((len(found), len(terms)))
+        for row, one in enumerate(found):
+            occurrences[row] = [one.counts.get(term, 0) for term in terms]
+        return occurrences, np.array([one.length for one in found], dtype=np.float64)
 
-    def _of(self, doc_id: str) -> Bag:
+    def _of(self, doc_id: str) -> DocumentTerms:
         if doc_id not in self._own:
             self._own[doc_id] = self._found(self._view.document(doc_id)) if doc_id in self._view else NOTHING
         return self._own[doc_id]
 
-    def _found(self, document: Document) -> Bag:
-        bag = _kept.get(document)
-        if bag is None or not self._holds(bag):
-            _kept[document] = bag = self._made(document)
-        return bag
+    def _found(self, document: Document) -> DocumentTerms:
+        one = _kept.get(document)
+        if one is None or not self._holds(one):
+            _kept[document] = one = self._made(document)
+        return one
 
-    def _holds(self, bag: Bag) -> bool:
+    def _holds(self, one: DocumentTerms) -> bool:
         """Whether it says of this snapshot what it said of an earlier one."""
-        same = (self._view.entry(seq) is place for seq, place in bag.asked.items())
-        return bag.language == self._language and all(same)
+        same = (self._view.entry(seq) is place for seq, place in one.asked.items())
+        return one.language == self._language and all(same)
 
-    def _made(self, document: Document) -> Bag:
+    def _made(self, document: Document) -> DocumentTerms:
         lines = _Asked(self._view)
         pieces = Pieces(self._view, Origins(self._view, lines))
         counts: Counter[str] = Counter()
@@ -86,7 +86,7 @@ class Bags:
                 terms = pieces.terms_at(document, block.start_line, block.end_line)
                 counts.update({term: min(often, MOST_COUNTED) for term, often in Counter(terms).items()})
                 length += len(terms)
-        return Bag(dict(counts), length, self._language, lines.found)
+        return DocumentTerms(dict(counts), length, self._language, lines.found)
 
 
 class _Asked:

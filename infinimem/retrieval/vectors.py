@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
-from infinimem.retrieval.batching import Pace
+from infinimem.retrieval.batching import Batches
 from infinimem.store.listing import state_of
 from infinimem.store.view import Stored
 
@@ -148,8 +148,8 @@ class Vectors:
             folder = self._opened(stack) if missing else None
             if folder and not still():  # asked after the folder was opened: a later `forget` deletes that
                 folder = None
-            pace = Pace(self.embedder.name, len(missing))
-            while portion := pace.next():
+            batches = Batches(self.embedder.name, len(missing))
+            while portion := batches.next():
                 keys = missing[portion]
                 rows = self.embedder.embed([wanted[key] for key in keys])
                 held = self._keep(held, as_keys(keys), np.ascontiguousarray(rows, np.float32), folder)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _LOCAL = ("static", "minilm", "lexical")
 """What stands in for an embedder that nobody named, the first that is installed."""
-_MODELS = ("openai", "minilm")
-"""Embedders of which one may name a model."""
 KEPT = 1 << 26
 """Numbers that are kept of vectors, 256 MB: those of some 170,000 turns by a small model."""
 
@@ -78,7 +76,7 @@ class Embedders:
 
     def _connect(self, name: str) -> Embedder:
         kind, _, model = name.partition("/")
-        if model and kind in NAMES and kind not in _MODELS:
+        if model and kind in NAMES and kind != "openai":
             raise UsageError(f"the embedder {kind!r} has one model only; write {kind!r}, without a slash")
         found = connect(kind, replace(self._settings, model=model or None))
         return Booked(found, found, self._spending) if isinstance(found, Counts) else found
