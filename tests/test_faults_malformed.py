@@ -93,7 +93,7 @@ class Handled:
             return
         for work in (memory.doctor, memory.status, *self._readings(memory)):
             self._try(work)
-        self._try(memory.library.stamp)
+        self._try(memory.library.adopt_edits)
         self._try(lambda: memory.library.record([Turn("a turn that is new", time="2025-01-01")]))
         self._try(lambda: self._extract(memory.library))
         self._try(lambda: self._move(memory.library))

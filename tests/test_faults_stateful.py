@@ -177,7 +177,7 @@ class Anything(Watched):
 
     @rule(crash=CRASHES)
     def stamp(self, crash: Fault) -> None:
-        before, after, receipt = self.run(self.library.stamp, crash)
+        before, after, receipt = self.run(self.library.adopt_edits, crash)
         assert after.texts == before.texts
         if receipt:
             self.receipt(receipt, before, after)
