@@ -95,7 +95,7 @@ class Run:
         moves = tuple(Move(seq, f"topics/{name}", "Things") for name, seqs in targets.items() for seq in seqs)
         self.apply(Plan(op, moves=moves))
 
-    def stamp(self) -> None:
+    def adopt_edits(self) -> None:
         """Sign what people typed."""
         self.tape.promise = replace(self.tape.promise, places={})
         receipt = self.library.adopt_edits()

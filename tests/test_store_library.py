@@ -16,7 +16,7 @@ from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.create import init
 from infinimem.store.library import Library
-from infinimem.store.line_map import from_line_map, line_map, reverted
+from infinimem.store.line_map import from_line_map, line_map, parse_reverse, reverse_diff, reverted
 from infinimem.store.outcome import Applied, Rejected
 from infinimem.store.receipts import reverse_diffs
 
@@ -328,3 +328,21 @@ def test_documents_are_not_reparsed(library: Library, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Document, "parse", lambda doc_id, data: parsed.append(doc_id) or real(doc_id, data))
     list(library.view().entries())
     assert CURRENT not in parsed
+
+
+def test_of_a_document_too_long_to_compare_all_between_two_changes_is_led_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [f"- <seq={seq},source=user> line {seq}" for seq in range(1, 41)]
+    old = Document.parse("topics/long", ("# Long\n" + "\n".join(rows) + "\n").encode())
+    new = old.without({3, 17, 30})
+    short = reverse_diff("topics/long", old, new)
+    monkeypatch.setattr("infinimem.store.line_map.LARGEST_DIFF", 100)
+    long = reverse_diff("topics/long", old, new)
+    assert [sum(row.startswith("@@") for row in diff) for diff in (short, long)] == [3, 1]
+    known = {place.seq: place.entry.line for place in old.entries}
+    for diff in (short, long):
+        (back,) = parse_reverse(diff)
+        left = reverted(back, line_map(new))
+        assert left is not None
+        assert from_line_map("topics/long", left, known).to_bytes() == old.to_bytes()

@@ -68,11 +68,13 @@ def ambiguous(turns: Lines, entries: Lines, known: Collection[int]) -> Iterator[
 
 def _rivals(turns: Lines, entries: Lines) -> Lines:
     """Lines that differ, by a seq that all of them have or had."""
+    every = [line for lines in (*turns.values(), *entries.values()) for line in lines]
+    doubled = {seq for line in every for seq in former(line.entry)} | (turns.keys() & entries.keys())
+    doubled.update(seq for lines in (turns, entries) for seq in lines if len(lines[seq]) > 1)
     found: dict[int, dict[str, Located]] = defaultdict(dict)
-    for lines in (*turns.values(), *entries.values()):
-        for line in lines:
-            for seq in (line.seq, *former(line.entry)):
-                found[seq].setdefault(line.entry.line, line)
+    for line in every if doubled else ():
+        for seq in doubled.intersection((line.seq, *former(line.entry))):
+            found[seq].setdefault(line.entry.line, line)
     return {seq: tuple(lines.values()) for seq, lines in found.items() if len(lines) > 1}
 
 

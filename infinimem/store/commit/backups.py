@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.commit.install import CONFLICTS, Step, adopt
+from infinimem.store.commit.install import CONFLICTS, Installation, Step
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import located
 from infinimem.store.listing import explained
@@ -117,7 +117,7 @@ def _bring_back(files: Files, folder: str) -> None:
 def _take_in(files: Files, step: Step, slot: str, theirs: bytes, ours: str) -> None:
     """A late version: into its place if what stands there is `ours` still, else aside for a person."""
     if digest(files.read(step.path, MAX_OWNED)) == ours:
-        adopt(files, replace(step, slot=f"{slot}.late"), theirs)
+        Installation(files, replace(step, slot=f"{slot}.late"), step.moves).adopt(theirs)
         files.sync_folder_of(step.path)
     else:
         aside = f"{CONFLICTS}/{slot.split('/')[-2]}-late-{step.path.replace('/', '-')}"

@@ -84,24 +84,14 @@ def install(files: Files, step: Step, held: Collection[int] = ()) -> Done:
         step: what is to be done.
         held: lines that are not to move after all.
     """
-    return _Installation(files, step, step.moves.without(held)).run()
-
-
-def adopt(files: Files, step: Step, theirs: bytes) -> Done:
-    """Put a version in place that someone saved over a file which was displaced already.
-
-    Args:
-        step: the step that displaced it; its moves are made on their version too.
-        theirs: what they saved.
-    """
-    return _Installation(files, step, step.moves).adopt(theirs)
+    return Installation(files, step, step.moves.without(held)).run()
 
 
 class _Unreplayable(Exception):
     """The moves cannot be made on what stands there: a link, a folder, an open fence."""
 
 
-class _Installation:
+class Installation:
     """Contents on their way to a path."""
 
     def __init__(self, files: Files, step: Step, moves: Moves) -> None:
@@ -125,7 +115,10 @@ class _Installation:
         return self._replayed(found, found)
 
     def adopt(self, theirs: bytes) -> Done:
-        """Bring a version into its place that stands nowhere."""
+        """Put a version in place that someone saved over a file which was displaced already.
+
+        The moves are made on it too.
+        """
         self._note_save()
         return self._replayed(self._read(self._step.path), theirs)
 
