@@ -123,55 +123,16 @@ def test_no_text_breaks_a_rule(text: str, speaker: str | None) -> None:
 
 # ── splitting ───────────────────────────────────────────────────────────────────────────────────
 
-BOWLS = "I fired eleven celadon bowls in the kiln and the glaze held this time. "
-ASIDE = BOWLS + "By the way, I booked a train to Porto for my brother's graduation in June."
-PARAGRAPHS = (
-    "I fired eleven celadon bowls in the kiln and the glaze cracked on three of them. I think the clay was "
-    "too wet and the firing schedule too steep. My teacher says a slower ramp would help with porcelain.\n\n"
-    "My landlord wants the deposit by Friday. I called the bank twice about the transfer and the clerk said "
-    "the paperwork for the mortgage needs another signature from my lawyer and a stamp."
+ASIDE = (
+    "I fired eleven celadon bowls in the kiln and the glaze held this time. "
+    "By the way, I booked a train to Porto for my brother's graduation in June."
 )
 
 
-def test_an_announced_turn_to_something_else_is_cut() -> None:
-    told = unit(ASIDE)
-    (task,) = diagnose(told)["split_tasks"]
-    assert task["node_id"] == "TARGET" and task["confidence"] >= 0.9
-    reply = ask(SPLIT_UNIT, unit=told, reason=task["reason"])
-    first, second = reply["segments"]
-    assert reply["do_split"] and first["segment_text"] + " " + second["segment_text"] == ASIDE
-    assert second["segment_text"].startswith("By the way, I booked a train to Porto")
-    assert second["segment_summary"] == f"Ana: {second['segment_text']}"
-    assert "Porto" in second["segment_keywords"] and "Porto" in second["topic_label"]
-    assert not any("Ana" in part["topic_label"] for part in (first, second))
-
-
-def test_a_paragraph_that_nobody_announces_is_proposed_below_the_gate() -> None:
-    (task,) = diagnose(unit(PARAGRAPHS))["split_tasks"]
-    assert task["confidence"] < 0.9
-    assert len(ask(SPLIT_UNIT, unit=unit(PARAGRAPHS), reason="")["segments"]) == 2
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        BOWLS + "By the way, the kiln is for sale in Porto at the market of my brother's school in June.",
-        BOWLS + "By the way, my brother holds a graduation party in June, and the train to Porto is booked.",
-        BOWLS + "By the way, I booked a train to Porto with them for my brother's graduation in June.",
-        BOWLS + "By the way, have you booked a train to Porto for my brother's graduation in June?",
-        BOWLS + "By the way, Rita booked trains to Porto.",
-        "Great to hear! By the way, I booked a train to Porto for my brother's graduation in June.",
-        BOWLS + "Speaking of bowls, I booked a train to Porto for my brother's graduation in June.",
-        "Here are two museums of Porto:\n\n- Soares dos Reis, for paintings\n- Serralves, for its garden\n\n"
-        "By the way, I booked a train to Graz for my brother's graduation in June.",
-        "We hiked up the ridge before dawn. Then fog came in from the coast. My brother lost a boot in mud. "
-        "At noon the guide found a hut. Soup was served there by nuns. Rain fell until the evening bells.",
-    ],
-)
-def test_what_belongs_together_stays_whole(text: str) -> None:
-    assert diagnose(unit(text))["split_tasks"] == []
-    reply = ask(SPLIT_UNIT, unit=unit(text), reason="a wrong one")
-    assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [text]
+def test_no_rule_splits_a_text() -> None:
+    assert diagnose(unit(ASIDE))["split_tasks"] == []
+    reply = ask(SPLIT_UNIT, unit=unit(ASIDE), reason="a wrong one")
+    assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [ASIDE]
 
 
 # ── merging ─────────────────────────────────────────────────────────────────────────────────────
@@ -315,7 +276,6 @@ _SENTENCES = st.sampled_from(
     [
         FACT,
         ASIDE,
-        PARAGRAPHS,
         "I do not eat fish.",
         'She said "no 7".',
         "Why not?",
@@ -367,18 +327,7 @@ def _check_descriptor(told: Unit) -> None:
 
 def _check_split(told: Unit) -> None:
     reply = ask(SPLIT_UNIT, unit=told, reason="")
-    segments = reply["segments"]
-    assert bool(diagnose(told)["split_tasks"]) == reply["do_split"] == (len(segments) > 1)
-    if not reply["do_split"]:
-        assert [part["segment_text"] for part in segments] == [told["text"]]
-        return
-    at = 0
-    for part in segments:
-        at = told["text"].index(part["segment_text"], at) + len(part["segment_text"])
-        assert part["segment_text"] and part["segment_summary"] and part["segment_keywords"]
-        assert part["topic_label"]
-        assert not unsupported(part["segment_summary"], [origin(told)])
-    assert sum(len(part["segment_text"]) for part in segments) >= 0.8 * len(told["text"])
+    assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [told["text"]]
 
 
 def _check_proposals(target: Unit, neighbours: Sequence[Unit]) -> None:

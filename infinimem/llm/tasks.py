@@ -161,14 +161,6 @@ what of the older one no longer holds."""
 SELECT = _task("select", "question docs limit", 512, ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
-DECOMPOSE = _task(
-    "decompose",
-    "question limit",
-    512,
-    parts=TEXTS,
-)
-"""A question that asks for several things, as questions for one each."""
-
 STEP = _task(
     "step",
     "question catalog doc_count now tools history rounds_left",
@@ -205,7 +197,7 @@ JUDGE = _judge("judge_strict")
 JUDGE_LENIENT = _judge("judge_lenient")
 """The same under the rule of published tables, which lets vague answers pass."""
 
-_READING = (SELECT, DECOMPOSE, STEP, ANSWER)
+_READING = (SELECT, STEP, ANSWER)
 _JUDGING = (JUDGE, JUDGE_LENIENT)
 _FILING = (EXTRACT, REWRITE, PLAN, LAYOUT, LAYOUT_FREE, MERGE)
 _LINKING = (DESCRIBE, DIAGNOSE, SPLIT_UNIT, MERGE_UNITS, UPDATE_UNIT)

@@ -1,8 +1,8 @@
 """What a unit and its neighbours need, by rules that would rather miss: most units need nothing.
 
-A split where the text turns to something unrelated (shifts.py), an update where two units give different
-values to what has one (attributes.py), a merge where two say the same in all but small words, of what does
-not change. Confidences are those of the shape of the sentences: below 0.9 it may be otherwise.
+An update where two units give different values to what has one (grounding/values.py), a merge where two say
+the same in all but small words, of what does not change; never a split. Confidences are those of the shape of
+the sentences: below 0.9 it may be otherwise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from infinimem.grounding.duplicates import TODAY
 from infinimem.grounding.sentences import Said, split_speaker, strip_ordinal
 from infinimem.grounding.values import LIKELY, SURE, Value, values
 from infinimem.llm.offline.describe import GAP, said_by
-from infinimem.llm.offline.shifts import announced, parts
 from infinimem.llm.offline.summary import states
 from infinimem.markdown.characters import normalised
 from infinimem.model import Entry
@@ -26,8 +25,6 @@ from infinimem.terms import STOP_WORDS, fold, tokens
 
 Unit = Mapping[str, Any]
 
-UNANNOUNCED = 0.8
-"""Of a split at a paragraph that only its words tell from the one before."""
 MOST = 4
 """Units of a merge."""
 LONGEST = 1000
@@ -50,22 +47,11 @@ def diagnose(variables: Mapping[str, Any]) -> dict[str, Any]:
     target, anchors = variables["target"], variables["anchors"]
     updates = list(_updates(target, anchors))
     return {
-        "split_tasks": list(_splits(target)),
+        "split_tasks": [],
         # What is settled between two values is not merged in the same breath.
         "merge_tasks": [] if updates else list(_merges(target, anchors)),
         "update_tasks": updates,
     }
-
-
-def _splits(target: Unit) -> Iterator[dict[str, Any]]:
-    found = parts(target.get("text") or "")
-    if len(found) > 1:
-        sure = LIKELY if all(map(announced, found[1:])) else UNANNOUNCED
-        yield {
-            "node_id": target["id"],
-            "confidence": sure,
-            "reason": f"the text turns to something unrelated; {len(found)} parts share no telling word",
-        }
 
 
 # ── updates ─────────────────────────────────────────────────────────────────────────────────────

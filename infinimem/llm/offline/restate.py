@@ -1,6 +1,7 @@
 """Descriptors of what was put in order: of units that say the same, of a unit that replaces another.
 
-Both quote: the newest member for what holds, the others for what they add or no longer are.
+Both quote: the newest member for what holds, the others for what they add or no longer are. A unit that
+something else says is of several topics is left whole.
 """
 
 from __future__ import annotations
@@ -15,6 +16,19 @@ from infinimem.markdown.characters import normalised
 
 MERGED_KEYWORDS = 8
 """Of a merge: its members may name the same thing in different words."""
+
+
+def split_unit(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `split_unit`: no rule tells where a text turns to something else."""
+    unit = variables["unit"]
+    words = keywords([said_by(unit)])
+    whole = {
+        "segment_text": unit.get("text") or "",
+        "segment_summary": summary(said_by(unit)),
+        "segment_keywords": words,
+        "topic_label": ", ".join(words[:2]),
+    }
+    return {"do_split": False, "segments": [whole], "split_rationale": "rules cut no text"}
 
 
 def merge_units(variables: Mapping[str, Any]) -> dict[str, Any]:

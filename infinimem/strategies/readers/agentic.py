@@ -27,7 +27,6 @@ from infinimem.strategies.readers.evidence_builder import (
     bodies,
     with_fallback,
 )
-from infinimem.strategies.readers.parts import parts_of
 from infinimem.tools import Toolbox
 
 CATALOG = 50
@@ -68,7 +67,7 @@ def read_agentic(
     """Evidence for a question.
 
     Args:
-        llm: answers one `step` a round, and one `decompose` where the question may ask for several things.
+        llm: answers one `step` a round.
         tools: the tools over this very snapshot.
         view: the snapshot.
         question: in plain words.
@@ -76,8 +75,7 @@ def read_agentic(
         budget: tokens of the evidence.
 
     Returns:
-        Evidence whose trace has a dict for each round (round, calls, hits) and one for how it ended; before
-        them one for the parts of the question, where it has several.
+        Evidence whose trace has a dict for each round (round, calls, hits) and one for how it ended.
 
     Raises:
         ModelUnavailable: the model does not answer.
@@ -85,9 +83,6 @@ def read_agentic(
     search = _Search()
     fixed = _introduction(view, tools, question)
     stop = "rounds"
-    if parts := parts_of(llm, question, settings):
-        hits = _run(search, tools, [{"name": "search", "arguments": {"query": part}} for part in parts])
-        search.trace.append({"parts": parts, "hits": hits})
     for number in range(1, settings.max_iterations + 1):
         left = settings.max_iterations - number
         reply = llm.complete(tasks.STEP, {**fixed, "history": _recent(search.history), "rounds_left": left})
