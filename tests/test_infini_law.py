@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library, document, entry
@@ -15,7 +16,6 @@ from infinimem.llm.base import Reply, Task
 from infinimem.model import CURRENT, Plan, Usage
 from infinimem.strategies.base import Plans
 from infinimem.strategies.infini import Infini
-from infinimem.testing import GarbageLLM
 
 SAID = (
     "I moved to Lisbon in 2021 and I like the light there.",

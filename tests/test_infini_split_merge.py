@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library, assigned, document, entry, ids, keep_all, one_topic, swapped
@@ -15,7 +16,7 @@ from infinimem.model import Finding, Plan
 from infinimem.settings import InfiniSettings
 from infinimem.strategies.infini import Infini
 from infinimem.strategies.infini.split_merge import is_merge_due
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 
 def no_groups(_: Mapping[str, Any]) -> dict[str, Any]:

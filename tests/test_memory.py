@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from garbage import GarbageLLM
 
 from infinimem import Turn, open_memory
 from infinimem.errors import ModelUnavailable, NotALibrary, SpendingCapReached, UsageError
 from infinimem.memory import Memory
 from infinimem.model import Receipt
 from infinimem.store.view import View
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 START = datetime(2025, 5, 1, 9, tzinfo=UTC)
 

@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
+from garbage import GarbageLLM
 from test_memory import TALK, errors, standing, turns
 
 from infinimem import open_memory
 from infinimem.llm.base import LLM
-from infinimem.testing import GarbageLLM
 
 pytestmark = pytest.mark.soak
 

@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 from evaluation_data import Small, case, request, results
+from garbage import GarbageLLM
 
 from infinimem.errors import LockTimeout, ModelUnavailable, UsageError
 from infinimem.evaluation.model import Case, Result
 from infinimem.evaluation.runner import Ended, Run
 from infinimem.llm.base import Reply
 from infinimem.model import Usage
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 RETRIEVAL = ("infini-retrieve", "bm25")
 
