@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from allmem_measured import Measured
 
+from infinimem.strategies.allmem.invariants import counts
 from infinimem.strategies.allmem.record_store import Bank
-from infinimem.strategies.allmem.recover import counts
 
 
 def test_an_empty_bank_has_nothing_to_recover() -> None:

@@ -13,10 +13,9 @@ from in_memory import view_of
 
 from infinimem.embedders.lexical import Lexical
 from infinimem.model import Plan
-from infinimem.strategies.allmem.loaded import Loaded
 from infinimem.strategies.allmem.record_store import Bank, puts
 from infinimem.strategies.allmem.unit import Unit, number_of, unit_id
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import Loaded, Space
 
 WORDS = "rome oslo chess tea cat dog car tram bread violin sea hill".split()
 

@@ -14,19 +14,24 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from infinimem.errors import UsageError
+from infinimem.markdown.document import Document
+from infinimem.model import Put
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem.descriptor import Descriptor
 from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, Proposal
-from infinimem.strategies.allmem.execute import Compiled, Done
-from infinimem.strategies.allmem.ledger import book
+from infinimem.strategies.allmem.execute import Compiled, Done, apply
+from infinimem.strategies.allmem.ledger import BUFFER, book, rows_of
 from infinimem.strategies.allmem.operators import Edits
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import Bank, puts
 from infinimem.strategies.allmem.route import Dropped, Routed
 from infinimem.strategies.allmem.unit import HOME, SEMANTIC, Ref, is_unit_id, number_of
+from infinimem.strategies.allmem.vector_index import Space
 
 AUDIT = f"{HOME}audit/run-"
 LONGEST = 8000
@@ -166,6 +171,39 @@ def _edits(edits: Edits) -> Row:
         "redirected": [[link.source, link.old, link.new] for link in edits.redirected],
         "pruned": [list(link) for link in edits.pruned],
     }
+
+
+# ── a run again ─────────────────────────────────────────────────────────────────────────────────
+
+
+def replay(view: View, audit: Document) -> tuple[Put, ...]:
+    """The records that a run put, its audit apart: the same edits to the byte, without a model.
+
+    Args:
+        view: the library as it was before the run.
+        audit: of the run.
+
+    Raises:
+        UsageError: the audit is damaged, or of another library or embedder.
+        ModelUnavailable, ModelNotConfigured: of the embedder.
+    """
+    named = audit.header.values.get("embedder")
+    if named != view.embedder.name:
+        raise UsageError(f"{audit.id} was made with the embedder {named!r}; replay it with that one")
+    before = Bank.load(view)
+    after = before.copy()
+    space = Space.of(view)
+    space.sync(before)
+    rows = rows_of(audit)
+    try:
+        told = next(row for row in rows if row["row"] == "settings")
+        settings = replace(AllmemSettings(), **{key: told[key] for key in REPLAYED})
+        for row in rows:
+            if row["row"] == "proposal" and row["came"] == "applied":
+                apply(after, space, row["op"], row["ids"], compiled(row["plan"]), settings)
+    except (KeyError, ValueError, TypeError, StopIteration, IndexError) as wrong:
+        raise UsageError(f"{audit.id} is damaged or of another library ({wrong!r})") from None
+    return (*puts(before, after), Put(BUFFER, None))
 
 
 # ── metrics ─────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,9 @@ hangs on what else is compared. Source: All-Mem, Eq. 2 and 4; section 3.5 (searc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,6 +193,44 @@ class Space:
             found += _near(rows, query, k, without)
         found.sort(key=lambda item: (-item[1], number_of(item[0])))
         return found[:k]
+
+
+class Loaded:
+    """The bank and the space of the view that was asked for last, for one thread at a time.
+
+    The next view costs what changed since.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._view: View | None = None
+        self._bank: Bank | None = None
+        self._space: Space | None = None
+
+    @contextmanager
+    def at(self, view: View) -> Iterator[tuple[Bank, Space]]:
+        """The bank as a view shows it, and where its units lie.
+
+        The bank may be copied and is never edited; the space may follow a copy, and is set right next time.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder.
+        """
+        with self._lock:
+            bank = self.bank(view)
+            self._space = space = Space.of(view, self._space)
+            if space.strayed:  # to look at every unit takes as long as to search them
+                space.sync(bank)
+            yield bank, space
+
+    def bank(self, view: View) -> Bank:
+        """The bank alone, which takes no embedder; it is never edited."""
+        with self._lock:
+            if self._bank is None or view is not self._view:
+                self._bank, self._view = Bank.load(view, self._bank), view
+                if self._space:
+                    self._space.strayed = True
+            return self._bank
 
 
 def _near(rows: Rows, query: Row, k: int, without: Collection[str]) -> list[tuple[str, float]]:
