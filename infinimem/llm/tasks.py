@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from infinimem.llm.base import Task
+from infinimem.model import Entry
 
 Schema = dict[str, Any]
 
@@ -47,6 +48,18 @@ def _task(name: str, variables: str, max_tokens: int, **properties: Schema) -> T
 
 _DUPLICATES = _list(discarded=TEXT, kept=TEXT)
 _SUPERSEDED = _list(old=TEXT, new=TEXT)
+
+
+def turn(entry: Entry, text: str) -> dict[str, str | None]:
+    """The shape `turn`.
+
+    Args:
+        entry: the turn.
+        text: what it says, or the part of it that is shown.
+    """
+    speaker = entry.fields.get("speaker")
+    return {"id": str(entry.seq), "role": entry.role, "speaker": speaker, "time": entry.time, "text": text}
+
 
 # ── writing, as documents of topics ─────────────────────────────────────────────────────────────────
 

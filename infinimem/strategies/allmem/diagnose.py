@@ -13,12 +13,13 @@ from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.llm.parallel import in_order
 from infinimem.strategies.allmem.ledger import Waiting
-from infinimem.strategies.allmem.prompt_views import TARGET, shown_anchor, shown_unit
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import Bank, shown_anchor, shown_unit
 
 Op = Literal["split", "merge", "update"]
 OPS: tuple[Op, ...] = ("split", "merge", "update")
 """The operators in the order in which they are executed."""
+TARGET = "TARGET"
+"""What the unit under diagnosis is called, for models mistype ids."""
 MOST = 20
 """Tasks of a kind that one reply may propose; a unit has half as many neighbours."""
 

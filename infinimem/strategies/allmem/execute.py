@@ -21,8 +21,7 @@ from infinimem.strategies.allmem.diagnose import OPS, unreadable
 from infinimem.strategies.allmem.invariants import Caps, new_faults
 from infinimem.strategies.allmem.operators import Editor, Edits
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
-from infinimem.strategies.allmem.prompt_views import shown_anchor, shown_unit
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import Bank, shown_anchor, shown_unit
 from infinimem.strategies.allmem.route import Item, Routed, coherent, visible
 from infinimem.strategies.allmem.unit import fits
 from infinimem.strategies.allmem.vector_index import Space

@@ -29,6 +29,9 @@ from infinimem.strategies.allmem.unit import (
 )
 from infinimem.strategies.graph.links import Graph, Link
 
+LONGEST = 24_000
+"""Characters of evidence that a model is shown, except of what it shall cut."""
+
 _Read = tuple[Document, Record | Finding]
 
 
@@ -215,6 +218,33 @@ class Bank:
 def _turn(view: View, seq: int) -> Located | None:
     place = view.entry(seq)
     return place if place and place.doc_id.startswith(EVIDENCE) else None
+
+
+def shown_unit(bank: Bank, name: str, called: str | None = None, *, whole: bool = False) -> dict[str, object]:
+    """A unit with its evidence, as a model is shown it (llm/tasks.py).
+
+    Args:
+        bank: that it stands in.
+        name: its id.
+        called: the id that the model is told; None for its own.
+        whole: whether the text is shown to its end, however long it is.
+    """
+    unit = bank.units[name]
+    speakers = {said.speaker for said in bank.quotes(name)}
+    text = bank.text(name)
+    return {
+        "id": called or name,
+        "time": unit.time,
+        "speaker": speakers.pop() if len(speakers) == 1 else None,
+        "text": text if whole else text[:LONGEST],
+        "summary": unit.summary,
+        "keywords": list(unit.keywords),
+    }
+
+
+def shown_anchor(unit: Unit) -> dict[str, object]:
+    """A neighbour: its descriptor alone."""
+    return {"id": unit.id, "time": unit.time, "summary": unit.summary, "keywords": list(unit.keywords)}
 
 
 def changed(before: Bank, after: Bank) -> tuple[str, ...]:

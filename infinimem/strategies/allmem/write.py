@@ -19,8 +19,7 @@ from infinimem.store.view import View
 from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
 from infinimem.strategies.allmem.invariants import Caps, new_faults
 from infinimem.strategies.allmem.ledger import BUFFER, Waiting, buffer_text, buffered
-from infinimem.strategies.allmem.prompt_views import shown_turn
-from infinimem.strategies.allmem.record_store import Bank, puts
+from infinimem.strategies.allmem.record_store import LONGEST, Bank, puts
 from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, Ref, Unit
 from infinimem.strategies.allmem.vector_index import Space
 from infinimem.strategies.graph.links import Link
@@ -57,7 +56,7 @@ def _describe(llm: LLM, turn: Located) -> Described:
     text = turn.entry.text
     if not text.strip():
         return Described(turn, undescribed(text))
-    reply = llm.complete(tasks.DESCRIBE, {"turn": shown_turn(turn)})
+    reply = llm.complete(tasks.DESCRIBE, {"turn": tasks.turn(turn.entry, text[:LONGEST])})
     if reply.data is None:
         reasons = (f"{reply.failure}: {reply.detail}",)
         return Described(turn, undescribed(text), RejectedReply("describe", reply.text, reasons))

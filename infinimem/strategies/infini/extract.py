@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from infinimem import tokens
-from infinimem.llm.tasks import EXTRACT
+from infinimem.llm import tasks
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located, NewEntry, Plan, Reason
 from infinimem.settings import InfiniSettings
@@ -44,6 +44,10 @@ class Said:
     def origin(self) -> str:
         """The text with the name of who said it: what an entry may draw on."""
         return spoken(self.place.entry, self.text)
+
+    @property
+    def shown(self) -> dict[str, str | None]:
+        return tasks.turn(self.place.entry, self.text)
 
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
@@ -117,12 +121,12 @@ def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
         calls = [[Said(told[0], part)] for part in cut(told[0].entry.text, limit)]
     entries: list[NewEntry] = []
     notes: list[str] = []
-    context = [_shown(Said(place, place.entry.text)) for place in _context(view, unit[0])]
+    context = [tasks.turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
     for said in calls:
         found, wrong = _ask(said, context, asker)
         entries += found
         notes += wrong
-        context = [_shown(piece) for piece in said[-1:]]
+        context = [piece.shown for piece in said[-1:]]
     return _closed(unit, entries, notes)
 
 
@@ -142,8 +146,8 @@ def _ask(
     def check(data: Data) -> list[Reason]:
         return _problems(data, by_seq)
 
-    turns = [_shown(piece) for piece in said]
-    reply, wrong = asker.ask(EXTRACT, {"turns": turns, "context": context}, check)
+    turns = [piece.shown for piece in said]
+    reply, wrong = asker.ask(tasks.EXTRACT, {"turns": turns, "context": context}, check)
     if (data := reply.data) is None:
         return _as_said(said), [f"extract: {reason}" for reason in wrong]
     unborne: list[Reason] = []
@@ -161,7 +165,7 @@ def _ask(
             as_said |= {piece.seq for piece in origin}
         else:
             entries.append(_entry(text, origin, copied, item))
-    asker.reject(EXTRACT, reply, unborne)
+    asker.reject(tasks.EXTRACT, reply, unborne)
     cited = {seq for entry in entries for seq in entry.origin}
     empty = set(seqs_of(data["empty"], by_seq))
     open_turns = [p for p in said if p.seq in as_said or (p.seq not in cited and p.seq not in empty)]
@@ -196,18 +200,6 @@ def _problems(data: Data, turns: Mapping[int, Said]) -> list[Reason]:
     if any(not seqs_of(item["from"], turns) for item in data["entries"]):
         reasons.append(Reason("NO_ORIGIN"))
     return reasons
-
-
-def _shown(piece: Said) -> dict[str, object]:
-    """A turn as data (llm/tasks.py, shape `turn`)."""
-    entry = piece.place.entry
-    return {
-        "id": str(entry.seq),
-        "role": entry.role,
-        "speaker": entry.fields.get("speaker"),
-        "time": entry.time,
-        "text": piece.text,
-    }
 
 
 def _resolved(time: str | None) -> str | None:
