@@ -207,17 +207,20 @@ def test_the_first_round_searches_and_greps_names_numbers_and_quotations() -> No
     ]
 
 
-def test_the_second_round_names_the_best_lines() -> None:
+def test_the_second_round_names_what_the_first_showed() -> None:
     question = "What did Bob paint?"
     [search, grep] = step(question)["tool_calls"]
     first = "- <seq=4,time=2023-05-08,source=user,origin=1,speaker=Bob> I painted a lake."
     history = [
         entry(search, hits=[hit(7, "# A", first, "- <seq=5,source=user> Tea")]),
-        entry(grep, matches=[]),
+        entry(grep, matches=[{"doc_id": "notes/b", "line": 2, "text": "Bob", "before": [], "after": []}]),
     ]
     second = step(question, history)
     assert second["done"] and second["tool_calls"] == []
-    assert second["relevant_snippets"] == [{"doc_id": "topics/a", "start_line": 8, "end_line": 8}]
+    assert [tuple(place.values()) for place in second["relevant_snippets"]] == [
+        ("topics/a", 7, 9),
+        ("notes/b", 2, 2),
+    ]
 
 
 @pytest.mark.parametrize(

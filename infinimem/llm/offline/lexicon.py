@@ -16,6 +16,7 @@ from infinimem.grounding.sentences import strip_ordinal
 from infinimem.terms import fold, tokens
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+MONTHS = "January February March April May June July August September October November December".split()
 _BEFORE_NOUNS = frozenset(
     "a an the my your his her its our their this that these those some any no each every of for in on at "
     "with about from by new local first own another more many few two three and or".split()
@@ -88,10 +89,17 @@ def short_names(names: Collection[str]) -> frozenset[str]:
     return frozenset(part[:end] for part in parts for end in range(min(3, len(part)), len(part) + 1))
 
 
+_NAME = re.compile(r"(?<=[\w,;]\s)[A-ZÀ-ÖØ-Þ][\w'’.]*")
+_POSSESSIVE = re.compile(r"(?:['’]s)?[.'’]*$")
 _ASIDE = re.compile(r"(?<!\[)\[[^\[\]\n]*+\](?![\](])")
 _CALLED = re.compile(
     r"(?:\A|(?<=[,.!?;]))\s*(?:(?:hey|hi|hello|oh|thanks|wow)\s+)?([A-Z][\w'’]+)\s*(?=[,.!?;]|\Z)"
 )
+
+
+def names(question: str) -> list[str]:
+    """Capitalised words inside a question."""
+    return [_POSSESSIVE.sub("", name) for name in _NAME.findall(question)]
 
 
 def vocatives(text: str) -> list[str]:

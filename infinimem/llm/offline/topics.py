@@ -17,7 +17,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from infinimem.grounding.duplicates import find_duplicates
-from infinimem.llm.offline.lexicon import content_terms
+from infinimem.llm.offline.lexicon import MONTHS, content_terms
 from infinimem.llm.offline.salience import Corpus, similarity, title
 
 WINDOW = 4
@@ -39,9 +39,8 @@ _REPLY = re.compile(
     re.IGNORECASE,
 )
 _DAY = re.compile(r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
-_MONTHS = "January February March April May June July August September October November December".split()
 _NOTES = re.compile(
-    rf"(?:notes of \d{{1,2}} (?:{'|'.join(_MONTHS)}) \d{{4}}|{SMALL_TALK})(?: \d+)?", re.IGNORECASE
+    rf"(?:notes of \d{{1,2}} (?:{'|'.join(MONTHS)}) \d{{4}}|{SMALL_TALK})(?: \d+)?", re.IGNORECASE
 )
 
 
@@ -138,7 +137,7 @@ def _leftover(corpus: Corpus, group: Sequence[int], days: Sequence[str]) -> str:
 def _date(day: str) -> str:
     """ "14 May 2024"."""
     year, month, date = day.split("-") if day else ("", "0", "0")
-    return f"{int(date)} {_MONTHS[int(month) - 1]} {year}" if day else ""
+    return f"{int(date)} {MONTHS[int(month) - 1]} {year}" if day else ""
 
 
 def _attached(
