@@ -12,7 +12,7 @@ from datetime import datetime
 from infinimem import tokens
 from infinimem.model import Located, Retrieved
 from infinimem.store.view import View
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import SHOWN, Quote, Unit, header, render
 
 OMITTED = " … "
@@ -43,7 +43,7 @@ class _Turn:
         return OMITTED.join(text[start:end].strip() for start, end in self.spans)
 
 
-class Material:
+class EvidenceBuilder:
     """The evidence of units that are added one by one, each turn once, within a budget.
 
     Args:
@@ -51,7 +51,7 @@ class Material:
         budget: tokens of all texts together.
     """
 
-    def __init__(self, bank: Bank, budget: int) -> None:
+    def __init__(self, bank: RecordStore, budget: int) -> None:
         self._bank = bank
         self._budget = budget
         self._turns: dict[int, _Turn] = {}

@@ -13,7 +13,7 @@ from typing import Any
 
 from infinimem.model import Finding
 from infinimem.settings import AllmemSettings
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import (
     ANEW,
     KINDS,
@@ -53,7 +53,7 @@ class Caps:
         return {SEMANTIC: self.semantic, SIBLING: self.sibling, TEMPORAL: self.temporal}.get(kind)
 
 
-def faults(bank: Bank, caps: Caps, only: Collection[str] | None = None) -> list[Finding]:
+def faults(bank: RecordStore, caps: Caps, only: Collection[str] | None = None) -> list[Finding]:
     """What does not hold.
 
     Args:
@@ -77,14 +77,16 @@ def faults(bank: Bank, caps: Caps, only: Collection[str] | None = None) -> list[
     return found
 
 
-def new_faults(before: Bank, after: Bank, caps: Caps, changed: Collection[str]) -> list[Finding]:
+def new_faults(
+    before: RecordStore, after: RecordStore, caps: Caps, changed: Collection[str]
+) -> list[Finding]:
     """What held before an edit of these units and does not after it."""
     found = faults(after, caps, changed)
     old = {(one.what, one.where.rsplit("/", 1)[-1]) for one in (faults(before, caps) if found else ())}
     return [one for one in found if (one.what, one.where.rsplit("/", 1)[-1]) not in old]
 
 
-def _unit_faults(bank: Bank, unit: Unit, caps: Caps) -> Iterator[str]:
+def _unit_faults(bank: RecordStore, unit: Unit, caps: Caps) -> Iterator[str]:
     for ref in unit.refs:
         place = bank.turn(ref.seq)
         if place is None:
@@ -110,12 +112,12 @@ def _unit_faults(bank: Bank, unit: Unit, caps: Caps) -> Iterator[str]:
 # ── what can be reached ─────────────────────────────────────────────────────────────────────────
 
 
-def recovery(bank: Bank, kinds: Collection[str]) -> Recoverability:
+def recovery(bank: RecordStore, kinds: Collection[str]) -> Recoverability:
     """How the archive is reached along outgoing links of these kinds."""
     return recoverability(bank.graph, bank.visible, bank.units.keys() - bank.visible, kinds)
 
 
-def counts(bank: Bank) -> dict[str, Any]:
+def counts(bank: RecordStore) -> dict[str, Any]:
     """A bank in figures, for people and scripts.
 
     Returns:

@@ -24,13 +24,13 @@ from infinimem.strategies.allmem.audit import AUDIT, audit_text, next_run, repla
 from infinimem.strategies.allmem.diagnose import contexts, diagnose
 from infinimem.strategies.allmem.execute import Done, Executor
 from infinimem.strategies.allmem.invariants import Caps, counts, faults
-from infinimem.strategies.allmem.ledger import BUFFER, Waiting, buffered, rows_of
+from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffered, rows_of
 from infinimem.strategies.allmem.picture import picture
 from infinimem.strategies.allmem.read import block, retrieve
-from infinimem.strategies.allmem.record_store import Bank, puts
+from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.allmem.route import route
 from infinimem.strategies.allmem.unit import ANEW, HOME
-from infinimem.strategies.allmem.vector_index import Loaded, Space
+from infinimem.strategies.allmem.vector_index import Loaded, VectorIndex
 from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.graph.draw import Topology
@@ -133,7 +133,7 @@ class AllMem:
         with self._writing.at(view) as (bank, _):
             return all(unit.session != session for unit in bank.units.values())
 
-    def _waiting(self, view: View) -> tuple[tuple[Waiting, ...], frozenset[str]]:
+    def _waiting(self, view: View) -> tuple[tuple[Buffered, ...], frozenset[str]]:
         """What waits for consolidation, and of which sessions it is."""
         with self._writing.at(view) as (bank, _):
             waiting = buffered(view, bank)
@@ -208,7 +208,9 @@ class AllMem:
         return found
 
 
-def consolidation(view: View, bank: Bank, space: Space, llm: LLM, settings: AllmemSettings) -> Plan | None:
+def consolidation(
+    view: View, bank: RecordStore, space: VectorIndex, llm: LLM, settings: AllmemSettings
+) -> Plan | None:
     """One consolidation as one plan (Algorithm 1): the buffer is read, diagnosed, routed and executed.
 
     None where nothing waits. Where the model does not answer nothing is kept, and the buffer stays.
@@ -245,5 +247,5 @@ def _count(view: View) -> int:
     return len(rows_of(view.document(BUFFER)))
 
 
-def _size(bank: Bank, name: str) -> int:
+def _size(bank: RecordStore, name: str) -> int:
     return tokens.count(bank.units[name].text)

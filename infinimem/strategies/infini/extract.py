@@ -30,7 +30,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
 
 
 @dataclass(frozen=True)
-class Said:
+class ShownTurn:
     """A turn as the model is shown it: all of its text, or the part that fits one call."""
 
     place: Located
@@ -60,7 +60,7 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
         outcome = yield _plan(view, unit, asker)
         if isinstance(outcome, Rejected):
             reasons = [f"extract: {reason}; stored verbatim" for reason in outcome.reasons]
-            entries = [entry for place in unit for entry in _as_said([Said(place, place.entry.text)])]
+            entries = [entry for place in unit for entry in _as_said([ShownTurn(place, place.entry.text)])]
             outcome = yield _closed(unit, entries, reasons)
             if isinstance(outcome, Rejected):
                 return
@@ -116,9 +116,9 @@ def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
     """Ask about a unit, or about each part of a turn that is larger than a call."""
     limit = view.settings.infini.chunk_tokens
     told = [place for place in unit if place.entry.text.strip()]
-    calls = [[Said(place, place.entry.text) for place in told]] if told else []
+    calls = [[ShownTurn(place, place.entry.text) for place in told]] if told else []
     if len(told) == 1 and tokens.exceeds(told[0].entry.text, limit):
-        calls = [[Said(told[0], part)] for part in cut(told[0].entry.text, limit)]
+        calls = [[ShownTurn(told[0], part)] for part in cut(told[0].entry.text, limit)]
     entries: list[NewEntry] = []
     notes: list[str] = []
     context = [tasks.turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
@@ -138,7 +138,7 @@ def _closed(unit: Sequence[Located], entries: Sequence[NewEntry], notes: Sequenc
 
 
 def _ask(
-    said: Sequence[Said], context: Sequence[Mapping[str, object]], asker: Asker
+    said: Sequence[ShownTurn], context: Sequence[Mapping[str, object]], asker: Asker
 ) -> tuple[list[NewEntry], list[str]]:
     """Entries from one call; what it leaves open or says without support is stored as it was said."""
     by_seq = {piece.seq: piece for piece in said}
@@ -172,7 +172,7 @@ def _ask(
     return [*entries, *_as_said(open_turns)], [f"extract: {reason}" for reason in (*wrong, *unborne)]
 
 
-def _entry(text: str, origin: Sequence[Said], copied: bool, item: Data) -> NewEntry:
+def _entry(text: str, origin: Sequence[ShownTurn], copied: bool, item: Data) -> NewEntry:
     refers = one_line(clean_text(item["refers"] or "")).strip()[:REFERS_LENGTH]
     return NewEntry(
         text,
@@ -183,13 +183,13 @@ def _entry(text: str, origin: Sequence[Said], copied: bool, item: Data) -> NewEn
     )
 
 
-def _as_said(said: Sequence[Said]) -> list[NewEntry]:
+def _as_said(said: Sequence[ShownTurn]) -> list[NewEntry]:
     """Each text as one line, untouched but for its line breaks."""
     lines = ((" ".join(one_line(clean_text(piece.text)).split()), piece.seq) for piece in said)
     return [NewEntry(text, (seq,)) for text, seq in lines if text]
 
 
-def _problems(data: Data, turns: Mapping[int, Said]) -> list[Reason]:
+def _problems(data: Data, turns: Mapping[int, ShownTurn]) -> list[Reason]:
     """What keeps a reply from accounting for every turn."""
     named = [(name, item["text"].strip()) for item in data["entries"] for name in item["from"]]
     cited = dict.fromkeys(str(seq) for name, text in named if text for seq in seqs_of([name], turns))
