@@ -14,9 +14,8 @@ from dataclasses import replace
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Why
 from infinimem.store.view import View
-from infinimem.strategies.infini import claims as archiving
 from infinimem.strategies.infini.asking import Asker
-from infinimem.strategies.infini.claims import Claim
+from infinimem.strategies.infini.claims import Claim, allowed
 from infinimem.strategies.infini.free import write_anew
 from infinimem.strategies.infini.layout import Laid, Target, lay_out
 from infinimem.strategies.infini.topics import heading_of
@@ -71,7 +70,7 @@ def compose(
         place = view.entry(claim.seq)
         if place is not None and place.doc_id == CURRENT:
             moves.setdefault(claim.seq, Move(claim.seq, *home[claim.seq]))
-    held, withheld = archiving.allowed(said.values(), moves, view)
+    held, withheld = allowed(said.values(), moves, view)
     for claim in held:
         moves[claim.seq] = Move(claim.seq, home[claim.by][0], home[claim.seq][1], claim.why, claim.by)
     said_of = [

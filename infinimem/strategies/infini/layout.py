@@ -17,9 +17,8 @@ from infinimem.llm.tasks import LAYOUT
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Entry, Located, NewEntry, Reason
 from infinimem.store.view import View
-from infinimem.strategies.infini import claims as archiving
-from infinimem.strategies.infini.asking import Asker, Data, once
-from infinimem.strategies.infini.claims import Claim
+from infinimem.strategies.infini.asking import Asker, Data
+from infinimem.strategies.infini.claims import Claim, sorted_out
 from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.topics import (
     Topic,
@@ -121,30 +120,23 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
         known = {entry.seq for entry in (*(place.entry for place in shows), *entries_of(chunk))}
 
         def check(data: Data, known: Collection[int] = known) -> list[Reason]:
-            placed, wrong = once(_groups(data), known)
-            return wrong + archiving.read(data, placed[len(data["layout"]) :], known)[1]
+            return sorted_out(data, "layout", known)[2]
 
         asked = question(target, shows, chunk, headings.values(), view)
         reply, wrong = asker.ask(LAYOUT, asked, check)
         notes += [f"layout of {target.doc_id}: {reason}" for reason in wrong]
         if (data := reply.data) is None:
             continue
-        placed, _ = once(_groups(data), known)
-        count = len(data["layout"])
-        for item, seqs in zip(data["layout"], placed[:count], strict=True):
+        placed, said, _ = sorted_out(data, "layout", known)
+        claims += said
+        for item, seqs in zip(data["layout"], placed, strict=True):
             title = clean_title(item["heading"])
             heading = target.spelling.get(title.casefold(), title)
             if heading and not target.fixed:
                 headings |= {seq: heading for seq in sorted(seqs) if target.standing.get(seq) != heading}
-        claims += archiving.read(data, placed[count:], known)[0]
         summary = clipped(data["summary"], view.settings.infini.summary_length) or summary
     rest = {seq: heading for seq, heading in base.headings.items() if seq not in headings}
     return Laid({**headings, **rest}, summary or base.summary, tuple(claims), (), tuple(notes))
-
-
-def _groups(data: Data) -> list[Sequence[str]]:
-    """All ids of a reply: headings first, so that a line that is also to be discarded stays."""
-    return [*(item["fact_ids"] for item in data["layout"]), *([name] for name in archiving.named(data))]
 
 
 # ── shared with free.py ─────────────────────────────────────────────────────────────────────────
