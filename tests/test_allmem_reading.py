@@ -36,7 +36,7 @@ def test_the_default_reader_gives_the_block_and_the_ranking_its_own_order(tmp_pa
     assert texts(found) == ["I moved to Lisbon.", "Peanuts make you ill.", "I play chess."]
     assert found.items == memory.read("Who plays chess?", "topology").items
     answer = memory.ask("Who plays chess?")
-    assert "chess" in answer.text and answer.citations[0].doc_id.startswith("allmem/units/")
+    assert "chess" in answer.text and answer.citations[0].doc_id.startswith("evidence/")
 
 
 def test_what_was_recorded_and_is_no_unit_yet_is_found(tmp_path: Path) -> None:

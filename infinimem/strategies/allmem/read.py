@@ -52,8 +52,8 @@ def retrieve(
     material = EvidenceBuilder(bank, budget - _size(beside))
     for name, score in ranked:
         for said in bank.quotes(name):
-            material.add(name, score, (said,))
-    found = [*material.by_rank(view), *beside]
+            material.add(score, (said,))
+    found = [*material.by_rank(), *beside]
     steps.end("evidence", turns=len(found))
     return Evidence(tuple(found), tuple(steps.done))
 
@@ -77,11 +77,11 @@ def block(
     kept = []
     for name, score in ranked[: settings.final]:
         quotes = bank.quotes(name)
-        if material.add(name, score, quotes):
+        if material.add(score, quotes):
             kept.append(name)
-        elif EvidenceBuilder(bank, room).add(name, score, quotes):
+        elif EvidenceBuilder(bank, room).add(score, quotes):
             break
-    found = [*material.by_time(view, kept), *beside]
+    found = [*material.by_time(kept), *beside]
     steps.end("evidence", units=kept, turns=len(found))
     return Evidence(tuple(found), tuple(steps.done))
 
