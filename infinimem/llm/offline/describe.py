@@ -1,6 +1,7 @@
 """A unit's descriptor by rules: what is searched of it, in its own words, with the speaker's name before.
 
-A text of up to some sixty words is its own best summary; of a longer one its beginning stands.
+A text of up to some sixty words is its own best summary; of a longer one its beginning stands. Of units that
+were put in order the newest speaks for what holds, the others for what they add or no longer are.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from infinimem.grounding.claims import unsupported
 from infinimem.grounding.sentences import Said, sentences
 from infinimem.llm.offline.lexicon import Word, content_words, fact_text, short_names, vocatives
 from infinimem.llm.offline.salience import Corpus
+from infinimem.markdown.characters import normalised
 from infinimem.terms import STOP_WORDS, fold
 
 WORDS = 60
@@ -20,6 +22,8 @@ WORDS = 60
 CHARACTERS = 600
 """Of a summary; scripts without spaces have few words."""
 KEYWORDS = 5
+MERGED_KEYWORDS = 8
+"""Of a merge: its members may name the same thing in different words."""
 GAP = " …"
 """Ends a summary that leaves something out: without it, a summary holds all that was said."""
 _LONGEST = 60
@@ -35,6 +39,44 @@ def describe(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `describe`."""
     said = said_by(variables["turn"])
     return {"summary": summary(said), "keywords": keywords([said])}
+
+
+def split_unit(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `split_unit`: no rule tells where a text turns to something else."""
+    unit = variables["unit"]
+    words = keywords([said_by(unit)])
+    whole = {
+        "segment_text": unit.get("text") or "",
+        "segment_summary": summary(said_by(unit)),
+        "segment_keywords": words,
+        "topic_label": ", ".join(words[:2]),
+    }
+    return {"do_split": False, "segments": [whole], "split_rationale": "rules cut no text"}
+
+
+def merge_units(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `merge_units`: the newest speaks for all, the others' wordings are salient points."""
+    said = [said_by(unit) for unit in variables["units"]]
+    texts: dict[str, Said] = {}
+    for item in reversed(said):
+        texts.setdefault(normalised(item.line), item)
+    newest, *others = texts.values() or [Said("", "")]
+    return {
+        "summary": summary(newest),
+        "keywords": keywords([newest, *others], MERGED_KEYWORDS),
+        "salient_points": [summary(item) for item in reversed(others)],
+    }
+
+
+def update_unit(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `update_unit`: the current unit in its own words, the other one as outdated."""
+    current, old = said_by(variables["current"]), said_by(variables["superseded"])
+    return {
+        "updated_summary": summary(current),
+        "updated_keywords": keywords([current], KEYWORDS),
+        "deprecations": [summary(old)] if old.text else [],
+        "alignment_note": "the newer statement replaces the older",
+    }
 
 
 def said_by(unit: Mapping[str, Any]) -> Said:

@@ -16,7 +16,7 @@ from infinimem import law
 from infinimem.grounding.claims import is_duplicate
 from infinimem.grounding.duplicates import TODAY
 from infinimem.grounding.sentences import Said, split_speaker, strip_ordinal
-from infinimem.grounding.values import LIKELY, SURE, Value, values
+from infinimem.grounding.values import LIKELY, SURE, values
 from infinimem.llm.offline.describe import GAP, said_by
 from infinimem.llm.offline.summary import states
 from infinimem.markdown.characters import normalised
@@ -38,7 +38,6 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 """Words of states and single events: said twice, they may be two."""
-_ORDINAL = re.compile(r"\s*\(?(\d{1,6})[.):]\s")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -67,42 +66,29 @@ def _updates(target: Unit, anchors: Sequence[Unit]) -> Iterator[dict[str, Any]]:
             other = theirs.get(value.of)
             if other is None or not value.differs(other):
                 continue
-            newer = _is_newer((target, said), (anchor, shown))
+            newer = _is_newer(target, anchor)
             current, old = (value, other) if newer else (other, value)
             yield {
                 "current_id": (target if newer else anchor)["id"],
                 "superseded_id": (anchor if newer else target)["id"],
                 "confidence": current.sure,
-                "reason": f"{_about(current)}: {_short(current.text)}, no longer {_short(old.text)}",
+                "reason": f"{current.text[:80]}, no longer {old.text[:80]}",
             }
             break
 
 
-def _is_newer(target: tuple[Unit, Said], anchor: tuple[Unit, Said]) -> bool:
-    """Whether the target is newer: by time, then by the numbers that facts begin with, then by those of ids.
+def _is_newer(target: Unit, anchor: Unit) -> bool:
+    """Whether the target is newer: by time, then by number.
 
     The target is called TARGET and has none; its neighbours stood there before it.
     """
-    pair = (target, anchor)
-    listed = [int(found[1]) for _, said in pair if (found := _ORDINAL.match(said.text))]
-    seqs = listed if len(listed) == len(pair) else [_number(unit["id"]) for unit, _ in pair]
-    new, old = (
-        Entry(seq, "", "", unit.get("time") or None) for seq, (unit, _) in zip(seqs, pair, strict=True)
-    )
+    new, old = (Entry(_number(unit["id"]), "", "", unit.get("time") or None) for unit in (target, anchor))
     return law.is_newer(new, old)
 
 
 def _number(unit_id: str) -> int:
     found = _NUMBER.search(unit_id)
     return int(found[0][:18]) if found else 10**18
-
-
-def _about(value: Value) -> str:
-    return _short(" ".join(value.of[1:]) if value.of[0] == "states" else " ".join(value.of))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:79] + "…"
 
 
 # ── merges ──────────────────────────────────────────────────────────────────────────────────────
