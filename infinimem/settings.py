@@ -62,7 +62,6 @@ class InfiniSettings:
     merge_trigger_min_count: Harmless[int] = 50
     merge_group_max: Harmless[int] = 4
     summary_length: Harmless[int] = 100
-    rewrite: Harmless[Literal["moves", "free"]] = "moves"
     maintenance: Harmless[bool] = True
 
 
@@ -212,7 +211,7 @@ class Settings:
     memory_tool: MemoryToolSettings = field(default_factory=MemoryToolSettings)
 
 
-_GONE = frozenset({"reader.decompose"})
+_GONE = frozenset({"reader.decompose", "infini.rewrite"})
 """Settings of earlier versions that mean nothing any more; they are passed over."""
 _PORTIONS = frozenset({"chunk_tokens", "markdown_length", "plan_split_threshold"})
 """Settings by which text is cut."""

@@ -236,7 +236,7 @@ def test_a_refused_merge_leaves_both_and_the_next_is_tried() -> None:
 @given(st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
 def test_nonsense_splits_and_merges_without_losing_a_line(seed: int) -> None:
-    library = shelf(markdown_length=(60, 150, 5000)[seed % 3], rewrite=("moves", "free")[seed % 2])
+    library = shelf(markdown_length=(60, 150, 5000)[seed % 3])
     library.write("topics/long", long_document())
     library.buffer("new", "newer")
     before = {seq for seq, _ in library.lines()}

@@ -19,7 +19,6 @@ TYPED = ("- my item\n", "\nSome prose.\n", "# Mine\n- [ ] task\n", "\r\n- crlf\r
 
 def settings(chance: random.Random) -> str:
     choices = {
-        "rewrite": ['"moves"', '"free"'],
         "feed": ['"turn"', '"exchange"', '"chunk"'],
         "markdown_length": [300, 900, 5000],
         "plan_split_threshold": [200, 700, 5000],

@@ -103,15 +103,6 @@ LAYOUT = _task(
 """One document with its incoming facts laid out under headings (prompts D and M2).
 `doc`: {"id", "title", "summary", "sections": [{"heading", "facts"}]}; `incoming`: [topic, …]."""
 
-LAYOUT_FREE = _task(
-    "layout_free",
-    "doc incoming summary_length problems",
-    8192,
-    layout=_list(heading=TEXT, entries=_list(text=TEXT, **{"from": IDS})),
-    summary=TEXT,
-)
-"""The same, but the model writes the lines itself and names their sources (the paper's free rewriting)."""
-
 MERGE = _task(
     "merge",
     "docs",
@@ -212,6 +203,6 @@ JUDGE_LENIENT = _judge("judge_lenient")
 
 _READING = (SELECT, STEP, ANSWER)
 _JUDGING = (JUDGE, JUDGE_LENIENT)
-_FILING = (EXTRACT, REWRITE, PLAN, LAYOUT, LAYOUT_FREE, MERGE)
+_FILING = (EXTRACT, REWRITE, PLAN, LAYOUT, MERGE)
 _LINKING = (DESCRIBE, DIAGNOSE, SPLIT_UNIT, MERGE_UNITS, UPDATE_UNIT)
 ALL: tuple[Task, ...] = (*_FILING, *_LINKING, *_READING, *_JUDGING)

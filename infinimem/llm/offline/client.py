@@ -13,7 +13,7 @@ from infinimem.llm.offline.diagnose import diagnose
 from infinimem.llm.offline.extract import extract
 from infinimem.llm.offline.filing import merge, plan, select
 from infinimem.llm.offline.judge import lenient, strict
-from infinimem.llm.offline.layout import layout, layout_free
+from infinimem.llm.offline.layout import layout
 from infinimem.llm.offline.step import step
 from infinimem.llm.offline.topics import rewrite
 from infinimem.model import Usage
@@ -25,7 +25,6 @@ RULES: Mapping[str, Rule] = {
     "rewrite": rewrite,
     "plan": plan,
     "layout": layout,
-    "layout_free": layout_free,
     "merge": merge,
     "describe": describe,
     "diagnose": diagnose,

@@ -33,33 +33,6 @@ def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def layout_free(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `layout_free`: every line as it was, of duplicates one that names them all."""
-    sections = _sections(variables["doc"], variables["incoming"])
-    stands_for: dict[str, list[str]] = {}
-    gone = set()
-    for pair in find_duplicates([fact for facts in sections.values() for fact in facts]):
-        stands_for.setdefault(pair["kept"], []).append(pair["discarded"])
-        gone.add(pair["discarded"])
-    kept = {
-        heading: [fact for fact in facts if fact["id"] not in gone] for heading, facts in sections.items()
-    }
-    return {
-        "layout": [
-            {
-                "heading": heading,
-                "entries": [
-                    {"text": fact["text"], "from": [fact["id"], *stands_for.get(fact["id"], ())]}
-                    for fact in facts
-                ],
-            }
-            for heading, facts in kept.items()
-            if facts
-        ],
-        "summary": _summary(kept, variables["summary_length"]),
-    }
-
-
 def _sections(doc: Mapping[str, Any], incoming: Sequence[Mapping[str, Any]]) -> Sections:
     """Headings in their order with old and new facts; a heading that occurs twice is one section."""
     sections: Sections = {}
