@@ -21,7 +21,6 @@ from infinimem.settings import InfiniSettings
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of
-from infinimem.strategies.infini.topics import spoken
 from infinimem.strategies.infini.wording import cut, unsupported, verbatim
 
 CONTEXT_TURNS = 2
@@ -43,7 +42,8 @@ class ShownTurn:
     @property
     def origin(self) -> str:
         """The text with the name of who said it: what an entry may draw on."""
-        return spoken(self.place.entry, self.text)
+        speaker = self.place.entry.fields.get("speaker")
+        return f"{speaker}: {self.text}" if speaker else self.text
 
     @property
     def shown(self) -> dict[str, str | None]:
