@@ -32,9 +32,9 @@ from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
 from infinimem.settings import AllmemSettings, EmbedderSettings, Settings
 from infinimem.strategies.allmem import AllMem
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, VERSION, Ref, Unit, unit_id
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link
 
 SESSION = 50
@@ -107,9 +107,9 @@ def library(folder: Path, count: int, ratio: float, embedder: Embedder) -> Memor
     return open_memory(folder, model="offline", embedder=embedder)
 
 
-def units(said: Sequence[str], ratio: float, memory: Memory) -> Bank:
+def units(said: Sequence[str], ratio: float, memory: Memory) -> RecordStore:
     """A unit for each text; those that are not visible spread evenly, each behind a visible one."""
-    bank = Bank(memory.view.entry)
+    bank = RecordStore(memory.view.entry)
     for at, text in enumerate(said):
         is_visible = int((at + 1) * ratio) > int(at * ratio)
         words = tuple(text.split()[:4])
@@ -136,7 +136,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 def measured(memory: Memory, queries: int, k: int) -> Row:
     """Ask in turn, so that what else the machine does falls on all alike."""
     settings = AllmemSettings(anchors=k)
-    bank, space = Bank.load(memory.view), Space.of(memory.view)
+    bank, space = RecordStore.load(memory.view), VectorIndex.of(memory.view)
     space.sync(bank)
     ways = [AllMem(OfflineClient(), Settings(allmem=settings))]
     ways.append(AllMem(OfflineClient(), Settings(allmem=replace(settings, visibility=False))))

@@ -74,8 +74,7 @@ def _topics(size: int, settings: Settings) -> Usage:
     flushes = -(-size // max(given.current_threshold, 1))
     laid_out = 2 * size + flushes * _TOPIC if given.maintenance else 0
     calls = chunks + flushes * (6 if given.maintenance else 1)
-    out = size + (size if given.rewrite == "free" else size // 3)
-    return Usage(calls, calls * PROMPT + 2 * size + laid_out, out)
+    return Usage(calls, calls * PROMPT + 2 * size + laid_out, size + size // 3)
 
 
 def _units(size: int, turns: int, settings: Settings) -> Usage:

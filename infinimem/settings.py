@@ -62,7 +62,6 @@ class InfiniSettings:
     merge_trigger_min_count: Harmless[int] = 50
     merge_group_max: Harmless[int] = 4
     summary_length: Harmless[int] = 100
-    rewrite: Harmless[Literal["moves", "free"]] = "moves"
     maintenance: Harmless[bool] = True
 
 
@@ -184,8 +183,6 @@ class ReaderSettings:
     min_tokens: Harmless[int] = 500
     evidence_budget: Harmless[int] = 4096
     retrieve_budget: Harmless[int] = 1024
-    decompose: Harmless[bool] = False
-    """Whether a question that seems to ask for several things is taken apart, and each part searched for."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +211,8 @@ class Settings:
     memory_tool: MemoryToolSettings = field(default_factory=MemoryToolSettings)
 
 
+_GONE = frozenset({"reader.decompose", "infini.rewrite"})
+"""Settings of earlier versions that mean nothing any more; they are passed over."""
 _PORTIONS = frozenset({"chunk_tokens", "markdown_length", "plan_split_threshold"})
 """Settings by which text is cut."""
 
@@ -291,6 +290,8 @@ def _values(
 ) -> Iterator[tuple[str, object]]:
     hints = get_type_hints(group)
     for name, value in values.items():
+        if f"{prefix}{name}" in _GONE:
+            continue
         if name not in hints:
             known = ", ".join(sorted(hints))
             raise SettingsError(f"{where}: unknown setting {name!r}; known here: {known}")

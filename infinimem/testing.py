@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from infinimem.llm.scripted import Call, GarbageLLM, ScriptedLLM
+from infinimem.llm.scripted import Call, ScriptedLLM
 
-__all__ = ["Call", "GarbageLLM", "ScriptedLLM"]
+__all__ = ["Call", "ScriptedLLM"]

@@ -12,9 +12,9 @@ from infinimem.settings import AllmemSettings, Settings
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.spec import ALLMEM
 from infinimem.store.view import View
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 
 
 class Library:
@@ -60,8 +60,8 @@ class Library:
         ]
         return sorted((place for place in turns if place.seq not in held), key=lambda place: place.seq)
 
-    def bank(self, known: Bank | None = None) -> Bank:
-        return Bank.load(self.view(), known)
+    def bank(self, known: RecordStore | None = None) -> RecordStore:
+        return RecordStore.load(self.view(), known)
 
     def apply(self, plan: Plan) -> Outcome:
         self.plans.append(plan)
@@ -94,9 +94,9 @@ class Library:
         }
 
 
-def banked(library: Library, *descriptors: tuple[str, str]) -> tuple[Bank, Space]:
+def banked(library: Library, *descriptors: tuple[str, str]) -> tuple[RecordStore, VectorIndex]:
     """A bank with a unit a turn of the library, each with these keywords (comma-separated) and summary."""
-    bank = Bank.load(library.view())
+    bank = RecordStore.load(library.view())
     for place, (keywords, summary) in zip(library.pending(), descriptors, strict=True):
         bank.put(
             Unit(
@@ -108,6 +108,6 @@ def banked(library: Library, *descriptors: tuple[str, str]) -> tuple[Bank, Space
                 (Ref(place.seq),),
             )
         )
-    space = Space.of(library.view())
+    space = VectorIndex.of(library.view())
     space.sync(bank)
     return bank, space

@@ -15,9 +15,9 @@ from infinimem.retrieval.vectors import Vectors
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem import read
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Measured:
 
     def __init__(self) -> None:
         self.library = Library()
-        self.bank = Bank(lambda seq: self.library.view().entry(seq))
+        self.bank = RecordStore(lambda seq: self.library.view().entry(seq))
 
     def turn(self, text: str, near: float, time: str | None = None, visible: bool = True) -> str:
         """A turn and its unit."""
@@ -103,7 +103,7 @@ class Measured:
         return self._ask(read.block, query, budget, settings)
 
     def _ask(self, face: Any, query: str, budget: int, settings: dict[str, Any]) -> Evidence:
-        space = Space(Vectors(None, Angles()))
+        space = VectorIndex(Vectors(None, Angles()))
         space.sync(self.bank)
         found = face(self.view(), self.bank, space, query, budget, AllmemSettings(**settings))
         assert isinstance(found, Evidence)

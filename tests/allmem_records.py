@@ -8,7 +8,7 @@ from pathlib import Path
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.outcome import Applied, Outcome
-from infinimem.strategies.allmem.ledger import BUFFER, Waiting, book, buffer_text
+from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffer_text, ledger_text
 from infinimem.strategies.allmem.unit import ARCHIVED, UNITS, Quote, Ref, Unit, render, unit_id
 from infinimem.strategies.graph.links import Link
 
@@ -57,7 +57,7 @@ def put(one: Unit, *links: Link, quotes: Iterable[Quote] | None = None, new: boo
 
 def buffer(*seqs: int) -> Put:
     return Put(
-        BUFFER, buffer_text([Waiting(unit_id(s), tuple(unit_id(t) for t in seqs if t < s)) for s in seqs])
+        BUFFER, buffer_text([Buffered(unit_id(s), tuple(unit_id(t) for t in seqs if t < s)) for s in seqs])
     )
 
 
@@ -93,7 +93,7 @@ def consolidated(root: Path) -> Memory:
         Put(doc(LISBON), None),
         put(unit(LISBON, archived=True)),
         buffer(),
-        Put(AUDIT, book(AUDIT, {"kind": "audit"}, ["# Run 1"], rows)),
+        Put(AUDIT, ledger_text(AUDIT, {"kind": "audit"}, ["# Run 1"], rows)),
     )
     return memory
 

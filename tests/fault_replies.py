@@ -120,8 +120,6 @@ class Honest:
         data = self._extract(variables) if task.name == "extract" else RULES[task.name](variables)
         if task.name == "rewrite":
             _supersede(data, variables["facts"])
-        elif task.name == "layout_free":
-            _join(data)
         return reading.read(json.dumps(data, ensure_ascii=False), task.schema)
 
     def _extract(self, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,15 +145,6 @@ def _supersede(data: dict[str, Any], facts: Sequence[Mapping[str, Any]]) -> None
         for topic in data["topics"]:
             topic["fact_ids"] = [seq for seq in topic["fact_ids"] if seq not in old]
     data["topics"] = [topic for topic in data["topics"] if topic["fact_ids"]]
-
-
-def _join(data: dict[str, Any]) -> None:
-    """The first two lines of a section as one sentence."""
-    for section in data["layout"]:
-        if len(section["entries"]) > 1:
-            one, two, *rest = section["entries"]
-            text = f"{one['text'].rstrip('.')}; {two['text']}"
-            section["entries"] = [{"text": text, "from": [*one["from"], *two["from"]]}, *rest]
 
 
 # ── what happens to a reply ─────────────────────────────────────────────────────────────────────

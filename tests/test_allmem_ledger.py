@@ -1,4 +1,4 @@
-"""Books: what is written reads back, whatever it says, and nothing of it is hidden or breaks the file."""
+"""Ledgers: what is written reads back, whatever it says, and nothing of it is hidden or breaks the file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem.markdown.document import Document
-from infinimem.strategies.allmem.ledger import BUFFER, Waiting, book, buffer_text, buffered, rows_of
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffer_text, buffered, ledger_text, rows_of
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import Unit, unit_id
 
 ODD = st.one_of(
@@ -22,7 +22,7 @@ ODD = st.one_of(
     rows=st.lists(st.dictionaries(ODD, st.one_of(ODD, st.integers(), st.lists(ODD)), max_size=3), max_size=4)
 )
 def test_rows_read_back_and_show_all_that_they_hold(rows: list[dict[str, object]]) -> None:
-    text = book("allmem/audit/run-0001", {"kind": "audit"}, ["# Title"], rows)
+    text = ledger_text("allmem/audit/run-0001", {"kind": "audit"}, ["# Title"], rows)
     document = Document.parse("allmem/audit/run-0001", text.encode())
     assert rows_of(document) == rows
     assert not document.entries
@@ -35,24 +35,24 @@ def test_rows_read_back_and_show_all_that_they_hold(rows: list[dict[str, object]
 
 
 def test_words_of_any_script_stay_readable() -> None:
-    assert "北京 é" in book("allmem/audit/run-0001", {}, [], [{"said": "北京 é"}])
+    assert "北京 é" in ledger_text("allmem/audit/run-0001", {}, [], [{"said": "北京 é"}])
 
 
 def test_no_other_code_block_is_read_as_rows() -> None:
-    text = book(BUFFER, {}, ["```", '{"unit": "u-000001"}', "```"], [{"unit": "u-000002"}])
+    text = ledger_text(BUFFER, {}, ["```", '{"unit": "u-000001"}', "```"], [{"unit": "u-000002"}])
     assert rows_of(Document.parse(BUFFER, text.encode())) == [{"unit": "u-000002"}]
 
 
 def test_a_damaged_buffer_is_read_as_far_as_it_goes() -> None:
     library = Library()
-    bank = Bank(lambda seq: None)
+    bank = RecordStore(lambda seq: None)
     for number in (1, 2, 3):
         bank.put(Unit(unit_id(number), "s"))
-    waiting = [Waiting("u-000001", ()), Waiting("u-000002", ("u-000001", "u-000009"))]
+    waiting = [Buffered("u-000001", ()), Buffered("u-000002", ("u-000001", "u-000009"))]
     text = buffer_text(waiting)
     library.documents[BUFFER] = Document.parse(BUFFER, text.encode())
     assert buffered(library.view(), bank) == tuple(waiting)
     odd = '{"unit": "u-000077", "near": []}\n{"unit": 3}\n[1]\n{"unit": "u-000001", "near": []}\nx\n'
     more = '{"unit": "u-000003", "near": ["u-000001", 7, "../x"]}\n```\n'
     library.documents[BUFFER] = Document.parse(BUFFER, text.replace("\n```\n", "\n" + odd + more).encode())
-    assert buffered(library.view(), bank) == (*waiting, Waiting("u-000003", ("u-000001",)))
+    assert buffered(library.view(), bank) == (*waiting, Buffered("u-000003", ("u-000001",)))

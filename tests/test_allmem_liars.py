@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from allmem_library import Library
+from garbage import GarbageLLM
 
 from infinimem.llm.base import Reply
 from infinimem.model import Plan
 from infinimem.strategies.allmem import AllMem
 from infinimem.strategies.allmem.unit import is_unit_id
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 NASTY = (
     "",

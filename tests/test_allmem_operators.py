@@ -14,9 +14,9 @@ from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undes
 from infinimem.strategies.allmem.invariants import Caps
 from infinimem.strategies.allmem.operators import Editor
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import Quote, Ref
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.rewire import Rewired
 
@@ -40,7 +40,7 @@ def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **cap
     bank, _ = banked(library, *[("k", str(angle)) for angle in angles])
     for name, targets in (links or {}).items():
         bank.graph.put(name, "semantic", [Link("semantic", to, 0.5) for to in targets])
-    space = Space(Vectors(None, Plane()))
+    space = VectorIndex(Vectors(None, Plane()))
     space.sync(bank)
     limits = {"semantic": 8, "sibling": 8, "temporal": 1, "version": None, "raise_version": False, **caps}
     return Editor(bank, space, Caps(**limits), 10)
@@ -50,7 +50,7 @@ def part(start: int, end: int, angle: float, seq: int = 1) -> Part:
     return Part((Ref(seq, (start, end)),), Descriptor(str(angle), ()))
 
 
-def semantic(bank: Bank, name: str) -> dict[str, float | None]:
+def semantic(bank: RecordStore, name: str) -> dict[str, float | None]:
     return {link.to: link.weight for link in bank.graph.links(name, "semantic")}
 
 
@@ -235,7 +235,7 @@ TEXT = "I live in Rome. I play chess. I live in Rome."
 
 
 @pytest.fixture
-def bank() -> Bank:
+def bank() -> RecordStore:
     library = Library()
     library.say(TEXT)
     return banked(library, ("k", "s"))[0]
@@ -264,15 +264,15 @@ def bank() -> Bank:
         (segments("I live in Rome.", TEXT[16:], keywords=tuple("abcdefghijklm")), "TOO_LONG"),
     ],
 )
-def test_a_split_that_is_not_of_the_text_is_refused(bank: Bank, data: Any, sub: str) -> None:
+def test_a_split_that_is_not_of_the_text_is_refused(bank: RecordStore, data: Any, sub: str) -> None:
     assert split_plan(bank, A, data, 0.8) == Invalid(sub)
 
 
-def test_no_split_is_declined(bank: Bank) -> None:
+def test_no_split_is_declined(bank: RecordStore) -> None:
     assert isinstance(split_plan(bank, A, segments(TEXT, do=False), 0.8), Declined)
 
 
-def test_segments_may_come_in_any_order_and_repeat(bank: Bank) -> None:
+def test_segments_may_come_in_any_order_and_repeat(bank: RecordStore) -> None:
     found = split_plan(bank, A, segments("I live in Rome.", " I play chess.", "I live in Rome."), 0.8)
     assert isinstance(found, tuple)
     assert [one.refs[0].span for one in found] == [(0, 15), (15, 29), (30, 45)]

@@ -16,9 +16,9 @@ from infinimem.strategies.allmem.descriptor import Descriptor
 from infinimem.strategies.allmem.invariants import Caps, faults
 from infinimem.strategies.allmem.operators import Editor
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.record_store import Bank, changed, puts
+from infinimem.strategies.allmem.record_store import RecordStore, changed, puts
 from infinimem.strategies.allmem.unit import SEMANTIC, VERSION, Ref, Unit, unit_id
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link
 
 WORDS = "rome oslo chess tea cat dog car tram bread violin sea hill".split()
@@ -36,7 +36,7 @@ class Coarse:
         return (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
 
-def grown(chance: random.Random) -> tuple[Library, Bank, Space]:
+def grown(chance: random.Random) -> tuple[Library, RecordStore, VectorIndex]:
     """A few units as writing leaves them, on turns of several words, some without a time."""
     library = Library()
     for _ in range(chance.randint(4, 9)):
@@ -45,7 +45,7 @@ def grown(chance: random.Random) -> tuple[Library, Bank, Space]:
         fields = {"time": time} if time else {}
         library.say(text, session=f"s{chance.randint(1, 3)}", **fields)
     bank = library.bank().copy()
-    space = Space(Vectors(None, Coarse()))
+    space = VectorIndex(Vectors(None, Coarse()))
     for place in library.pending():
         words = tuple(chance.choices(WORDS, k=2))
         name = unit_id(place.seq)
@@ -82,7 +82,7 @@ def step(chance: random.Random, editor: Editor) -> tuple[str, ...]:
     return (name,)
 
 
-def reached(bank: Bank) -> set[str]:
+def reached(bank: RecordStore) -> set[str]:
     """All that version links lead to from the surface, told anew."""
     seen, waiting = set(bank.visible), deque(sorted(bank.visible))
     while waiting:
@@ -93,7 +93,7 @@ def reached(bank: Bank) -> set[str]:
     return seen
 
 
-def evidence(bank: Bank, names: Sequence[str]) -> set[tuple[int, int]]:
+def evidence(bank: RecordStore, names: Sequence[str]) -> set[tuple[int, int]]:
     """Every character of a turn that these units hold."""
     held = set()
     for name in names:
@@ -143,7 +143,7 @@ def run(seed: int) -> None:
     assert {name: again.render(name) for name in again.units} == {
         doc_id.split("/")[-1]: data.decode() for doc_id, data in library.files().items()
     }
-    fresh = Space(Vectors(None, Coarse()))
+    fresh = VectorIndex(Vectors(None, Coarse()))
     fresh.sync(again)
     query = np.array([0.6, 0.8, 0], np.float32)
     assert fresh.nearest(query, 9) == space.nearest(query, 9)

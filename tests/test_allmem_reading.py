@@ -11,7 +11,7 @@ from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 from infinimem.model import Plan
 from infinimem.store.outcome import Applied
-from infinimem.strategies.allmem.record_store import Bank, puts
+from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.graph.links import Link
 
 
@@ -36,7 +36,7 @@ def test_the_default_reader_gives_the_block_and_the_ranking_its_own_order(tmp_pa
     assert texts(found) == ["I moved to Lisbon.", "Peanuts make you ill.", "I play chess."]
     assert found.items == memory.read("Who plays chess?", "topology").items
     answer = memory.ask("Who plays chess?")
-    assert "chess" in answer.text and answer.citations[0].doc_id.startswith("allmem/units/")
+    assert "chess" in answer.text and answer.citations[0].doc_id.startswith("evidence/")
 
 
 def test_what_was_recorded_and_is_no_unit_yet_is_found(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_what_stands_for_units_of_other_sources_hides_none_of_those_that_are_ask
 ) -> None:
     memory = told(tmp_path)
     view = memory.view
-    bank = Bank.load(view)
+    bank = RecordStore.load(view)
     one, two = sorted(bank.units)[1:]
     merged = replace(bank.units[two], id=bank.new_id(3), refs=(), sources=(one, two))
     after = bank.copy()

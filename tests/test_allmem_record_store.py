@@ -11,12 +11,12 @@ from infinimem.markdown.document import Document
 from infinimem.model import Plan
 from infinimem.strategies.allmem import record_store as bank_module
 from infinimem.strategies.allmem.invariants import Caps, faults
-from infinimem.strategies.allmem.record_store import Bank, changed, puts
+from infinimem.strategies.allmem.record_store import RecordStore, changed, puts
 from infinimem.strategies.allmem.unit import ANEW, Quote, Ref, Unit
 from infinimem.strategies.graph.links import Link
 
 
-def three() -> tuple[Library, Bank]:
+def three() -> tuple[Library, RecordStore]:
     library = Library()
     library.say("I live in Rome. I play chess.", speaker="Ana", time="2024-01-01T10:00:00")
     library.say("I moved\nto Oslo.", "Rome again.", speaker="Ana", session="s2", time="2024-02-01")
@@ -25,7 +25,7 @@ def three() -> tuple[Library, Bank]:
     return library, library.bank()
 
 
-def write(library: Library, bank: Bank) -> None:
+def write(library: Library, bank: RecordStore) -> None:
     library.apply(Plan("write", records=puts(library.bank(), bank)))
 
 

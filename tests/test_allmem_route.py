@@ -11,17 +11,17 @@ from allmem_library import Library, banked
 from infinimem.llm import reading, tasks
 from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem.diagnose import Context, Op, Proposal, contexts, read
-from infinimem.strategies.allmem.ledger import Waiting
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.ledger import Buffered
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.route import Routed, route
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 
 A, B, C, D, E, OLD = (f"u-00000{number}" for number in range(1, 7))
 ALL = (A, B, C, D, E, OLD)
 
 
 @pytest.fixture
-def place() -> tuple[Bank, Space]:
+def place() -> tuple[RecordStore, VectorIndex]:
     """Four units that say nearly the same, one of another kind, and one in the archive."""
     library = Library()
     library.say(*"abcdef")
@@ -36,7 +36,7 @@ def said(op: Op, *ids: str, confidence: float = 0.95, shown: Sequence[str] = ALL
     return Proposal(op, ids, confidence, "because", Context(A, tuple(shown)))
 
 
-def routed(place: tuple[Bank, Space], *proposals: Proposal, **settings: Any) -> Routed:
+def routed(place: tuple[RecordStore, VectorIndex], *proposals: Proposal, **settings: Any) -> Routed:
     return route(*place, proposals, AllmemSettings(**settings))
 
 
@@ -73,13 +73,17 @@ def kept(found: Routed, op: Op) -> list[tuple[str, ...]]:
         (said("merge", A, E), "COH_FAIL", None),
     ],
 )
-def test_each_code_is_reached(place: tuple[Bank, Space], proposal: Proposal, code: str, sub: str) -> None:
+def test_each_code_is_reached(
+    place: tuple[RecordStore, VectorIndex], proposal: Proposal, code: str, sub: str
+) -> None:
     found = routed(place, proposal)
     assert [(one.code, one.sub if sub is not None else None) for one in found.dropped] == [(code, sub)]
     assert not any(found.queues.values())
 
 
-def test_confidence_is_looked_at_before_ids_and_visibility_before_number(place: tuple[Bank, Space]) -> None:
+def test_confidence_is_looked_at_before_ids_and_visibility_before_number(
+    place: tuple[RecordStore, VectorIndex],
+) -> None:
     assert codes(routed(place, said("merge", "u-000099", confidence=0.1))) == [("LOW_CONF", "")]
     five = said("merge", A, B, C, D, E)
     assert codes(routed(place, five)) == [("NORM_FILTER", "ARITY_FAIL")]
@@ -88,7 +92,9 @@ def test_confidence_is_looked_at_before_ids_and_visibility_before_number(place: 
     assert kept(routed(place, said("merge", A, B, C, D, "u-000099")), "merge") == [(A, B, C, D)]
 
 
-def test_ids_are_sorted_once_each_and_an_update_keeps_its_order(place: tuple[Bank, Space]) -> None:
+def test_ids_are_sorted_once_each_and_an_update_keeps_its_order(
+    place: tuple[RecordStore, VectorIndex],
+) -> None:
     found = routed(place, said("merge", C, A, C, "u-000077", B), said("update", D, B), said("split", B, B))
     assert kept(found, "merge") == [(A, B, C)]
     assert kept(found, "update") == [(D, B)]
@@ -96,14 +102,14 @@ def test_ids_are_sorted_once_each_and_an_update_keeps_its_order(place: tuple[Ban
     assert found.dropped == ()
 
 
-def test_what_supersedes_may_be_archived_what_is_current_not(place: tuple[Bank, Space]) -> None:
+def test_what_supersedes_may_be_archived_what_is_current_not(place: tuple[RecordStore, VectorIndex]) -> None:
     bank, space = place
     bank.archive(A)
     space.sync(bank)
     assert kept(routed(place, said("update", D, A)), "update") == [(D, A)]
 
 
-def test_coherence_is_pairwise_and_has_a_threshold(place: tuple[Bank, Space]) -> None:
+def test_coherence_is_pairwise_and_has_a_threshold(place: tuple[RecordStore, VectorIndex]) -> None:
     _, space = place
     near = space.coherence((A, D))
     assert kept(routed(place, said("merge", A, D), coherence=near), "merge") == [(A, D)]
@@ -111,7 +117,7 @@ def test_coherence_is_pairwise_and_has_a_threshold(place: tuple[Bank, Space]) ->
 
 
 @pytest.mark.parametrize("op", ["split", "merge", "update"])
-def test_each_operator_may_be_off(place: tuple[Bank, Space], op: Op) -> None:
+def test_each_operator_may_be_off(place: tuple[RecordStore, VectorIndex], op: Op) -> None:
     ids = {"split": (A,), "merge": (A, B), "update": (B, A)}
     proposals = [said(one, *ids[one]) for one in ids]
     found = routed(place, *proposals, **{op: False})
@@ -120,7 +126,9 @@ def test_each_operator_may_be_off(place: tuple[Bank, Space], op: Op) -> None:
     assert sum(map(len, found.queues.values())) == 2
 
 
-def test_of_equal_targets_the_surest_stays_and_of_these_the_first(place: tuple[Bank, Space]) -> None:
+def test_of_equal_targets_the_surest_stays_and_of_these_the_first(
+    place: tuple[RecordStore, VectorIndex],
+) -> None:
     first, sure, again = said("split", A, confidence=0.9), said("split", A), said("split", A)
     found = routed(place, first, sure, again)
     assert [item.proposal is sure for item in found.queues["split"]] == [True]
@@ -131,7 +139,7 @@ def test_of_equal_targets_the_surest_stays_and_of_these_the_first(place: tuple[B
 
 
 def test_of_overlapping_merges_the_larger_then_the_surer_then_the_first_by_ids(
-    place: tuple[Bank, Space],
+    place: tuple[RecordStore, VectorIndex],
 ) -> None:
     large, small = said("merge", A, B, C), said("merge", C, D, confidence=1.0)
     found = routed(place, small, large)
@@ -146,12 +154,12 @@ def test_of_overlapping_merges_the_larger_then_the_surer_then_the_first_by_ids(
     assert kept(chain, "merge") == [(A, B), (C, D)]
 
 
-def test_queues_stand_by_ids_whatever_the_order_of_proposals(place: tuple[Bank, Space]) -> None:
+def test_queues_stand_by_ids_whatever_the_order_of_proposals(place: tuple[RecordStore, VectorIndex]) -> None:
     one = routed(place, said("split", D), said("split", B), said("split", A))
     assert kept(one, "split") == [(A,), (B,), (D,)]
 
 
-def test_conflicts_between_operators_are_left_to_execution(place: tuple[Bank, Space]) -> None:
+def test_conflicts_between_operators_are_left_to_execution(place: tuple[RecordStore, VectorIndex]) -> None:
     found = routed(place, said("split", A), said("merge", A, B), said("update", B, A))
     assert [kept(found, "split"), kept(found, "merge"), kept(found, "update")] == [[(A,)], [(A, B)], [(B, A)]]
 
@@ -205,7 +213,7 @@ def test_a_reply_that_cannot_be_read_proposes_nothing_and_says_why(text: str, co
     assert found.proposals == ()
 
 
-def test_a_context_holds_what_is_still_there_up_to_the_limit(place: tuple[Bank, Space]) -> None:
+def test_a_context_holds_what_is_still_there_up_to_the_limit(place: tuple[RecordStore, VectorIndex]) -> None:
     bank, _ = place
-    waiting = [Waiting(A, (B, "u-000099", A, OLD, C, D)), Waiting(B, ())]
+    waiting = [Buffered(A, (B, "u-000099", A, OLD, C, D)), Buffered(B, ())]
     assert contexts(bank, waiting, 3) == [Context(A, (B, OLD, C)), Context(B, ())]

@@ -13,25 +13,24 @@ from in_memory import view_of
 
 from infinimem.embedders.lexical import Lexical
 from infinimem.model import Plan
-from infinimem.strategies.allmem.loaded import Loaded
-from infinimem.strategies.allmem.record_store import Bank, puts
+from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.allmem.unit import Unit, number_of, unit_id
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import Loaded, VectorIndex
 
 WORDS = "rome oslo chess tea cat dog car tram bread violin sea hill".split()
 
 
-def many(count: int, seed: int = 1) -> Bank:
+def many(count: int, seed: int = 1) -> RecordStore:
     chance = random.Random(seed)
-    bank = Bank(lambda seq: None)
+    bank = RecordStore(lambda seq: None)
     for number in range(1, count + 1):
         words = chance.choices(WORDS, k=4)
         bank.put(Unit(unit_id(number), " ".join(words), (words[0],), visible=chance.random() < 0.7))
     return bank
 
 
-def spaced(bank: Bank) -> Space:
-    space = Space.of(Library().view())
+def spaced(bank: RecordStore) -> VectorIndex:
+    space = VectorIndex.of(Library().view())
     space.sync(bank)
     return space
 
@@ -54,7 +53,7 @@ def test_the_nearest_are_those_of_a_full_comparison_with_ties_by_creation() -> N
 
 
 def test_ties_go_by_number_where_numbers_have_more_figures() -> None:
-    bank = Bank(lambda seq: None)
+    bank = RecordStore(lambda seq: None)
     names = [unit_id(999_999), unit_id(1_000_000), unit_id(1_000_000, 99), unit_id(1_000_000, 100)]
     for name in reversed(names):
         bank.put(Unit(name, "chess", ("chess",)))
@@ -115,7 +114,7 @@ def test_only_texts_that_changed_are_embedded() -> None:
             return super().embed(texts)
 
     bank = many(20)
-    space = Space.of(view_of({}, embedder=Asked))
+    space = VectorIndex.of(view_of({}, embedder=Asked))
     space.sync(bank)
     assert sorted(asked) == sorted(unit.text for unit in bank.units.values())
     asked.clear()
@@ -140,4 +139,4 @@ def test_coherence_is_the_mean_over_pairs() -> None:
 def test_nothing_is_near_to_nothing() -> None:
     space = spaced(many(5))
     assert space.nearest(space.embed(""), 3) == []
-    assert spaced(Bank(lambda seq: None)).nearest(space.embed("tea"), 3) == []
+    assert spaced(RecordStore(lambda seq: None)).nearest(space.embed("tea"), 3) == []

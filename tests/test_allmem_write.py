@@ -16,8 +16,7 @@ from infinimem.model import Entry, Plan, Source
 from infinimem.store.outcome import Rejected
 from infinimem.strategies.allmem import AllMem
 from infinimem.strategies.allmem.ledger import BUFFER, buffered
-from infinimem.strategies.allmem.prompt_views import shown_unit
-from infinimem.strategies.allmem.record_store import Bank, puts
+from infinimem.strategies.allmem.record_store import RecordStore, puts, shown_unit
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
 from infinimem.strategies.allmem.write import RUN
 from infinimem.strategies.graph.links import Link
@@ -36,7 +35,7 @@ def model(describe: Any = words, diagnose: Any = lambda _: NOTHING) -> ScriptedL
     return ScriptedLLM({"describe": describe, "diagnose": diagnose})
 
 
-def observed(library: Library, llm: ScriptedLLM | None = None) -> Bank:
+def observed(library: Library, llm: ScriptedLLM | None = None) -> RecordStore:
     strategy = AllMem(llm or model(), library.settings)
     library.drive(strategy.observe(library.view(), library.pending()))
     return library.bank()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 
 from infinimem.answer import NOTHING, answer
@@ -12,7 +13,7 @@ from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply
 from infinimem.model import Citation, Retrieved
 from infinimem.retrieval.searcher import searcher
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 VIEW = view_of(LISBON)
 BLOCK, *_ = searcher(VIEW).blocks("Lisbon trams")

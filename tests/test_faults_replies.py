@@ -21,7 +21,6 @@ from infinimem.model import SOURCES, Entry, Plan, RejectedReply
 from infinimem.store.view import View
 
 SETTINGS = {
-    "rewrite": ['"moves"', '"free"'],
     "feed": ['"turn"', '"exchange"', '"chunk"'],
     "markdown_length": [200, 500, 5000],
     "plan_split_threshold": [200, 5000],
@@ -142,8 +141,6 @@ def must_be_refused(reply: Arrived) -> bool:
 def lies(reply: Arrived) -> list[str]:
     data = reply.read.data or {}
     items = data["entries"] if reply.task == "extract" else []
-    if reply.task == "layout_free":
-        items = [item for section in data["layout"] for item in section["entries"]]
     return [
         item["text"]
         for item in items
@@ -166,9 +163,6 @@ def accounted(reply: Arrived) -> bool:
             ids = [name for item in data["assign"] for name in item["fact_ids"]]
         case "layout":
             ids = [name for item in data["layout"] for name in item["fact_ids"]] + gone
-        case "layout_free":
-            items = [item for part in data["layout"] for item in part["entries"]]
-            ids = sorted({name for item in items for name in named(item["from"])})
         case _:  # "merge" names what it likes of what it was shown
             return {name for item in data["groups"] for name in item["doc_ids"]} <= reply.shown
     return Counter(named(ids)) == Counter(reply.shown)
@@ -209,7 +203,7 @@ def test_mangled_replies_lose_and_invent_nothing(
         record_property(" ".join(key), count)
     assert {how for _, how, _ in heard} == {"drop", "duplicate", "invent", "truncate", "fence", "alter"}
     assert {task for task, _, _ in heard} == {
-        "extract", "rewrite", "plan", "layout", "layout_free", "merge"
+        "extract", "rewrite", "plan", "layout", "merge"
     }  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from infinimem.model import Put, Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.operations.forget.forget import Forgotten
 from infinimem.strategies.allmem.ledger import BUFFER, buffered, rows_of
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import Quote, Ref, Unit, render, unit_id
 from infinimem.strategies.graph.links import Link
 
@@ -59,14 +59,14 @@ def names(memory: Memory) -> set[str]:
 
 
 def test_a_unit_goes_with_its_turn(memory: Memory) -> None:
-    bank = Bank.load(memory.view)
+    bank = RecordStore.load(memory.view)
     done = forget(memory, NUTS)
     assert done.records == (doc(NUTS),)
     assert done.receipt
     assert done.receipt.notes == (f"records deleted, with all links to them: {unit_id(NUTS)}",)
     assert (doc(NUTS), "-") in {(name, now) for name, _, now in done.receipt.files}
     assert held(["pistachios are dangerous", "pistachios"], memory.library.root) == {}
-    left = Bank.load(memory.view)
+    left = RecordStore.load(memory.view)
     assert set(left.units) == set(bank.units) - {unit_id(NUTS)}
     assert (left.findings, left.lost) == ((), {})
     assert left.graph.links(unit_id(PORTO)) == (Link("version", unit_id(LISBON)),)
@@ -78,7 +78,7 @@ def test_a_unit_with_no_link_left_reads_as_before(tmp_path: Path) -> None:
     memory = written(tmp_path / "m")
     forget(memory, LISBON)
     assert b"links:" not in memory.view.document(doc(NUTS)).to_bytes()
-    left = Bank.load(memory.view)
+    left = RecordStore.load(memory.view)
     assert (left.findings, left.lost) == ((), {})
     assert unit_id(NUTS) in left
 
@@ -89,7 +89,7 @@ def test_the_buffer_loses_its_lines(tmp_path: Path) -> None:
     rows = rows_of(memory.view.document(BUFFER))
     assert [row["unit"] for row in rows] == [unit_id(LISBON), unit_id(PORTO), unit_id(REX)]
     assert unit_id(NUTS) not in json.dumps(rows)
-    assert [one.near for one in buffered(memory.view, Bank.load(memory.view))] == [
+    assert [one.near for one in buffered(memory.view, RecordStore.load(memory.view))] == [
         (),
         (unit_id(LISBON),),
         (unit_id(LISBON), unit_id(PORTO)),
@@ -134,7 +134,7 @@ def test_a_representative_goes_and_what_it_stood_for_is_back(memory: Memory) -> 
     assert memory.view.document(doc(REX)).to_bytes() == before.replace(b"allmem/archive", b"allmem/units")
     assert doc(REX, archived=True) not in memory.view
     assert doc(LISBON, archived=True) in memory.view, "the unit of Porto still leads there"
-    assert Bank.load(memory.view).findings == ()
+    assert RecordStore.load(memory.view).findings == ()
 
 
 def vars_of(one: Unit) -> dict[str, object]:
@@ -195,7 +195,7 @@ def test_no_receipt_leads_back_to_it(memory: Memory) -> None:
         past = memory.at(receipt.id).view
         assert doc(NUTS) not in past
         assert doc(NUTS, archived=True) not in past
-        assert not Bank.load(past).findings
+        assert not RecordStore.load(past).findings
     first = memory.at("journal/0001-write").view
     assert {doc(LISBON), doc(PORTO), doc(REX)} <= set(first.ids("all"))
     assert first.document(doc(LISBON)).summary == "home is Lisbon"

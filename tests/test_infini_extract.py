@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library
@@ -17,7 +18,7 @@ from infinimem.settings import Settings
 from infinimem.strategies.infini import Infini
 from infinimem.strategies.infini.extract import units
 from infinimem.strategies.infini.wording import cut, unsupported, verbatim
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 
 def item(text: str, *origin: object, time: str | None = None, refers: str | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pytest
+from garbage import GarbageLLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library, document, entry
@@ -15,7 +15,6 @@ from infinimem.llm.base import Reply, Task
 from infinimem.model import CURRENT, Plan, Usage
 from infinimem.strategies.base import Plans
 from infinimem.strategies.infini import Infini
-from infinimem.testing import GarbageLLM
 
 SAID = (
     "I moved to Lisbon in 2021 and I like the light there.",
@@ -69,13 +68,12 @@ def converse(library: Library, llm: Any, rounds: int) -> None:
 @given(
     st.integers(0, 10**6),
     st.booleans(),
-    st.sampled_from(["moves", "free"]),
     st.sampled_from([80, 400, 5000]),
     st.booleans(),
 )
 @settings(max_examples=25, deadline=None)
 def test_every_line_is_kept_once_whatever_the_model_says(
-    seed: int, dead: bool, rewrite: str, length: int, maintenance: bool
+    seed: int, dead: bool, length: int, maintenance: bool
 ) -> None:
     library = Library(
         {
@@ -85,7 +83,6 @@ def test_every_line_is_kept_once_whatever_the_model_says(
             "topics/own": document("Prose of a person.", "", "# Cats", entry(2, "Miso is a cat", pin="yes")),
             "notes/mine": "# Mine\n- Ana\n",
         },
-        rewrite=rewrite,
         maintenance=maintenance,
         markdown_length=length,
         plan_split_threshold=length,
@@ -108,19 +105,17 @@ def test_every_line_is_kept_once_whatever_the_model_says(
         assert library.view().uncited() == ()
 
 
-@pytest.mark.parametrize("rewrite", ["moves", "free"])
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
-def test_a_consolidation_moves_each_line_of_the_buffer_exactly_once(rewrite: str, seed: int) -> None:
-    library = Library({"topics/animals": document("# Cats", entry(1, "Ana has 2 cats"))}, rewrite=rewrite)
+def test_a_consolidation_moves_each_line_of_the_buffer_exactly_once(seed: int) -> None:
+    library = Library({"topics/animals": document("# Cats", entry(1, "Ana has 2 cats"))})
     library.buffer("Ana has 2 cats", "Ana has 3 cats", "Plays chess", "Plays chess", "x", "", "# y")
     llm = GarbageLLM(seed) if seed % 2 else Faulty(seed, False)
     plans = Infini(llm, library.settings).tick(library.view(), "consolidate")
     plan = next(plans)
     buffer = [place.entry.seq for place in library.view().buffer.entries]
     moved = [move.seq for move in plan.moves]
-    replaced = [seq for add in plan.adds for seq in add.replaces]
-    assert sorted(seq for seq in (*moved, *replaced) if seq in buffer) == buffer
+    assert sorted(seq for seq in moved if seq in buffer) == buffer
     assert len(set(moved)) == len(moved)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library, assigned, document, entry, ids
@@ -22,7 +23,7 @@ from infinimem.strategies.infini.topics import (
     sections,
     slugify,
 )
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 FOOD = document("# Drinks", entry(101, "Drinks oat milk"), summary="food and drinks")
 TRIPS = document("# Trips", entry(102, "Went to Rome"), summary="journeys")

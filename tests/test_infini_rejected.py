@@ -83,16 +83,6 @@ def test_each_task_of_a_consolidation_tells_its_own() -> None:
     assert len(library.plans) == 1
 
 
-def test_free_rewriting_tells_what_it_invented() -> None:
-    library = Library(rewrite="free")
-    library.buffer("I like tea.")
-    told = {"layout": [{"heading": "Tea", "entries": [{"text": "Bob likes 3 teas.", "from": ["1"]}]}]}
-    (reply,) = consolidate(library, layout_free=[{**told, "summary": "tea"}])
-    assert reply.task == "layout_free"
-    assert "number 3" in reply.reasons[0]
-    assert [text for _, text in library.lines()] == ["- <seq=1,source=user> I like tea."]
-
-
 def test_what_was_refused_before_the_model_went_away_is_told_all_the_same() -> None:
     library = Library()
     library.buffer("I like tea.")

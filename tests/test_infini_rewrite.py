@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library, entry, ids, one_topic, rewritten
@@ -12,7 +13,7 @@ from infini_library import Library, entry, ids, one_topic, rewritten
 from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.claims import Claim
 from infinimem.strategies.infini.rewrite import Draft, rewrite
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 
 def draft(library: Library, *replies: Any) -> tuple[Draft, ScriptedLLM]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from infini_library import Library, assigned, document, entry, ids, keep_all, one_topic, swapped
@@ -15,7 +16,7 @@ from infinimem.model import Finding, Plan
 from infinimem.settings import InfiniSettings
 from infinimem.strategies.infini import Infini
 from infinimem.strategies.infini.split_merge import is_merge_due
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 
 def no_groups(_: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,7 +236,7 @@ def test_a_refused_merge_leaves_both_and_the_next_is_tried() -> None:
 @given(st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
 def test_nonsense_splits_and_merges_without_losing_a_line(seed: int) -> None:
-    library = shelf(markdown_length=(60, 150, 5000)[seed % 3], rewrite=("moves", "free")[seed % 2])
+    library = shelf(markdown_length=(60, 150, 5000)[seed % 3])
     library.write("topics/long", long_document())
     library.buffer("new", "newer")
     before = {seq for seq, _ in library.lines()}

@@ -8,13 +8,14 @@ from typing import Any, get_args
 
 import pytest
 from fake_server import chat, serve
+from garbage import GarbageLLM
 
 from infinimem.llm.base import LLM, Failure, total
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.openai_client import OpenAIClient
 from infinimem.llm.reading import read
 from infinimem.llm.tasks import ANSWER, EXTRACT
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 ASK: dict[str, Any] = {"question": "Where is she?", "evidence": [], "now": ""}
 TOLD: dict[str, Any] = {"turns": [], "context": [], "problems": []}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from infinimem.grounding.claims import unsupported
 from infinimem.llm.offline import OfflineClient
-from infinimem.llm.offline.describe import CHARACTERS, GAP, KEYWORDS, WORDS
+from infinimem.llm.offline.describe import CHARACTERS, KEYWORDS, WORDS
 from infinimem.llm.reading import read
 from infinimem.llm.tasks import DESCRIBE, DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
 
@@ -70,21 +70,11 @@ def test_names_and_titles_are_keywords_and_those_who_are_called_are_not() -> Non
     assert told["keywords"][3] == "kiln" and unit("Thanks, Bo!")["keywords"] == ["Ana", "Thanks", "Bo"]
 
 
-def test_of_a_long_text_stand_the_sentences_that_say_most() -> None:
-    talk = "Wow, you are so kind, thanks a lot for asking me about it! "
-    told = unit(talk * 8 + "My kiln in Porto fires celadon bowls at 1240 degrees. " + talk * 8)
-    assert "My kiln in Porto fires celadon bowls at 1240 degrees." in told["summary"]
-    assert GAP.strip() in told["summary"] and len(told["summary"].split()) <= WORDS
-
-
-def test_pieces_make_no_quotation_that_nobody_said() -> None:
-    talk = "Wow, you are so kind, thanks a lot for asking me about it! "
-    first, last = (
-        'The kiln sign says "celadon bowls of Porto. ',
-        'The glaze of Porto is called celadon" by Rita.',
-    )
-    told = unit(first + talk * 8 + last)
-    assert GAP.strip() in told["summary"] and not unsupported(told["summary"], [origin(told)])
+def test_of_a_long_text_stand_the_first_sentences_that_fit() -> None:
+    first = "My kiln in Porto fires celadon bowls at 1240 degrees."
+    told = unit(f"{first} {'The harbour has blue boats and old cranes. ' * 40}")
+    assert told["summary"].startswith(f"Ana: {first} The harbour") and told["summary"].endswith("cranes. …")
+    assert 40 < len(told["summary"].split()) <= WORDS
 
 
 def test_a_summary_keeps_its_not() -> None:
@@ -123,55 +113,16 @@ def test_no_text_breaks_a_rule(text: str, speaker: str | None) -> None:
 
 # ── splitting ───────────────────────────────────────────────────────────────────────────────────
 
-BOWLS = "I fired eleven celadon bowls in the kiln and the glaze held this time. "
-ASIDE = BOWLS + "By the way, I booked a train to Porto for my brother's graduation in June."
-PARAGRAPHS = (
-    "I fired eleven celadon bowls in the kiln and the glaze cracked on three of them. I think the clay was "
-    "too wet and the firing schedule too steep. My teacher says a slower ramp would help with porcelain.\n\n"
-    "My landlord wants the deposit by Friday. I called the bank twice about the transfer and the clerk said "
-    "the paperwork for the mortgage needs another signature from my lawyer and a stamp."
+ASIDE = (
+    "I fired eleven celadon bowls in the kiln and the glaze held this time. "
+    "By the way, I booked a train to Porto for my brother's graduation in June."
 )
 
 
-def test_an_announced_turn_to_something_else_is_cut() -> None:
-    told = unit(ASIDE)
-    (task,) = diagnose(told)["split_tasks"]
-    assert task["node_id"] == "TARGET" and task["confidence"] >= 0.9
-    reply = ask(SPLIT_UNIT, unit=told, reason=task["reason"])
-    first, second = reply["segments"]
-    assert reply["do_split"] and first["segment_text"] + " " + second["segment_text"] == ASIDE
-    assert second["segment_text"].startswith("By the way, I booked a train to Porto")
-    assert second["segment_summary"] == f"Ana: {second['segment_text']}"
-    assert "Porto" in second["segment_keywords"] and "Porto" in second["topic_label"]
-    assert not any("Ana" in part["topic_label"] for part in (first, second))
-
-
-def test_a_paragraph_that_nobody_announces_is_proposed_below_the_gate() -> None:
-    (task,) = diagnose(unit(PARAGRAPHS))["split_tasks"]
-    assert task["confidence"] < 0.9
-    assert len(ask(SPLIT_UNIT, unit=unit(PARAGRAPHS), reason="")["segments"]) == 2
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        BOWLS + "By the way, the kiln is for sale in Porto at the market of my brother's school in June.",
-        BOWLS + "By the way, my brother holds a graduation party in June, and the train to Porto is booked.",
-        BOWLS + "By the way, I booked a train to Porto with them for my brother's graduation in June.",
-        BOWLS + "By the way, have you booked a train to Porto for my brother's graduation in June?",
-        BOWLS + "By the way, Rita booked trains to Porto.",
-        "Great to hear! By the way, I booked a train to Porto for my brother's graduation in June.",
-        BOWLS + "Speaking of bowls, I booked a train to Porto for my brother's graduation in June.",
-        "Here are two museums of Porto:\n\n- Soares dos Reis, for paintings\n- Serralves, for its garden\n\n"
-        "By the way, I booked a train to Graz for my brother's graduation in June.",
-        "We hiked up the ridge before dawn. Then fog came in from the coast. My brother lost a boot in mud. "
-        "At noon the guide found a hut. Soup was served there by nuns. Rain fell until the evening bells.",
-    ],
-)
-def test_what_belongs_together_stays_whole(text: str) -> None:
-    assert diagnose(unit(text))["split_tasks"] == []
-    reply = ask(SPLIT_UNIT, unit=unit(text), reason="a wrong one")
-    assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [text]
+def test_no_rule_splits_a_text() -> None:
+    assert diagnose(unit(ASIDE))["split_tasks"] == []
+    reply = ask(SPLIT_UNIT, unit=unit(ASIDE), reason="a wrong one")
+    assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [ASIDE]
 
 
 # ── merging ─────────────────────────────────────────────────────────────────────────────────────
@@ -280,8 +231,6 @@ def test_newer_is_the_later_time_then_the_higher_number() -> None:
         "u-000007",
         "TARGET",
     )
-    assert updates(unit(f"3. {new}"), older(f"12. {old}"))[0][:2] == ("u-000007", "TARGET")
-    assert updates(unit(f"30. {new}"), older(f"12. {old}"))[0][:2] == ("TARGET", "u-000007")
     assert updates(unit(new, unit_id="u-000003"), older(old))[0][:2] == ("u-000007", "u-000003")
 
 
@@ -306,7 +255,7 @@ def test_an_update_tells_what_holds_and_what_does_not() -> None:
     reply = ask(UPDATE_UNIT, current=current, superseded=old, anchors=[])
     assert reply["updated_summary"] == "Ana: I just moved to Porto."
     assert reply["deprecations"] == ["Ana: I live in Lisbon, near the river."]
-    assert reply["alignment_note"] == "Porto, no longer Lisbon"
+    assert reply["alignment_note"] == "the newer statement replaces the older"
 
 
 # ── whatever comes ──────────────────────────────────────────────────────────────────────────────
@@ -315,7 +264,6 @@ _SENTENCES = st.sampled_from(
     [
         FACT,
         ASIDE,
-        PARAGRAPHS,
         "I do not eat fish.",
         'She said "no 7".',
         "Why not?",
@@ -367,18 +315,7 @@ def _check_descriptor(told: Unit) -> None:
 
 def _check_split(told: Unit) -> None:
     reply = ask(SPLIT_UNIT, unit=told, reason="")
-    segments = reply["segments"]
-    assert bool(diagnose(told)["split_tasks"]) == reply["do_split"] == (len(segments) > 1)
-    if not reply["do_split"]:
-        assert [part["segment_text"] for part in segments] == [told["text"]]
-        return
-    at = 0
-    for part in segments:
-        at = told["text"].index(part["segment_text"], at) + len(part["segment_text"])
-        assert part["segment_text"] and part["segment_summary"] and part["segment_keywords"]
-        assert part["topic_label"]
-        assert not unsupported(part["segment_summary"], [origin(told)])
-    assert sum(len(part["segment_text"]) for part in segments) >= 0.8 * len(told["text"])
+    assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [told["text"]]
 
 
 def _check_proposals(target: Unit, neighbours: Sequence[Unit]) -> None:

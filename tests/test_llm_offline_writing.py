@@ -361,17 +361,6 @@ def test_a_summary_is_keywords_and_lines_of_the_facts_within_its_length(limit: i
         assert all(line in POTTERY for line in rest.split(" / "))
 
 
-def test_free_layout_keeps_texts_and_names_every_fact() -> None:
-    items = facts("Likes tea", "Hates coffee", "likes tea.")
-    doc = {"id": "t", "title": "T", "summary": "", "sections": [{"heading": "Old", "facts": items[:2]}]}
-    incoming = [{"title": "Old", "facts": items[2:]}]
-    data = run(tasks.LAYOUT_FREE, doc=doc, incoming=incoming, summary_length=50, problems=[])
-    assert data["layout"][0]["entries"] == [
-        {"text": "Hates coffee", "from": ["2"]},
-        {"text": "likes tea.", "from": ["3", "1"]},
-    ]
-
-
 def test_small_documents_about_one_thing_are_grouped_and_groups_are_disjoint() -> None:
     docs = [
         {

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply, total
 from infinimem.llm.reading import read
 from infinimem.llm.tasks import ALL, ANSWER, MERGE, REWRITE
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 ASK = {"question": "Where?", "evidence": [], "now": ""}
 

@@ -12,7 +12,7 @@ import pytest
 from infinimem.errors import ModelUnavailable, SpendingCapReached
 from infinimem.llm import tasks
 from infinimem.llm.base import Bill, Reply, total
-from infinimem.llm.capped import Capped
+from infinimem.llm.connect import Capped
 from infinimem.llm.offline.client import OfflineClient
 from infinimem.llm.parallel import in_order
 from infinimem.model import Usage

@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
+from garbage import GarbageLLM
 from test_memory import TALK, errors, standing, turns
 
 from infinimem import open_memory
 from infinimem.llm.base import LLM
-from infinimem.testing import GarbageLLM
 
 pytestmark = pytest.mark.soak
 
@@ -19,7 +19,6 @@ TYPED = ("- my item\n", "\nSome prose.\n", "# Mine\n- [ ] task\n", "\r\n- crlf\r
 
 def settings(chance: random.Random) -> str:
     choices = {
-        "rewrite": ['"moves"', '"free"'],
         "feed": ['"turn"', '"exchange"', '"chunk"'],
         "markdown_length": [300, 900, 5000],
         "plan_split_threshold": [200, 700, 5000],

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 from infinimem.tools import Toolbox
 
@@ -18,7 +19,7 @@ from infinimem.settings import ReaderSettings
 from infinimem.store.sources import only
 from infinimem.store.view import View
 from infinimem.strategies.readers.agentic import read_agentic
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 SETTINGS = ReaderSettings(min_tokens=0)
 QUIET = view_of(LISBON | {"CURRENT": ""})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 
 from infinimem import tokens
@@ -11,7 +12,7 @@ from infinimem.model import Evidence
 from infinimem.settings import ReaderSettings
 from infinimem.store.sources import only
 from infinimem.strategies.readers.hybrid import read_bm25, read_hybrid, read_summary
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 SETTINGS = ReaderSettings()
 QUIET = view_of(LISBON | {"CURRENT": ""})

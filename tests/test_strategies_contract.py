@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from garbage import GarbageLLM
 
 from infinimem import Turn, open_memory, tokens
 from infinimem.errors import ModelUnavailable, UsageError
@@ -18,7 +19,6 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
 from infinimem.store.spec import STRATEGIES
 from infinimem.strategies.registry import NAMES
-from infinimem.testing import GarbageLLM
 
 Client = Callable[[], LLM]
 

@@ -13,9 +13,9 @@ from infinimem.memory import Memory
 from infinimem.model import Receipt
 from infinimem.store.spec import ALLMEM
 from infinimem.strategies.allmem.audit import AUDIT
+from infinimem.strategies.allmem.invariants import recovery
 from infinimem.strategies.allmem.ledger import rows_of
-from infinimem.strategies.allmem.record_store import Bank
-from infinimem.strategies.allmem.recover import recovery
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import KINDS, UNITS, VERSION, is_unit_id, number_of
 
 
@@ -48,7 +48,7 @@ def structure_of(memory: Memory) -> dict[str, Any]:
     view = memory.view
     if view.spec is not ALLMEM:
         return {}
-    bank = Bank.load(view)
+    bank = RecordStore.load(view)
     along, near = recovery(bank, (VERSION,)), recovery(bank, KINDS)
     counts = {name: Counter[str]() for name in ("proposed", "accepted", "applied", "dropped")}
     declined = runs = 0

@@ -5,22 +5,21 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
+from itertools import islice
 
 from infinimem.grounding.sentences import sentences, split_speaker
 from infinimem.terms import STOP_WORDS, fold
 
-Span = tuple[int, int]
 LONGEST = 40
 """Words of a statement that are looked at."""
-
-_WORD = re.compile(r"\w+(?:['’&./-]\w+)*\.?")
-_JOINING = frozenset("of the de del von van du da di la le al and & for in to at on a an von der den".split())
-"""Words that may stand inside a name, between capitalised ones."""
 WORDS = 25
 """Longer texts tell more than one thing."""
-_CLITIC = re.compile(r"['’]s\Z")
+
+_WORD = re.compile(r"\w+(?:['’&./-]\w+)*\.?")
+_ENDING = re.compile(r"(?:['’]s)?\.?\Z")
+_JOINING = frozenset("of the de del von van du da di la le al and & for in to at on a an von der den".split())
+"""Words that may stand inside a name, between capitalised ones."""
 
 _PRONOUNS = (
     "me my mine you your yours we us our ours it its they them their theirs he him his she her hers "
@@ -33,66 +32,37 @@ _POINTING = re.compile(
 """Inside a sentence a capital makes a title of it: "The author of It"; "Ardashir I"."""
 
 
-@dataclass(frozen=True)
-class Words:
-    """A text as its words."""
-
-    folded: tuple[str, ...]
-    capital: tuple[bool, ...]
-    function: tuple[bool, ...]
-    """Whether a word is a function word, written small (or first)."""
-    places: tuple[Span, ...]
-    """Where each word stands in the text."""
-
-
-@lru_cache(maxsize=8192)
-def words(text: str) -> Words:
-    """Cut a text into words; possessive endings and full stops are left off."""
-    folded: list[str] = []
-    capital: list[bool] = []
-    places: list[Span] = []
-    for match in _WORD.finditer(text):
-        word = match.group().rstrip(".") if match.end() == len(text.rstrip()) else match.group()
-        bare = _CLITIC.sub("", word)
-        places.append((match.start(), match.start() + len(bare)))
-        folded.append(fold(bare).rstrip("."))
-        capital.append(bare[:1].isupper() or bare[:1].isdigit())
-        if len(folded) == LONGEST:
-            break
-    function = tuple(word in STOP_WORDS and (not capital[i] or i == 0) for i, word in enumerate(folded))
-    return Words(tuple(folded), tuple(capital), function, tuple(places))
-
-
-def last_phrase(text: Words) -> Span:
-    """What a statement ends in: a name, or the words after its last function word."""
-    count = len(text.folded)
-    start = count
-    while start:
-        before = start - 1
-        if text.function[before] and not _inside_name(text, before):
-            break
-        start = before
-    return start, count
-
-
 def lead(text: str) -> str:
-    """A statement without what it ends in: "The capital of Chad is"; without a speaker before it."""
+    """A statement without what it ends in, a name or the words after its last function word.
+
+    "The capital of Chad is"; without a speaker before it.
+    """
     said = split_speaker(text)[1]
-    cut = words(said)
-    start = last_phrase(cut)[0]
-    return said[: cut.places[start - 1][1]] if start else ""
+    found = [*islice(_WORD.finditer(said), LONGEST)]
+    words = [_ENDING.sub("", match[0]) for match in found]
+    for at in range(len(words) - 1, -1, -1):
+        if _is_function_word(words, at) and not _inside_name(words, at):
+            return said[: found[at].start() + len(words[at])]
+    return ""
 
 
-def _inside_name(text: Words, at: int) -> bool:
-    """Whether a small word joins two capitalised ones: "University of Pisa"."""
-    if text.folded[at] not in _JOINING:
-        return False
-    before, after = at - 1, at + 1
-    while before >= 0 and text.folded[before] in _JOINING and text.function[before]:
+def _is_function_word(words: Sequence[str], at: int) -> bool:
+    """Whether a word is a function word, written small (or first)."""
+    return fold(words[at]) in STOP_WORDS and (at == 0 or not _is_capital(words[at]))
+
+
+def _is_capital(word: str) -> bool:
+    return word[:1].isupper() or word[:1].isdigit()
+
+
+def _inside_name(words: Sequence[str], at: int) -> bool:
+    """Whether small words join two capitalised ones: "University of the Arts"."""
+    before = after = at
+    while before >= 0 and fold(words[before]) in _JOINING and _is_function_word(words, before):
         before -= 1
-    while after < len(text.folded) and text.folded[after] in _JOINING and text.function[after]:
+    while after < len(words) and fold(words[after]) in _JOINING and _is_function_word(words, after):
         after += 1
-    return before >= 0 and after < len(text.folded) and text.capital[before] and text.capital[after]
+    return 0 <= before < at < after < len(words) and _is_capital(words[before]) and _is_capital(words[after])
 
 
 def stands_alone(text: str) -> bool:

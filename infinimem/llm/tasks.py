@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from infinimem.llm.base import Task
+from infinimem.model import Entry
 
 Schema = dict[str, Any]
 
@@ -47,6 +48,18 @@ def _task(name: str, variables: str, max_tokens: int, **properties: Schema) -> T
 
 _DUPLICATES = _list(discarded=TEXT, kept=TEXT)
 _SUPERSEDED = _list(old=TEXT, new=TEXT)
+
+
+def turn(entry: Entry, text: str) -> dict[str, str | None]:
+    """The shape `turn`.
+
+    Args:
+        entry: the turn.
+        text: what it says, or the part of it that is shown.
+    """
+    speaker = entry.fields.get("speaker")
+    return {"id": str(entry.seq), "role": entry.role, "speaker": speaker, "time": entry.time, "text": text}
+
 
 # ── writing, as documents of topics ─────────────────────────────────────────────────────────────────
 
@@ -89,15 +102,6 @@ LAYOUT = _task(
 )
 """One document with its incoming facts laid out under headings (prompts D and M2).
 `doc`: {"id", "title", "summary", "sections": [{"heading", "facts"}]}; `incoming`: [topic, …]."""
-
-LAYOUT_FREE = _task(
-    "layout_free",
-    "doc incoming summary_length problems",
-    8192,
-    layout=_list(heading=TEXT, entries=_list(text=TEXT, **{"from": IDS})),
-    summary=TEXT,
-)
-"""The same, but the model writes the lines itself and names their sources (the paper's free rewriting)."""
 
 MERGE = _task(
     "merge",
@@ -161,14 +165,6 @@ what of the older one no longer holds."""
 SELECT = _task("select", "question docs limit", 512, ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
-DECOMPOSE = _task(
-    "decompose",
-    "question limit",
-    512,
-    parts=TEXTS,
-)
-"""A question that asks for several things, as questions for one each."""
-
 STEP = _task(
     "step",
     "question catalog doc_count now tools history rounds_left",
@@ -205,8 +201,8 @@ JUDGE = _judge("judge_strict")
 JUDGE_LENIENT = _judge("judge_lenient")
 """The same under the rule of published tables, which lets vague answers pass."""
 
-_READING = (SELECT, DECOMPOSE, STEP, ANSWER)
+_READING = (SELECT, STEP, ANSWER)
 _JUDGING = (JUDGE, JUDGE_LENIENT)
-_FILING = (EXTRACT, REWRITE, PLAN, LAYOUT, LAYOUT_FREE, MERGE)
+_FILING = (EXTRACT, REWRITE, PLAN, LAYOUT, MERGE)
 _LINKING = (DESCRIBE, DIAGNOSE, SPLIT_UNIT, MERGE_UNITS, UPDATE_UNIT)
 ALL: tuple[Task, ...] = (*_FILING, *_LINKING, *_READING, *_JUDGING)

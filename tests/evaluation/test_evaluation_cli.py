@@ -17,7 +17,7 @@ ABLATIONS = (
     "infini-h:markdown_length=1000",
     "infini-h:plan_split_threshold=1000",
     "infini:maintenance=false",
-    "infini:rewrite=free",
+    "infini:feed=turn",
     "infini-summary",
     "infini-bm25",
     "infini-retrieve:people=false",
@@ -95,7 +95,7 @@ def test_every_ablation_runs_from_the_command(shell: Shell, data: str) -> None:
         "infini_infini.markdown_length=1000",
         "infini_infini.plan_split_threshold=1000",
         "infini_infini.maintenance=False",
-        "infini_infini.rewrite=free",
+        "infini_infini.feed=turn",
     }
     assert "people = false" in (shell.library / "o/work/infini/conv-1/infinimem.toml").read_text()
 

@@ -26,7 +26,7 @@ from infinimem.memory import open_memory
 from infinimem.testing import ScriptedLLM
 
 SETTINGS = {
-    "infini-h:markdown_length=1000:rewrite=free": {"infini": {"markdown_length": 1000, "rewrite": "free"}},
+    "infini-h:markdown_length=1000:feed=turn": {"infini": {"markdown_length": 1000, "feed": "turn"}},
     "infini:maintenance=false": {"infini": {"maintenance": False}},
     "infini-retrieve:people=false": {"search": {"people": False}},
     "infini-retrieve:search.people=false": {"search": {"people": False}},
@@ -55,7 +55,7 @@ def test_settings_are_named_as_in_the_file(text: str) -> None:
         ("bm25:people=false", "known here: language"),
         ("none:language=german", "it takes none"),
         ("infini:markdown_length=many", "a int is wanted"),
-        ("infini:rewrite=wild", "choose one of moves, free"),
+        ("infini:feed=wild", "choose one of chunk, exchange, turn"),
         ("infini:maintenance", "key=value"),
         ("infini:people=false:people=true", "twice"),
         ("", "no method is named"),

@@ -118,7 +118,7 @@ def answers(methods: Sequence[str]) -> list[Result]:
 @pytest.mark.parametrize("count", [1, 12])
 def test_answers_report(tmp_path: Path, count: int) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    methods = [f"infini-h:markdown_length={number}000:rewrite=free" for number in range(1, count + 1)]
+    methods = [f"infini-h:markdown_length={number}000:feed=turn" for number in range(1, count + 1)]
     spent = {"extract": Usage(10, 900, 100)}
     out = write(
         tmp_path / "run", answers(methods), [Ingested(name, "conv-1", spent, 2.0, (500,)) for name in methods]

@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 from evaluation_data import Small, case, request, results
+from garbage import GarbageLLM
 
 from infinimem.errors import LockTimeout, ModelUnavailable, UsageError
 from infinimem.evaluation.model import Case, Result
 from infinimem.evaluation.runner import Ended, Run
 from infinimem.llm.base import Reply
 from infinimem.model import Usage
-from infinimem.testing import GarbageLLM, ScriptedLLM
+from infinimem.testing import ScriptedLLM
 
 RETRIEVAL = ("infini-retrieve", "bm25")
 
@@ -207,7 +208,7 @@ def test_models_that_talk_nonsense_fail_no_run(tmp_path: Path) -> None:
         folder = tmp_path / str(seed)
         folder.mkdir()
         models = dict.fromkeys(("keeper", "answerer", "judge"), GarbageLLM(seed))
-        assert start(request(folder, "infini", "infini-h:rewrite=free", "none", **models)) == Ended(24, 0)
+        assert start(request(folder, "infini", "infini-h:feed=turn", "none", **models)) == Ended(24, 0)
         costs = (folder / "out/cases/infini.jsonl").read_text().splitlines()
         assert all(json.loads(line)["usage"]["extract"]["calls"] for line in costs)
 

@@ -1,4 +1,4 @@
-"""Methods as people name them: `infini-h:markdown_length=1000:rewrite=free`."""
+"""Methods as people name them: `infini-h:markdown_length=1000:feed=turn`."""
 
 from __future__ import annotations
 

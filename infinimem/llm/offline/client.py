@@ -8,15 +8,12 @@ from typing import Any
 from infinimem.llm import template
 from infinimem.llm.base import Bill, Reply, Task
 from infinimem.llm.offline.answer import answer
-from infinimem.llm.offline.decompose import decompose
-from infinimem.llm.offline.describe import describe
+from infinimem.llm.offline.describe import describe, merge_units, split_unit, update_unit
 from infinimem.llm.offline.diagnose import diagnose
 from infinimem.llm.offline.extract import extract
 from infinimem.llm.offline.filing import merge, plan, select
 from infinimem.llm.offline.judge import lenient, strict
-from infinimem.llm.offline.layout import layout, layout_free
-from infinimem.llm.offline.restate import merge_units, update_unit
-from infinimem.llm.offline.split import split_unit
+from infinimem.llm.offline.layout import layout
 from infinimem.llm.offline.step import step
 from infinimem.llm.offline.topics import rewrite
 from infinimem.model import Usage
@@ -28,7 +25,6 @@ RULES: Mapping[str, Rule] = {
     "rewrite": rewrite,
     "plan": plan,
     "layout": layout,
-    "layout_free": layout_free,
     "merge": merge,
     "describe": describe,
     "diagnose": diagnose,
@@ -36,7 +32,6 @@ RULES: Mapping[str, Rule] = {
     "merge_units": merge_units,
     "update_unit": update_unit,
     "select": select,
-    "decompose": decompose,
     "step": step,
     "answer": answer,
     "judge_strict": strict,

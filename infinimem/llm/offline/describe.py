@@ -1,7 +1,7 @@
 """A unit's descriptor by rules: what is searched of it, in its own words, with the speaker's name before.
 
-A text up to some sixty words is its own best summary; of a longer one stand the sentences that say most of
-it. What is made of pieces is checked against the whole, for pieces side by side may claim what none does.
+A text of up to some sixty words is its own best summary; of a longer one its beginning stands. Of units that
+were put in order the newest speaks for what holds, the others for what they add or no longer are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from infinimem.grounding.claims import unsupported
 from infinimem.grounding.sentences import Said, sentences
 from infinimem.llm.offline.lexicon import Word, content_words, fact_text, short_names, vocatives
 from infinimem.llm.offline.salience import Corpus
-from infinimem.llm.offline.summary import central
+from infinimem.markdown.characters import normalised
 from infinimem.terms import STOP_WORDS, fold
 
 WORDS = 60
@@ -22,17 +22,17 @@ WORDS = 60
 CHARACTERS = 600
 """Of a summary; scripts without spaces have few words."""
 KEYWORDS = 5
-GAP = " … "
-"""Stands where a summary leaves something out: without it, a summary holds all that was said."""
+MERGED_KEYWORDS = 8
+"""Of a merge: its members may name the same thing in different words."""
+GAP = " …"
+"""Ends a summary that leaves something out: without it, a summary holds all that was said."""
 _LONGEST = 60
 """Characters of a keyword."""
 _LONG_TEXT = 10_000
-"""Characters that are looked at; what comes later in a book-long text is found by its evidence only."""
+"""Characters in which keywords are looked for."""
 
 _TITLE = re.compile(r'"([^"\n]{2,40})"|“([^”\n]{2,40})”')
 _WORD = re.compile(r"[^\W_](?:[\w'’&./-]*\w)?")
-
-Span = tuple[int, int]
 
 
 def describe(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,33 +41,56 @@ def describe(variables: Mapping[str, Any]) -> dict[str, Any]:
     return {"summary": summary(said), "keywords": keywords([said])}
 
 
+def split_unit(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `split_unit`: no rule tells where a text turns to something else."""
+    unit = variables["unit"]
+    words = keywords([said_by(unit)])
+    whole = {
+        "segment_text": unit.get("text") or "",
+        "segment_summary": summary(said_by(unit)),
+        "segment_keywords": words,
+        "topic_label": ", ".join(words[:2]),
+    }
+    return {"do_split": False, "segments": [whole], "split_rationale": "rules cut no text"}
+
+
+def merge_units(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `merge_units`: the newest speaks for all, the others' wordings are salient points."""
+    said = [said_by(unit) for unit in variables["units"]]
+    texts: dict[str, Said] = {}
+    for item in reversed(said):
+        texts.setdefault(normalised(item.line), item)
+    newest, *others = texts.values() or [Said("", "")]
+    return {
+        "summary": summary(newest),
+        "keywords": keywords([newest, *others], MERGED_KEYWORDS),
+        "salient_points": [summary(item) for item in reversed(others)],
+    }
+
+
+def update_unit(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `update_unit`: the current unit in its own words, the other one as outdated."""
+    current, old = said_by(variables["current"]), said_by(variables["superseded"])
+    return {
+        "updated_summary": summary(current),
+        "updated_keywords": keywords([current], KEYWORDS),
+        "deprecations": [summary(old)] if old.text else [],
+        "alignment_note": "the newer statement replaces the older",
+    }
+
+
 def said_by(unit: Mapping[str, Any]) -> Said:
     """The words of a turn or unit, white space folded."""
     return Said(_fold(unit.get("speaker") or ""), _fold(unit.get("text") or ""))
 
 
 def summary(said: Said) -> str:
-    """A text in some sixty words at most, verbatim.
-
-    Returns:
-        Whole sentences in the order of the text, or its beginning where no sentence is short enough; never
-        empty unless there is neither text nor speaker.
-    """
+    """A text in some sixty words at most, verbatim; empty only where there is neither text nor speaker."""
     if not said.text:
         return said.speaker
-    if _fits(said.line):
+    if len(said.line.split()) <= WORDS and len(said.line) <= CHARACTERS:
         return said.line
-    head = said._replace(text=_head(said.text))
-    spans = [*_spans(head.text)]
-    if head != said and len(spans) > 1:
-        del spans[-1]  # it may go on behind the cut
-    chosen: list[Span] = []
-    for i in central([said.text[start:end] for start, end in spans], [said.speaker] if said.speaker else []):
-        more = sorted([*chosen, spans[i]])
-        text = said._replace(text=_pieces(said.text, more)).line
-        if _fits(text) and not unsupported(text, [head.line]):
-            chosen = more
-    return said._replace(text=_pieces(said.text, chosen) if chosen else _beginning(said)).line
+    return said._replace(text=_beginning(said)).line
 
 
 def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
@@ -81,7 +104,7 @@ def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
         limit: at most so many.
     """
     speakers = sorted({item.speaker for item in said if item.speaker})
-    pieces = [piece for item in said for piece in sentences(fact_text(_head(item.text)))]
+    pieces = [piece for item in said for piece in sentences(fact_text(item.text[:_LONG_TEXT]))]
     called = {fold(name) for piece in pieces for name in vocatives(piece)}
     found = [*_names(pieces), *Corpus(pieces, speakers).phrases(range(len(pieces)), limit)]
     # Who is called by name is mostly not what is talked about: "Thanks, Caroline!"
@@ -91,55 +114,23 @@ def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
     return _distinct([*speakers, *telling], limit)
 
 
-def _fits(text: str) -> bool:
-    return len(text.split()) <= WORDS and len(text) <= CHARACTERS
-
-
 def _fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def _head(text: str) -> str:
-    """What is looked at of a text; no word is cut in two that ends somewhere."""
-    if len(text) <= _LONG_TEXT:
-        return text
-    cut = text.rfind(" ", 0, _LONG_TEXT)
-    return text[: cut if cut > 0 else _LONG_TEXT]
-
-
-def _spans(text: str) -> Iterator[Span]:
-    """Where the sentences of a text stand; one that is said again is passed over."""
-    seen: set[str] = set()
-    at = 0
-    for sentence in sentences(text):
-        start = text.index(sentence, at)
-        at = start + len(sentence)
-        if sentence not in seen:
-            yield start, at
-        seen.add(sentence)
-
-
-def _pieces(text: str, spans: Sequence[Span]) -> str:
-    """Pieces of a text in their order, with a mark where something is left out."""
-    told = ""
-    last = 0
-    for start, end in spans:
-        gap = text[last:start]
-        told += (gap if not gap.strip() else GAP) + text[start:end]
-        last = end
-    return (told + (GAP if text[last:].strip() else "")).strip()
-
-
 def _beginning(said: Said) -> str:
-    """As much as fits of a text that has no short sentence: cut between words, in need inside one."""
+    """The first sentences that fit, or as much of the first: cut between words, in need inside one."""
     room = max(0, min(CHARACTERS - len(GAP) - len(said._replace(text="").line), len(said.text)))
     words = max(0, WORDS - 1 - len(said.speaker.split()))
     head = " ".join(said.text[:room].split(" ")[:words])
     if len(head) == room < len(said.text) and " " in head:
         head = head.rpartition(" ")[0]
+    pieces = [*sentences(head)]
+    if len(pieces) > 1:
+        head = head[: head.rindex(pieces[-1])].rstrip()
     while unsupported(said._replace(text=head).line, [said.line]) and " " in head:
         head = head.rpartition(" ")[0]
-    return head + GAP.rstrip()
+    return head + GAP
 
 
 def _names(pieces: Sequence[str]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """What a unit and its neighbours need, by rules that would rather miss: most units need nothing.
 
-A split where the text turns to something unrelated (shifts.py), an update where two units give different
-values to what has one (attributes.py), a merge where two say the same in all but small words, of what does
-not change. Confidences are those of the shape of the sentences: below 0.9 it may be otherwise.
+An update where two units give different values to what has one (grounding/values.py), a merge where two say
+the same in all but small words, of what does not change; never a split. Confidences are those of the shape of
+the sentences: below 0.9 it may be otherwise.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from infinimem import law
 from infinimem.grounding.claims import is_duplicate
 from infinimem.grounding.duplicates import TODAY
 from infinimem.grounding.sentences import Said, split_speaker, strip_ordinal
-from infinimem.grounding.values import LIKELY, SURE, Value, values
+from infinimem.grounding.values import LIKELY, SURE, values
 from infinimem.llm.offline.describe import GAP, said_by
-from infinimem.llm.offline.shifts import announced, parts
 from infinimem.llm.offline.summary import states
 from infinimem.markdown.characters import normalised
 from infinimem.model import Entry
@@ -26,8 +25,6 @@ from infinimem.terms import STOP_WORDS, fold, tokens
 
 Unit = Mapping[str, Any]
 
-UNANNOUNCED = 0.8
-"""Of a split at a paragraph that only its words tell from the one before."""
 MOST = 4
 """Units of a merge."""
 LONGEST = 1000
@@ -41,7 +38,6 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 """Words of states and single events: said twice, they may be two."""
-_ORDINAL = re.compile(r"\s*\(?(\d{1,6})[.):]\s")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -50,22 +46,11 @@ def diagnose(variables: Mapping[str, Any]) -> dict[str, Any]:
     target, anchors = variables["target"], variables["anchors"]
     updates = list(_updates(target, anchors))
     return {
-        "split_tasks": list(_splits(target)),
+        "split_tasks": [],
         # What is settled between two values is not merged in the same breath.
         "merge_tasks": [] if updates else list(_merges(target, anchors)),
         "update_tasks": updates,
     }
-
-
-def _splits(target: Unit) -> Iterator[dict[str, Any]]:
-    found = parts(target.get("text") or "")
-    if len(found) > 1:
-        sure = LIKELY if all(map(announced, found[1:])) else UNANNOUNCED
-        yield {
-            "node_id": target["id"],
-            "confidence": sure,
-            "reason": f"the text turns to something unrelated; {len(found)} parts share no telling word",
-        }
 
 
 # ── updates ─────────────────────────────────────────────────────────────────────────────────────
@@ -81,42 +66,29 @@ def _updates(target: Unit, anchors: Sequence[Unit]) -> Iterator[dict[str, Any]]:
             other = theirs.get(value.of)
             if other is None or not value.differs(other):
                 continue
-            newer = _is_newer((target, said), (anchor, shown))
+            newer = _is_newer(target, anchor)
             current, old = (value, other) if newer else (other, value)
             yield {
                 "current_id": (target if newer else anchor)["id"],
                 "superseded_id": (anchor if newer else target)["id"],
                 "confidence": current.sure,
-                "reason": f"{_about(current)}: {_short(current.text)}, no longer {_short(old.text)}",
+                "reason": f"{current.text[:80]}, no longer {old.text[:80]}",
             }
             break
 
 
-def _is_newer(target: tuple[Unit, Said], anchor: tuple[Unit, Said]) -> bool:
-    """Whether the target is newer: by time, then by the numbers that facts begin with, then by those of ids.
+def _is_newer(target: Unit, anchor: Unit) -> bool:
+    """Whether the target is newer: by time, then by number.
 
     The target is called TARGET and has none; its neighbours stood there before it.
     """
-    pair = (target, anchor)
-    listed = [int(found[1]) for _, said in pair if (found := _ORDINAL.match(said.text))]
-    seqs = listed if len(listed) == len(pair) else [_number(unit["id"]) for unit, _ in pair]
-    new, old = (
-        Entry(seq, "", "", unit.get("time") or None) for seq, (unit, _) in zip(seqs, pair, strict=True)
-    )
+    new, old = (Entry(_number(unit["id"]), "", "", unit.get("time") or None) for unit in (target, anchor))
     return law.is_newer(new, old)
 
 
 def _number(unit_id: str) -> int:
     found = _NUMBER.search(unit_id)
     return int(found[0][:18]) if found else 10**18
-
-
-def _about(value: Value) -> str:
-    return _short(" ".join(value.of[1:]) if value.of[0] == "states" else " ".join(value.of))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else text[:79] + "…"
 
 
 # ── merges ──────────────────────────────────────────────────────────────────────────────────────

@@ -18,64 +18,30 @@ _GOOD = (
     r"|well)"
 )
 _SO = r"(?:(?:so|very|really|super|pretty|such|all|just|too) )*"
-# One phrase a line; an indented line goes on with the one above.
+# One phrase a line.
 _PHRASES = rf"""
 (?:hey|hi|hello|hiya|howdy|yo|greetings|welcome back|welcome)(?: there| again| everyone| all)?
 good (?:morning|afternoon|evening|night|day)
-(?:it'?s |it is )?{_SO}{_GOOD} (?:to see|seeing|to hear from|hearing from|to meet|meeting|
-  talking to|to talk to|chatting with|to chat with) (?:you|ya)(?: again| too)?
+(?:it'?s |it is )?{_SO}{_GOOD} (?:to see|seeing|to hear from|to meet|meeting) (?:you|ya)(?: again| too)?
 long time no (?:see|talk|chat)
-how(?:'s| is| are) (?:it going|it|everything|everything going|life|things|things going|you|u|ya|
-  you doing|you all|your day|your day going|your week|your week going|you and yours)(?: today| doing|
-   these days| lately)?
+how(?:'s| is| are) (?:it|everything|life|things|you|ya|you all|your day)(?: today| going| doing)?
 how(?: have|'ve) (?:you|things|ya) been(?: doing| going| lately| recently)?
 what'?s (?:up|new|going on|happening)(?: with you| today)?
-(?:anything|something) new(?: with you)?
-(?:i'?m |i am |i'?ve been |we'?re |all |doing |things are )?(?:doing )?{_SO}(?:good|great|fine|okay|
-  ok|well|not bad|alright)(?: here| too)?
+(?:i'?m |i am |we'?re |all )?(?:doing )?{_SO}(?:good|great|fine|okay|ok|well)(?: here| too)?
 (?:and )?(?:you|yourself|how about you|what about you)
-{_SO}(?:thanks|thank you|thankyou|thx|ty|cheers|much appreciated|i appreciate it|appreciate it|
-  appreciated|many thanks|i'?m (?:so )?grateful)(?: again| so much| so very much| very much| a lot|
-   a ton| a bunch| a million| everyone| all| for asking| for that| for everything| for listening|
-   for your help| for the help| for your support| for the support| for your kind words|
-   for the kind words| for being there)*
+{_SO}(?:thanks|thank you|thx|cheers|(?:i )?appreciate it)(?: again| so much| very much| a lot)*
 (?:you'?re |you are )?(?:very |most |so )?welcome
-(?:no problem|np|no worries|my pleasure|anytime|don'?t mention it|glad (?:to help|i could help|
-  to hear it|to hear that|you like it)|happy to help|it was nothing)
-(?:your|those|these) (?:kind )?words mean (?:a lot|so much|the world)(?: to me)?
-(?:that )?means (?:a lot|so much|the world)(?: to me)?
-(?:ok|okay|k|kk|alright|all right|right|sure|sure thing|got it|gotcha|understood|i see|i understand|
-  makes sense|that makes sense|noted|will do|fair enough|deal|sounds {_SO}{_GOOD}|
-  sounds like a plan)(?: then| now)?
-(?:{_SO}{_GOOD}|wow|whoa|oh|ah|aha|ooh|oops|aww?|yay|woohoo|hm+|mm+|(?:ha){{2,}}|(?:he){{2,}}|lol|
-  lmao|omg|oh no|oh my|oh wow|no way|well|yum|phew)
-(?:that(?:'s| is| was| sounds)|it(?:'s| is| was)|this is|what|how) {_SO}{_GOOD}(?: news| to hear|
-   of you)?
-(?:i'?m |i am )?(?:so |very |really |super )*(?:glad|happy|sorry|thrilled|
-  excited) (?:to hear (?:that|it|this)|for you|about that|you think so)
-(?:yes|yeah|yep|yup|ya|yea|no|nope|nah|totally|absolutely|definitely|exactly|indeed|of course|
-  for sure|certainly|agreed|true|so true|very true|you bet|same|same here|me too|me neither|you too|
-  likewise|right on|i know|i know right)
-(?:i )?{_SO}(?:totally |completely |fully |definitely |couldn'?t |100 )*agree(?: with you|
-   with that| more)?
-you(?:'re| are) (?:so |absolutely |totally |very )?(?:right|kind|sweet|nice|too kind|the best|
-  amazing|awesome)
-(?:congrats|congratulations|well done|good job|great job|nice work|way to go|good for you|good luck|
-  best of luck|fingers crossed|cheers)(?: again| on that| with that| with everything)?
-(?:keep it up|keep up the (?:good|great|amazing|awesome) work|keep going|you(?:'ve)? got this|
-  hang in there|stay strong|i'?m (?:so |very |really )*proud of you)
-(?:bye|bye bye|goodbye|cya|farewell|later|ciao|see (?:you|ya|u)|until next time|till next time|
-  take care|take care of yourself|sleep well|good night|rest well)(?: later| soon| then| tomorrow|
-   around| again| for now)*
-(?:i'?ll |we'?ll )?(?:talk|speak|chat|catch)(?: to| with)?(?: you| ya)?(?: up)?(?: later| soon|
-   again| then| tomorrow)+
-have (?:a|an) (?:{_GOOD} )?(?:one|day|night|evening|weekend|week|time|rest of your day)(?: too)?
-(?:enjoy|have fun)(?: your day| your evening| your weekend| it| yourself)?
-(?:please|sorry|my apologies|i'?m sorry|excuse me|pardon|my bad)
-(?:i )?hope (?:you(?:'re| are)|all is|everything is|everything'?s) {_SO}(?:good|great|fine|okay|ok|
-  well|doing well|doing great)
-(?:i )?can'?t wait
-let'?s (?:do it|go|do this)
+(?:no problem|np|no worries|my pleasure|anytime|don'?t mention it|glad to help|happy to help)
+(?:(?:your|those|these) (?:kind )?words|that) means? (?:a lot|so much|the world)(?: to me)?
+(?:ok|okay|k|alright|right|sure|got it|understood|i see|makes sense|noted|will do)(?: then| now)?
+(?:{_SO}{_GOOD}|wow|whoa|oh|ah|aha|oops|aww?|yay|hm+|mm+|(?:ha){{2,}}|lol|omg|oh no|oh wow|no way)
+(?:that(?:'s| is| was| sounds)|it(?:'s| is| was)|this is|what|how) {_SO}{_GOOD}(?: news| to hear)?
+(?:yes|yeah|yep|yup|no|nope|totally|absolutely|definitely|exactly|of course|agreed|true|me too|you too)
+(?:congrats|congratulations|well done|good job|great job|good for you|good luck)(?: again)?
+(?:bye|bye bye|goodbye|later|see (?:you|ya)|take care)(?: later| soon| then| tomorrow| again)*
+(?:i'?ll )?(?:talk|speak|chat)(?: to| with)?(?: you| ya)?(?: later| soon| again| then| tomorrow)+
+have (?:a|an) (?:{_GOOD} )?(?:one|day|night|evening|weekend|week)(?: too)?
+(?:please|sorry|my apologies|i'?m sorry|excuse me)
 """
 _YES_NO = re.compile(
     r"(?:yes|yeah|yep|yup|ya|yea|no|nope|nah|totally|absolutely|definitely|exactly|indeed|of course|for sure"
@@ -90,8 +56,7 @@ _LONG = 300
 
 @cache
 def _filler() -> re.Pattern[str]:
-    phrases = _PHRASES.replace("\n  ", "").split("\n")
-    return re.compile("|".join(f"(?:{phrase})" for phrase in phrases if phrase))
+    return re.compile("|".join(f"(?:{phrase})" for phrase in _PHRASES.split("\n") if phrase))
 
 
 def is_filler(text: str, names: Collection[str] = (), *, answers: bool = False) -> bool:

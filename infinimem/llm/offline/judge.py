@@ -10,13 +10,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from infinimem.llm.offline.lexicon import MONTHS
 from infinimem.terms import fold, query_terms
 
 ENOUGH = 0.5
 """Of an expected answer's words, what the lenient rule wants."""
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_MONTH = {name[:length]: str(number) for number, name in enumerate(_MONTHS, 1) for length in (3, len(name))}
+_MONTH = {
+    name[:length].lower(): str(number) for number, name in enumerate(MONTHS, 1) for length in (3, len(name))
+}
 _NOTHING = re.compile(
     r"no information|not (?:mentioned|specified|known|stated)|unknown|holds? nothing|nothing about|"
     r"do(?:es)? not (?:know|say)|do(?:es)?n't (?:know|say)|(?:cannot|can't) be answered"

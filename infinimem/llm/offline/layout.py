@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from infinimem.grounding.duplicates import Fact, find_duplicates
@@ -33,70 +33,22 @@ def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def layout_free(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `layout_free`: every line as it was, of duplicates one that names them all."""
-    sections = _sections(variables["doc"], variables["incoming"])
-    stands_for: dict[str, list[str]] = {}
-    gone = set()
-    for pair in find_duplicates([fact for facts in sections.values() for fact in facts]):
-        stands_for.setdefault(pair["kept"], []).append(pair["discarded"])
-        gone.add(pair["discarded"])
-    kept = {
-        heading: [fact for fact in facts if fact["id"] not in gone] for heading, facts in sections.items()
-    }
-    return {
-        "layout": [
-            {
-                "heading": heading,
-                "entries": [
-                    {"text": fact["text"], "from": [fact["id"], *stands_for.get(fact["id"], ())]}
-                    for fact in facts
-                ],
-            }
-            for heading, facts in kept.items()
-            if facts
-        ],
-        "summary": _summary(kept, variables["summary_length"]),
-    }
-
-
 def _sections(doc: Mapping[str, Any], incoming: Sequence[Mapping[str, Any]]) -> Sections:
     """Headings in their order with old and new facts; a heading that occurs twice is one section."""
     sections: Sections = {}
-    headings = _Headings()
     for section in doc["sections"]:
-        headings.add(section["heading"])
         sections.setdefault(section["heading"], []).extend(section["facts"])
     for topic in incoming:
-        heading = headings.fitting(topic["title"])
-        headings.add(heading)
-        sections.setdefault(heading, []).extend(topic["facts"])
+        sections.setdefault(_fitting(sections, topic["title"]), []).extend(topic["facts"])
     return sections
 
 
-class _Headings:
-    """The headings of a document, to be looked up by what they say."""
-
-    def __init__(self) -> None:
-        self._folded: dict[str, str] = {}
-        self._terms: dict[str, frozenset[str]] = {}
-        self._with: dict[str, list[str]] = {}
-
-    def add(self, heading: str) -> None:
-        """Add a heading behind the others; one that is there stays where it is."""
-        if heading not in self._terms:
-            self._folded.setdefault(fold(heading), heading)
-            self._terms[heading] = frozenset(content_terms(heading))
-            for term in self._terms[heading]:
-                self._with.setdefault(term, []).append(heading)
-
-    def fitting(self, title: str) -> str:
-        """The first that says the same as a title, or holds all its telling words; else the title itself."""
-        if same := self._folded.get(fold(title)):
-            return same
-        wanted = frozenset(content_terms(title))
-        fewest = min((self._with.get(term, []) for term in wanted), key=len, default=[])
-        return next((heading for heading in fewest if wanted <= self._terms[heading]), title)
+def _fitting(headings: Iterable[str], title: str) -> str:
+    """The first that says the same as a title, or holds all its telling words; else the title itself."""
+    wanted = frozenset(content_terms(title))
+    same = next((heading for heading in headings if fold(heading) == fold(title)), None)
+    holds = (heading for heading in headings if wanted and wanted <= frozenset(content_terms(heading)))
+    return same or next(holds, title)
 
 
 def _summary(sections: Mapping[str, Sequence[Fact]], limit: Any) -> str:

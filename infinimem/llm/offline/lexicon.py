@@ -15,9 +15,8 @@ from infinimem.grounding.common_words import common_terms
 from infinimem.grounding.sentences import strip_ordinal
 from infinimem.terms import fold, tokens
 
-_LONGEST_KEPT = 500
-"""Characters of a text whose content words are kept: the lines of a topic come again with each new one."""
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+MONTHS = "January February March April May June July August September October November December".split()
 _BEFORE_NOUNS = frozenset(
     "a an the my your his her its our their this that these those some any no each every of for in on at "
     "with about from by new local first own another more many few two three and or".split()
@@ -42,12 +41,9 @@ class Word(NamedTuple):
     """1 after an article or a preposition, 0 after a pronoun or "to", 0.5 else."""
 
 
+@lru_cache(maxsize=1 << 13)
 def content_words(text: str) -> tuple[Word, ...]:
     """The words that say what a text is about, in its order. Numbers are none of them."""
-    return _kept(text) if len(text) <= _LONGEST_KEPT else _read(text)
-
-
-def _read(text: str) -> tuple[Word, ...]:
     words = []
     before = ""
     matches = [*_WORD.finditer(text)]
@@ -60,9 +56,6 @@ def _read(text: str) -> tuple[Word, ...]:
             words.append(Word(term, _bare(surface), match.start(), named, _nounish(before)))
         before = fold(surface)
     return tuple(words)
-
-
-_kept = lru_cache(maxsize=1 << 13)(_read)
 
 
 def _is_inside(text: str, start: int) -> bool:
@@ -96,10 +89,17 @@ def short_names(names: Collection[str]) -> frozenset[str]:
     return frozenset(part[:end] for part in parts for end in range(min(3, len(part)), len(part) + 1))
 
 
+_NAME = re.compile(r"(?<=[\w,;]\s)[A-ZÀ-ÖØ-Þ][\w'’.]*")
+_POSSESSIVE = re.compile(r"(?:['’]s)?[.'’]*$")
 _ASIDE = re.compile(r"(?<!\[)\[[^\[\]\n]*+\](?![\](])")
 _CALLED = re.compile(
     r"(?:\A|(?<=[,.!?;]))\s*(?:(?:hey|hi|hello|oh|thanks|wow)\s+)?([A-Z][\w'’]+)\s*(?=[,.!?;]|\Z)"
 )
+
+
+def names(question: str) -> list[str]:
+    """Capitalised words inside a question."""
+    return [_POSSESSIVE.sub("", name) for name in _NAME.findall(question)]
 
 
 def vocatives(text: str) -> list[str]:

@@ -85,50 +85,25 @@ class Corpus:
         return {term: weight / length for term, weight in weights.items()}
 
     def phrases(self, members: Sequence[int], limit: int) -> list[str]:
-        """What some facts are about, in their own words, the most telling first."""
+        """The most telling nouns of some facts, shared or not; where there are none, their rarest words."""
+        if found := self.nouns(members, limit):
+            return found
         surfaces = _Surfaces(self.words[i] for i in members)
         inside = Counter(term for i in members for term in self.terms[i])
-        pairs = self._pairs(members)
-        needed = 2 if len(members) > 2 else 1
-        common = _EVERYWHERE * len(self.texts) if len(members) < len(self.texts) / 2 else math.inf
-        scores: dict[tuple[str, ...], float] = {
-            pair: 2 * count * max(self.idf(term) * surfaces.nounish(term) for term in pair) ** 1.5
-            for pair, count in pairs.items()
-            if count >= needed and all(self.spread[term] <= max(common, 2) for term in pair)
-        }
-        tied = Counter[str]()
-        for pair, count in pairs.items():
-            if pair in scores:
-                tied.update(dict.fromkeys(pair, count))
-        scores |= {
-            (term,): count * self.idf(term) ** 1.5 * surfaces.nounish(term)
-            for term, count in inside.items()
-            # A word that mostly stands in a pair is no phrase of its own ("guinea" of "guinea pig").
-            if count >= needed and self.spread[term] <= max(common, 2) and tied[term] < 0.6 * count
-        }
-        if not scores:
-            scores = {(term,): count * self.idf(term) for term, count in inside.items()}
-        chosen: list[str] = []
-        used: set[str] = set()
-        for terms in sorted(scores, key=lambda terms: (-scores[terms], terms)):
-            if len(chosen) == limit:
-                break
-            if used.isdisjoint(terms):
-                chosen.append(surfaces.phrase(terms))
-                used.update(terms)
-        return chosen
+        rarest = sorted(inside, key=lambda term: (-inside[term] * self.idf(term), term))
+        return [surfaces.phrase((term,)) for term in rarest[:limit]]
 
     def telling(self, terms: Iterable[str], share: float) -> bool:
         """Whether one of the terms stands in few facts: half a dozen, or up to this share."""
         return any(self.spread[term] <= max(6, share * len(self.texts)) for term in terms)
 
-    def thread(self, members: Sequence[int], limit: int = 2, *, least: int = 0) -> list[str]:
+    def thread(self, members: Sequence[int], limit: int = 2) -> list[str]:
         """The nouns that run through some facts, what most share first.
 
-        Each stands in two of them and in half as many as the most frequent one, or in `least`.
+        Each stands in two of them and in half as many as the most frequent one.
         """
         found = self._nouns(members, 2)
-        needed = least or max((count for _, count in found), default=0) / 2
+        needed = max((count for _, count in found), default=0) / 2
         return [phrase for phrase, count in found if count >= needed][:limit]
 
     def nouns(self, members: Sequence[int], limit: int) -> list[str]:

@@ -17,7 +17,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from infinimem.grounding.duplicates import find_duplicates
-from infinimem.llm.offline.lexicon import content_terms
+from infinimem.llm.offline.lexicon import MONTHS, content_terms
 from infinimem.llm.offline.salience import Corpus, similarity, title
 
 WINDOW = 4
@@ -26,10 +26,6 @@ SMALLEST, LARGEST = 5, 20
 """Facts of a topic, where there are enough."""
 ALIKE = 0.16
 """Cosine from which two groups are about the same."""
-LONG_LIST = 50
-"""Statements from which groups as small as two would be too many."""
-THREAD = 0.04
-"""Mean cosine of neighbours from which facts follow a thread; conversations have twice as much."""
 TELLING = 0.1
 """A term in up to this share of the facts, or in half a dozen, ties facts of different days together."""
 SMALL_TALK = "Small talk"
@@ -43,9 +39,8 @@ _REPLY = re.compile(
     re.IGNORECASE,
 )
 _DAY = re.compile(r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
-_MONTHS = "January February March April May June July August September October November December".split()
 _NOTES = re.compile(
-    rf"(?:notes of \d{{1,2}} (?:{'|'.join(_MONTHS)}) \d{{4}}|{SMALL_TALK})(?: \d+)?", re.IGNORECASE
+    rf"(?:notes of \d{{1,2}} (?:{'|'.join(MONTHS)}) \d{{4}}|{SMALL_TALK})(?: \d+)?", re.IGNORECASE
 )
 
 
@@ -95,10 +90,6 @@ def titled_groups(
     named = []
     for group in sorted([*kept, *_gathered(loose, days)], key=lambda group: group[0]):
         name = first.get(group[0]) or _leftover(corpus, group, days)
-        for more in range(3, 6):
-            if not taken[name]:
-                break
-            name = title(corpus.thread(group, more, least=2)) or name
         if taken[name] and (month := _date(min(days[i] for i in group)).partition(" ")[2]):
             name = f"{name}, {month}"
         taken[name] += 1
@@ -146,7 +137,7 @@ def _leftover(corpus: Corpus, group: Sequence[int], days: Sequence[str]) -> str:
 def _date(day: str) -> str:
     """ "14 May 2024"."""
     year, month, date = day.split("-") if day else ("", "0", "0")
-    return f"{int(date)} {_MONTHS[int(month) - 1]} {year}" if day else ""
+    return f"{int(date)} {MONTHS[int(month) - 1]} {year}" if day else ""
 
 
 def _attached(
@@ -182,23 +173,14 @@ def _groups(corpus: Corpus, days: Sequence[str], answers: Collection[int]) -> li
     count = len(corpus.texts)
     if count < 2:
         return [[0]] if count else []
-    if _follows_a_thread(corpus):
-        segments = _segments(_cohesion(corpus), count)
-        units = [unit for segment in segments for unit in _connected(corpus, segment, days, answers)]
-        return _joined(corpus, units, days, neighbours=True)
-    if count > LONG_LIST:
-        return _by_shared_terms(corpus)
-    units = _connected(corpus, range(count), days, answers, shared=False)
-    return _joined(corpus, units, days, neighbours=False)
+    segments = _segments(_cohesion(corpus), count)
+    return _joined(
+        corpus, [unit for segment in segments for unit in _connected(corpus, segment, days, answers)], days
+    )
 
 
 def _connected(
-    corpus: Corpus,
-    members: Sequence[int],
-    days: Sequence[str],
-    answers: Collection[int],
-    *,
-    shared: bool = True,
+    corpus: Corpus, members: Sequence[int], days: Sequence[str], answers: Collection[int]
 ) -> list[list[int]]:
     """A stretch of facts, taken apart where nothing holds it together but standing in a row."""
     parts: list[list[int]] = []
@@ -206,7 +188,7 @@ def _connected(
         tied = [
             part
             for part in parts
-            if (shared and any(_tied(corpus, days, i, j) for j in part))
+            if any(_tied(corpus, days, i, j) for j in part)
             or (part[-1] == i - 1 and _replies(corpus, days, answers, i))
         ]
         parts = [part for part in parts if part not in tied]
@@ -228,13 +210,6 @@ def _same_day(one: str, other: str) -> bool:
 def _tied(corpus: Corpus, days: Sequence[str], one: int, other: int) -> bool:
     shared = set(corpus.terms[one]).intersection(corpus.terms[other])
     return bool(shared) and (_same_day(days[one], days[other]) or corpus.telling(shared, TELLING))
-
-
-def _follows_a_thread(corpus: Corpus) -> bool:
-    """Whether neighbours have words in common, as in a conversation, and not as in a list of statements."""
-    alone = [corpus.vector([i]) for i in range(len(corpus.texts))]
-    alike = [similarity(one, two) for one, two in pairwise(alone)]
-    return sum(alike) / len(alike) >= THREAD
 
 
 def _cohesion(corpus: Corpus) -> list[float]:
@@ -276,13 +251,10 @@ def _segments(gaps: Sequence[float], count: int) -> list[list[int]]:
     return [list(range(start, end + 1)) for start, end in zip(starts, ends, strict=True)]
 
 
-def _joined(
-    corpus: Corpus, groups: list[list[int]], days: Sequence[str], *, neighbours: bool
-) -> list[list[int]]:
+def _joined(corpus: Corpus, groups: list[list[int]], days: Sequence[str]) -> list[list[int]]:
     """Join the most alike groups first, as long as they are alike and no group grows too large.
 
-    With `neighbours`, groups that are too small to stand alone go to whoever is nearest, what was said
-    next to them above all.
+    Groups that are too small to stand alone go to whoever is nearest, what was said next to them above all.
     """
     members = dict(enumerate(groups))
     vectors = {name: corpus.vector(group) for name, group in members.items()}
@@ -293,7 +265,7 @@ def _joined(
         alike = similarity(vectors[one], vectors[two])
         if alike <= 0 or not _may_join(one, two):
             return
-        small = neighbours and min(len(members[one]), len(members[two])) < SMALLEST
+        small = min(len(members[one]), len(members[two])) < SMALLEST
         if small and members[one][0] <= members[two][-1] + 1 and members[two][0] <= members[one][-1] + 1:
             alike += ALIKE / 2
         if alike >= ALIKE or small:
@@ -318,21 +290,6 @@ def _joined(
             if other != new:
                 offer(other, new)
     return list(members.values())
-
-
-def _by_shared_terms(corpus: Corpus) -> list[list[int]]:
-    """Facts to the terms that most of them share, term by term."""
-    left = set(range(len(corpus.texts)))
-    groups: list[list[int]] = []
-    while left:
-        spread = Counter(term for i in left for term in corpus.terms[i])
-        term, size = min(spread.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
-        if size < SMALLEST:
-            break
-        group = [i for i in left if term in corpus.terms[i]]
-        groups += _bundled(group)
-        left -= set(group)
-    return groups + [[i] for i in sorted(left)]
 
 
 def _bundled(members: Collection[int]) -> list[list[int]]:

@@ -14,19 +14,24 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from infinimem.errors import UsageError
+from infinimem.markdown.document import Document
+from infinimem.model import Put
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem.descriptor import Descriptor
 from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, Proposal
-from infinimem.strategies.allmem.execute import Compiled, Done
-from infinimem.strategies.allmem.ledger import book
+from infinimem.strategies.allmem.execute import Compiled, Done, apply
+from infinimem.strategies.allmem.ledger import BUFFER, ledger_text, rows_of
 from infinimem.strategies.allmem.operators import Edits
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.allmem.route import Dropped, Routed
 from infinimem.strategies.allmem.unit import HOME, SEMANTIC, Ref, is_unit_id, number_of
+from infinimem.strategies.allmem.vector_index import VectorIndex
 
 AUDIT = f"{HOME}audit/run-"
 LONGEST = 8000
@@ -61,8 +66,8 @@ def audit_text(
     diagnosed: Sequence[Diagnosis],
     routed: Routed,
     done: Sequence[Done],
-    before: Bank,
-    after: Bank,
+    before: RecordStore,
+    after: RecordStore,
 ) -> str:
     """The audit's file."""
     dropped = [_dropped(one) for one in routed.dropped]
@@ -73,7 +78,7 @@ def audit_text(
     rows += [{"row": "proposal", **row} for row in proposals]
     rows.append({"row": "metrics", **metrics})
     number = int(doc_id.removeprefix(AUDIT))
-    return book(doc_id, {"kind": "audit", "embedder": embedder}, _prose(number, metrics), rows)
+    return ledger_text(doc_id, {"kind": "audit", "embedder": embedder}, _prose(number, metrics), rows)
 
 
 def _diagnosis(one: Diagnosis) -> Row:
@@ -168,10 +173,45 @@ def _edits(edits: Edits) -> Row:
     }
 
 
+# ── a run again ─────────────────────────────────────────────────────────────────────────────────
+
+
+def replay(view: View, audit: Document) -> tuple[Put, ...]:
+    """The records that a run put, its audit apart: the same edits to the byte, without a model.
+
+    Args:
+        view: the library as it was before the run.
+        audit: of the run.
+
+    Raises:
+        UsageError: the audit is damaged, or of another library or embedder.
+        ModelUnavailable, ModelNotConfigured: of the embedder.
+    """
+    named = audit.header.values.get("embedder")
+    if named != view.embedder.name:
+        raise UsageError(f"{audit.id} was made with the embedder {named!r}; replay it with that one")
+    before = RecordStore.load(view)
+    after = before.copy()
+    space = VectorIndex.of(view)
+    space.sync(before)
+    rows = rows_of(audit)
+    try:
+        told = next(row for row in rows if row["row"] == "settings")
+        settings = replace(AllmemSettings(), **{key: told[key] for key in REPLAYED})
+        for row in rows:
+            if row["row"] == "proposal" and row["came"] == "applied":
+                apply(after, space, row["op"], row["ids"], compiled(row["plan"]), settings)
+    except (KeyError, ValueError, TypeError, StopIteration, IndexError) as wrong:
+        raise UsageError(f"{audit.id} is damaged or of another library ({wrong!r})") from None
+    return (*puts(before, after), Put(BUFFER, None))
+
+
 # ── metrics ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _metrics(diagnosed: Sequence[Diagnosis], proposals: Sequence[Row], before: Bank, after: Bank) -> Row:
+def _metrics(
+    diagnosed: Sequence[Diagnosis], proposals: Sequence[Row], before: RecordStore, after: RecordStore
+) -> Row:
     applied = [row["edits"] for row in proposals if row["came"] == "applied"]
     codes = Counter(row["code"] for row in proposals if "code" in row)
     codes.update(one.code for one in diagnosed if one.code)
@@ -193,7 +233,7 @@ def _metrics(diagnosed: Sequence[Diagnosis], proposals: Sequence[Row], before: B
     }
 
 
-def _degrees(bank: Bank) -> dict[str, int]:
+def _degrees(bank: RecordStore) -> dict[str, int]:
     """How many units of the surface have so many semantic links (Appendix C.5, cap pressure)."""
     counted = Counter(len(bank.graph.out(name, SEMANTIC)) for name in bank.visible)
     return {str(degree): count for degree, count in sorted(counted.items())}

@@ -12,13 +12,14 @@ from typing import Any, Literal
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.llm.parallel import in_order
-from infinimem.strategies.allmem.ledger import Waiting
-from infinimem.strategies.allmem.prompt_views import TARGET, shown_anchor, shown_unit
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.ledger import Buffered
+from infinimem.strategies.allmem.record_store import RecordStore, shown_anchor, shown_unit
 
 Op = Literal["split", "merge", "update"]
 OPS: tuple[Op, ...] = ("split", "merge", "update")
 """The operators in the order in which they are executed."""
+TARGET = "TARGET"
+"""What the unit under diagnosis is called, for models mistype ids."""
 MOST = 20
 """Tasks of a kind that one reply may propose; a unit has half as many neighbours."""
 
@@ -78,7 +79,7 @@ class Diagnosis:
         return self.context.target if name.strip() == TARGET else name.strip()
 
 
-def contexts(bank: Bank, waiting: Sequence[Waiting], anchors: int) -> list[Context]:
+def contexts(bank: RecordStore, waiting: Sequence[Buffered], anchors: int) -> list[Context]:
     """The surroundings of each unit that waits, of what is still there.
 
     Args:
@@ -90,7 +91,7 @@ def contexts(bank: Bank, waiting: Sequence[Waiting], anchors: int) -> list[Conte
     ]
 
 
-def diagnose(bank: Bank, looked_at: Sequence[Context], llm: LLM, workers: int) -> list[Diagnosis]:
+def diagnose(bank: RecordStore, looked_at: Sequence[Context], llm: LLM, workers: int) -> list[Diagnosis]:
     """Ask about each context; results stand in the order of the contexts.
 
     Raises:

@@ -1,4 +1,4 @@
-"""From ranked units to evidence: each turn once, with what the units show of it, and where that stands.
+"""From ranked units to evidence: each turn once, with what the units show of it.
 
 Source: All-Mem, Appendix D.5 (evidence attached to selected units).
 """
@@ -11,16 +11,11 @@ from datetime import datetime
 
 from infinimem import tokens
 from infinimem.model import Located, Retrieved
-from infinimem.store.view import View
-from infinimem.strategies.allmem.record_store import Bank
-from infinimem.strategies.allmem.unit import SHOWN, Quote, Unit, header, render
+from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.unit import Quote, Unit
 
 OMITTED = " … "
 """Between pieces of a turn that do not follow each other."""
-
-_BARE = Unit("u-000000", "")
-_ABOVE = len(header(_BARE, ()))
-"""Lines of a unit's file above what it quotes, here of one without a descriptor."""
 
 Spans = tuple[tuple[int, int], ...]
 """Characters of a turn's text, ascending, with more than blanks between any two."""
@@ -32,8 +27,6 @@ class _Turn:
 
     place: Located
     spans: Spans
-    unit: str
-    """That shows it: the first one, until another is named."""
     score: float
 
     @property
@@ -42,8 +35,25 @@ class _Turn:
         text = self.place.entry.text
         return OMITTED.join(text[start:end].strip() for start, end in self.spans)
 
+    @property
+    def item(self) -> Retrieved:
+        """The turn as evidence, cited where it was said."""
+        place, entry = self.place, self.place.entry
+        return Retrieved(
+            doc_id=place.doc_id,
+            start_line=place.start_line,
+            end_line=place.end_line,
+            text=self.text,
+            score=self.score,
+            seqs=(entry.seq,),
+            origin=(entry.seq,),
+            time=entry.time,
+            source=entry.source,
+            speaker=entry.fields.get("speaker"),
+        )
 
-class Material:
+
+class EvidenceBuilder:
     """The evidence of units that are added one by one, each turn once, within a budget.
 
     Args:
@@ -51,25 +61,24 @@ class Material:
         budget: tokens of all texts together.
     """
 
-    def __init__(self, bank: Bank, budget: int) -> None:
+    def __init__(self, bank: RecordStore, budget: int) -> None:
         self._bank = bank
         self._budget = budget
         self._turns: dict[int, _Turn] = {}
         self.tokens = 0
         """That its texts take."""
 
-    def add(self, name: str, score: float, quotes: Sequence[Quote]) -> bool:
+    def add(self, score: float, quotes: Sequence[Quote]) -> bool:
         """Take in what a unit shows beyond what is shown already, whole or not at all.
 
         Args:
-            name: of the unit.
             score: of the unit.
             quotes: what it shows.
 
         Returns:
             Whether it fits.
         """
-        fresh = self._with(name, score, quotes)
+        fresh = self._with(score, quotes)
         more = sum(tokens.count(turn.text) for turn in fresh.values())
         more -= sum(tokens.count(self._turns[seq].text) for seq in fresh if seq in self._turns)
         if self.tokens + more > self._budget:
@@ -78,7 +87,7 @@ class Material:
         self.tokens += more
         return True
 
-    def _with(self, name: str, score: float, quotes: Sequence[Quote]) -> dict[int, _Turn]:
+    def _with(self, score: float, quotes: Sequence[Quote]) -> dict[int, _Turn]:
         """The turns that would be shown otherwise than now."""
         fresh: dict[int, _Turn] = {}
         for said in quotes:
@@ -86,21 +95,20 @@ class Material:
             place = self._bank.turn(seq)
             if place is None or not said.text.strip():  # it was forgotten, or a person cut it short
                 continue
-            old = fresh.get(seq) or self._turns.get(seq) or _Turn(place, (), name, score)
+            old = fresh.get(seq) or self._turns.get(seq) or _Turn(place, (), score)
             spans = joined(place.entry.text, (*old.spans, _span(said)))
             if spans != old.spans:
-                fresh[seq] = _Turn(place, spans, old.unit, old.score)
+                fresh[seq] = _Turn(place, spans, old.score)
         return fresh
 
-    def by_rank(self, view: View) -> list[Retrieved]:
+    def by_rank(self) -> list[Retrieved]:
         """The turns in the order in which they came."""
-        return [self._item(view, turn) for turn in self._turns.values()]
+        return [turn.item for turn in self._turns.values()]
 
-    def by_time(self, view: View, units: Iterable[str]) -> list[Retrieved]:
+    def by_time(self, units: Iterable[str]) -> list[Retrieved]:
         """The turns by the units that show them: by time, those without one last, then by id (Eq. 42).
 
         Args:
-            view: whose documents they are.
             units: that were taken in. What a representative shows of another of them is left to that one.
         """
         kept = sorted((self._bank.units[name] for name in units), key=lambda unit: bool(unit.sources))
@@ -111,39 +119,9 @@ class Material:
         items = []
         for seq, turn in self._turns.items():
             unit, at = own[seq]
-            shown = _Turn(turn.place, turn.spans, unit.id, turn.score)
             when = unit.age[0]
-            items.append(((when == datetime.min, when, unit.order, at), self._item(view, shown)))
+            items.append(((when == datetime.min, when, unit.order, at), turn.item))
         return [item for _, item in sorted(items, key=lambda pair: pair[0])]
-
-    def _item(self, view: View, turn: _Turn) -> Retrieved:
-        doc_id, start, end = self._where(view, turn)
-        entry = turn.place.entry
-        return Retrieved(
-            doc_id=doc_id,
-            start_line=start,
-            end_line=end,
-            text=turn.text,
-            score=turn.score,
-            seqs=(entry.seq,),
-            origin=(entry.seq,),
-            time=entry.time,
-            source=entry.source,
-            speaker=entry.fields.get("speaker"),
-        )
-
-    def _where(self, view: View, turn: _Turn) -> tuple[str, int, int]:
-        """The lines that quote it in its unit's file; where these are not as they were written, or show less
-        of it, those of the turn itself."""
-        unit, place = self._bank.units[turn.unit], turn.place
-        if unit.doc_id in view:
-            for said in self._bank.quotes(unit.id):
-                if said.ref.seq == place.seq and (_span(said),) == turn.spans and len(said.text) <= SHOWN:
-                    wanted = render(_BARE, (), (said,)).split("\n")[_ABOVE:-1]
-                    first = _find(view.document(unit.doc_id).lines, wanted)
-                    if first:
-                        return unit.doc_id, first, first + len(wanted) - 1
-        return place.doc_id, place.start_line, place.end_line
 
 
 def joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
@@ -168,12 +146,3 @@ def _span(said: Quote) -> tuple[int, int]:
     """The characters that a quotation shows."""
     start = said.ref.span[0] if said.ref.span else 0
     return start, start + len(said.text)
-
-
-def _find(lines: Sequence[str], wanted: Sequence[str]) -> int:
-    """The number of the first line of some below a header, from 1; 0 for none."""
-    body = lines.index("---", 1) + 1 if "---" in lines[1:] else 0
-    for at in range(body, len(lines) - len(wanted) + 1):
-        if lines[at] == wanted[0] and tuple(lines[at : at + len(wanted)]) == tuple(wanted):
-            return at + 1
-    return 0

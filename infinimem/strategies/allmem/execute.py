@@ -21,11 +21,10 @@ from infinimem.strategies.allmem.diagnose import OPS, unreadable
 from infinimem.strategies.allmem.invariants import Caps, new_faults
 from infinimem.strategies.allmem.operators import Editor, Edits
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
-from infinimem.strategies.allmem.prompt_views import shown_anchor, shown_unit
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore, shown_anchor, shown_unit
 from infinimem.strategies.allmem.route import Item, Routed, coherent, visible
 from infinimem.strategies.allmem.unit import fits
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 
 Compiled = tuple[Part, ...] | Descriptor
 """What an operator is told to make."""
@@ -53,7 +52,7 @@ class Executor:
         llm: plans.
     """
 
-    def __init__(self, bank: Bank, space: Space, settings: AllmemSettings, llm: LLM) -> None:
+    def __init__(self, bank: RecordStore, space: VectorIndex, settings: AllmemSettings, llm: LLM) -> None:
         self.bank = bank.copy()
         """As it is after what was applied so far."""
         self._space = space
@@ -128,7 +127,12 @@ class Executor:
 
 
 def apply(
-    bank: Bank, space: Space, op: str, ids: Sequence[str], plan: Compiled, settings: AllmemSettings
+    bank: RecordStore,
+    space: VectorIndex,
+    op: str,
+    ids: Sequence[str],
+    plan: Compiled,
+    settings: AllmemSettings,
 ) -> Edits:
     """Edit a bank in place; asks no model, so that a run can be repeated from its record."""
     editor = Editor(bank, space, Caps.of(settings), settings.online_anchors)
@@ -137,7 +141,9 @@ def apply(
     return editor.merge(ids, plan) if op == "merge" else editor.update(ids[0], ids[1], plan)
 
 
-def _refused(before: Bank, after: Bank, changed: frozenset[str], settings: AllmemSettings) -> str:
+def _refused(
+    before: RecordStore, after: RecordStore, changed: frozenset[str], settings: AllmemSettings
+) -> str:
     """Why an edit may not stand; "" where it may."""
     here = [name for name in changed if name in after]
     if not all(fits(after.units[name], after.links(name)) for name in here):

@@ -1,16 +1,19 @@
-"""What must hold of a bank at all times, in one place.
+"""What must hold of a bank at all times, in one place; and how much of its archive can be reached.
 
-Source: All-Mem, Eq. 3 and B.7 (no orphan), Eq. 12 (caps), B.1 (temporal links lead back in time).
+Source: All-Mem, Eq. 3 and B.7 (no orphan), Eq. 12 (caps), B.1 (temporal links lead back in time), section 4.4
+(recoverability, visible ratio).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from infinimem.model import Finding
 from infinimem.settings import AllmemSettings
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import (
     ANEW,
     KINDS,
@@ -22,7 +25,7 @@ from infinimem.strategies.allmem.unit import (
     Unit,
     fits,
 )
-from infinimem.strategies.graph.walk import distances
+from infinimem.strategies.graph.walk import Recoverability, distances, recoverability
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Caps:
         return {SEMANTIC: self.semantic, SIBLING: self.sibling, TEMPORAL: self.temporal}.get(kind)
 
 
-def faults(bank: Bank, caps: Caps, only: Collection[str] | None = None) -> list[Finding]:
+def faults(bank: RecordStore, caps: Caps, only: Collection[str] | None = None) -> list[Finding]:
     """What does not hold.
 
     Args:
@@ -74,14 +77,16 @@ def faults(bank: Bank, caps: Caps, only: Collection[str] | None = None) -> list[
     return found
 
 
-def new_faults(before: Bank, after: Bank, caps: Caps, changed: Collection[str]) -> list[Finding]:
+def new_faults(
+    before: RecordStore, after: RecordStore, caps: Caps, changed: Collection[str]
+) -> list[Finding]:
     """What held before an edit of these units and does not after it."""
     found = faults(after, caps, changed)
     old = {(one.what, one.where.rsplit("/", 1)[-1]) for one in (faults(before, caps) if found else ())}
     return [one for one in found if (one.what, one.where.rsplit("/", 1)[-1]) not in old]
 
 
-def _unit_faults(bank: Bank, unit: Unit, caps: Caps) -> Iterator[str]:
+def _unit_faults(bank: RecordStore, unit: Unit, caps: Caps) -> Iterator[str]:
     for ref in unit.refs:
         place = bank.turn(ref.seq)
         if place is None:
@@ -102,3 +107,39 @@ def _unit_faults(bank: Bank, unit: Unit, caps: Caps) -> Iterator[str]:
             yield f"{count} {kind} links are more than {cap}"
     if not fits(unit, bank.links(unit.id)):
         yield "its header is longer than what is read"
+
+
+# ── what can be reached ─────────────────────────────────────────────────────────────────────────
+
+
+def recovery(bank: RecordStore, kinds: Collection[str]) -> Recoverability:
+    """How the archive is reached along outgoing links of these kinds."""
+    return recoverability(bank.graph, bank.visible, bank.units.keys() - bank.visible, kinds)
+
+
+def counts(bank: RecordStore) -> dict[str, Any]:
+    """A bank in figures, for people and scripts.
+
+    Returns:
+        units, visible, archived; visible_ratio (of all units); links by kind; and "recovery" along version
+        links and along all: how many archived units are unreachable, the share that is within 0, 1, … links
+        of the surface (coverage), and the least number of links within which 95 % are (h95; None: none is).
+    """
+    kinds = Counter(link.kind for name in bank.units for link in bank.graph.links(name))
+    by_version, by_all = recovery(bank, (VERSION,)), recovery(bank, KINDS)
+    return {
+        "units": len(bank),
+        "visible": len(bank.visible),
+        "archived": by_all.archived,
+        "visible_ratio": round(by_all.visible_ratio, 4),
+        "links": {kind: kinds[kind] for kind in KINDS},
+        "recovery": {"version": _figures(by_version), "all": _figures(by_all)},
+    }
+
+
+def _figures(found: Recoverability) -> Mapping[str, Any]:
+    return {
+        "unreachable": found.unreachable,
+        "coverage": [round(share, 4) for share in found.coverage],
+        "h95": found.h95,
+    }

@@ -1,6 +1,6 @@
-"""Books: Markdown that people read and code reads back, with a fenced block of one JSON record a line.
+"""Ledgers: Markdown that people read and code reads back, with a fenced block of one JSON record a line.
 
-The buffer is such a book: the units that wait for consolidation, and what they were near to when they came.
+The buffer is one: the units that wait for consolidation, and what they were near to when they came.
 Source: All-Mem, section 3.2 (pointers rather than copies).
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.store.view import View
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import HOME, is_unit_id
 
 BUFFER = f"{HOME}buffer"
@@ -25,10 +25,10 @@ _UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U0
 """What may not stand in a file as it is, or that nobody would see; `json` escapes the rest."""
 
 
-def book(
+def ledger_text(
     doc_id: str, header: Mapping[str, str], prose: Sequence[str], rows: Iterable[Mapping[str, Any]]
 ) -> str:
-    """A book's text.
+    """The text of a ledger.
 
     Args:
         doc_id: its id.
@@ -42,7 +42,7 @@ def book(
 
 
 def rows_of(document: Document) -> list[dict[str, Any]]:
-    """The rows of a book's block; lines that are none are passed over."""
+    """The rows of the block; lines that are none are passed over."""
     rows = []
     inside = False
     for line in document.body.split("\n"):
@@ -66,26 +66,26 @@ def _row(row: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Buffered:
     """A unit that waits for consolidation, and the units that it was near to."""
 
     unit: str
     near: tuple[str, ...]
 
 
-def buffered(view: View, bank: Bank) -> tuple[Waiting, ...]:
+def buffered(view: View, bank: RecordStore) -> tuple[Buffered, ...]:
     """What waits, of what the bank holds, in the order in which it came."""
-    found: dict[str, Waiting] = {}
+    found: dict[str, Buffered] = {}
     for row in rows_of(view.document(BUFFER)) if BUFFER in view else ():
         unit, near = row.get("unit"), row.get("near")
         if isinstance(unit, str) and unit in bank and isinstance(near, list):
             names = (name for name in near if isinstance(name, str) and is_unit_id(name))
-            found.setdefault(unit, Waiting(unit, tuple(names)))
+            found.setdefault(unit, Buffered(unit, tuple(names)))
     return tuple(found.values())
 
 
-def buffer_text(waiting: Sequence[Waiting]) -> str:
+def buffer_text(waiting: Sequence[Buffered]) -> str:
     """The buffer's file."""
     prose = ("# Units that wait for consolidation", "", f"{len(waiting)} in order of arrival.")
     rows = ({"unit": one.unit, "near": list(one.near)} for one in waiting)
-    return book(BUFFER, {"kind": "buffer"}, prose, rows)
+    return ledger_text(BUFFER, {"kind": "buffer"}, prose, rows)

@@ -12,9 +12,9 @@ from datetime import datetime
 from infinimem.strategies.allmem.descriptor import Descriptor, unverified
 from infinimem.strategies.allmem.invariants import Caps
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import SEMANTIC, SIBLING, VERSION, Unit
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.rewire import Rewired, prune, redirect, settle
 
@@ -55,7 +55,7 @@ class Editor:
         anchors: neighbours on the surface that a new unit may be linked to (Eq. 21).
     """
 
-    def __init__(self, bank: Bank, space: Space, caps: Caps, anchors: int) -> None:
+    def __init__(self, bank: RecordStore, space: VectorIndex, caps: Caps, anchors: int) -> None:
         self.bank = bank
         self.space = space
         self.caps = caps

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from infinimem.errors import LibraryError
 from infinimem.store.view import whole
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import HOME, KINDS, is_unit_id, unit_id
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.draw import Topology, around
 
 MOST = 40
 """Units that a picture shows."""
 
 
-def picture(bank: Bank, space: Space, name: str | None, hops: int) -> Topology:
+def picture(bank: RecordStore, space: VectorIndex, name: str | None, hops: int) -> Topology:
     """What is linked to a unit, either way.
 
     Args:
@@ -37,7 +37,7 @@ def picture(bank: Bank, space: Space, name: str | None, hops: int) -> Topology:
     )
 
 
-def named(bank: Bank, space: Space, name: str | None) -> str:
+def named(bank: RecordStore, space: VectorIndex, name: str | None) -> str:
     """The unit that a person means.
 
     Args:
@@ -66,7 +66,7 @@ def named(bank: Bank, space: Space, name: str | None) -> str:
     return found[0][0]
 
 
-def _of_turn(bank: Bank, seq: int) -> str:
+def _of_turn(bank: RecordStore, seq: int) -> str:
     """The unit of a turn; of several that hold parts of it the first."""
     own = unit_id(seq)
     if own in bank:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infinimem.strategies.allmem.descriptor import Descriptor, descriptor
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import Ref
 
 SEGMENTS = 8
@@ -45,7 +45,9 @@ class Declined:
     """The model thought it over and leaves the unit whole."""
 
 
-def split_plan(bank: Bank, name: str, data: Data, coverage: float) -> tuple[Part, ...] | Declined | Invalid:
+def split_plan(
+    bank: RecordStore, name: str, data: Data, coverage: float
+) -> tuple[Part, ...] | Declined | Invalid:
     """The parts of a split, in the order of the text.
 
     Args:

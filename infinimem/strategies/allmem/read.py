@@ -17,10 +17,10 @@ from infinimem.retrieval.packing import MOST, pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import AllmemSettings
 from infinimem.store.view import EVIDENCE, View
-from infinimem.strategies.allmem.evidence_builder import Material
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.evidence_builder import EvidenceBuilder
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, TEMPORAL, VERSION, number_of
-from infinimem.strategies.allmem.vector_index import Row, Space
+from infinimem.strategies.allmem.vector_index import Row, VectorIndex
 from infinimem.strategies.graph.walk import Reached, expand
 
 Scored = list[tuple[str, float]]
@@ -28,7 +28,7 @@ Scored = list[tuple[str, float]]
 
 
 def retrieve(
-    view: View, bank: Bank, space: Space, query: str, budget: int, settings: AllmemSettings
+    view: View, bank: RecordStore, space: VectorIndex, query: str, budget: int, settings: AllmemSettings
 ) -> Evidence:
     """Turns by rank: by the best score of a unit that shows them, then by its rank (Eq. 37 to 40).
 
@@ -49,17 +49,17 @@ def retrieve(
     steps = _Steps()
     ranked = _search(view, bank, space, query, settings, steps)
     beside = _beside(view, bank, query, budget)
-    material = Material(bank, budget - _size(beside))
+    material = EvidenceBuilder(bank, budget - _size(beside))
     for name, score in ranked:
         for said in bank.quotes(name):
-            material.add(name, score, (said,))
-    found = [*material.by_rank(view), *beside]
+            material.add(score, (said,))
+    found = [*material.by_rank(), *beside]
     steps.end("evidence", turns=len(found))
     return Evidence(tuple(found), tuple(steps.done))
 
 
 def block(
-    view: View, bank: Bank, space: Space, question: str, budget: int, settings: AllmemSettings
+    view: View, bank: RecordStore, space: VectorIndex, question: str, budget: int, settings: AllmemSettings
 ) -> Evidence:
     """The evidence of the best units as one block for an answer, in the order in which it was said.
 
@@ -73,15 +73,15 @@ def block(
     budget = min(budget, settings.block_tokens)
     beside = _beside(view, bank, question, budget)
     room = budget - _size(beside)
-    material = Material(bank, room)
+    material = EvidenceBuilder(bank, room)
     kept = []
     for name, score in ranked[: settings.final]:
         quotes = bank.quotes(name)
-        if material.add(name, score, quotes):
+        if material.add(score, quotes):
             kept.append(name)
-        elif Material(bank, room).add(name, score, quotes):
+        elif EvidenceBuilder(bank, room).add(score, quotes):
             break
-    found = [*material.by_time(view, kept), *beside]
+    found = [*material.by_time(kept), *beside]
     steps.end("evidence", units=kept, turns=len(found))
     return Evidence(tuple(found), tuple(steps.done))
 
@@ -103,7 +103,7 @@ class _Steps:
 
 
 def _search(
-    view: View, bank: Bank, space: Space, query: str, settings: AllmemSettings, steps: _Steps
+    view: View, bank: RecordStore, space: VectorIndex, query: str, settings: AllmemSettings, steps: _Steps
 ) -> Scored:
     """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36), and unless that is
     switched off no archived unit before the one that stands for it (`_successors_first`)."""
@@ -126,7 +126,7 @@ def _search(
     return ranked
 
 
-def _anchors(view: View, bank: Bank, space: Space, row: Row, settings: AllmemSettings) -> Scored:
+def _anchors(view: View, bank: RecordStore, space: VectorIndex, row: Row, settings: AllmemSettings) -> Scored:
     """Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30).
 
     Archived units that no unit stands for count as the surface: of a view of some sources, or of a folder
@@ -140,12 +140,12 @@ def _anchors(view: View, bank: Bank, space: Space, row: Row, settings: AllmemSet
 
 
 @lru_cache(maxsize=2)
-def _stranded(view: View, bank: Bank) -> tuple[str, ...]:
+def _stranded(view: View, bank: RecordStore) -> tuple[str, ...]:
     """Archived units to which no version link leads; looked up once for a snapshot."""
     return tuple(name for name in bank.units.keys() - bank.visible if not bank.graph.into(name, VERSION))
 
 
-def _expanded(bank: Bank, anchors: Sequence[str], settings: AllmemSettings) -> tuple[Reached, ...]:
+def _expanded(bank: RecordStore, anchors: Sequence[str], settings: AllmemSettings) -> tuple[Reached, ...]:
     """Stage 2: the candidates, by way of outgoing links, older ones first (D.3)."""
     return expand(
         anchors,
@@ -162,7 +162,7 @@ def _sorted(found: Iterable[tuple[str, float]]) -> Scored:
     return sorted(found, key=lambda item: (-item[1], number_of(item[0])))
 
 
-def _successors_first(bank: Bank, ranked: Scored) -> Scored:
+def _successors_first(bank: RecordStore, ranked: Scored) -> Scored:
     """No archived unit before the best of those on the surface that stand for it: what is superseded is often
     as near to a question as what is in force."""
     own = dict(ranked)
@@ -175,7 +175,7 @@ def _successors_first(bank: Bank, ranked: Scored) -> Scored:
     return sorted(scored, key=lambda item: (-item[1], item[0] not in bank.visible))
 
 
-def _heirs(bank: Bank, name: str) -> set[str]:
+def _heirs(bank: RecordStore, name: str) -> set[str]:
     """The units of the surface from which version links lead to an archived one."""
     seen, waiting = {name}, [name]
     while waiting:
@@ -188,7 +188,7 @@ def _heirs(bank: Bank, name: str) -> set[str]:
 # ── what no unit holds ──────────────────────────────────────────────────────────────────────────
 
 
-def _beside(view: View, bank: Bank, query: str, budget: int) -> list[Retrieved]:
+def _beside(view: View, bank: RecordStore, query: str, budget: int) -> list[Retrieved]:
     """The best of what no unit holds, by words: turns that wait to become units, units' files that cannot be
     read, and people's notes."""
     waiting, notes = _unheld(view, bank)
@@ -206,7 +206,7 @@ def _beside(view: View, bank: Bank, query: str, budget: int) -> list[Retrieved]:
 
 
 @lru_cache(maxsize=2)
-def _unheld(view: View, bank: Bank) -> tuple[frozenset[int], bool]:
+def _unheld(view: View, bank: RecordStore) -> tuple[frozenset[int], bool]:
     """Seqs of the turns that no unit holds, and whether there are notes; once for a snapshot too."""
     held = {ref.seq for unit in bank.units.values() for ref in unit.refs}
     waiting = (

@@ -29,10 +29,13 @@ from infinimem.strategies.allmem.unit import (
 )
 from infinimem.strategies.graph.links import Graph, Link
 
+LONGEST = 24_000
+"""Characters of evidence that a model is shown, except of what it shall cut."""
+
 _Read = tuple[Document, Record | Finding]
 
 
-class Bank:
+class RecordStore:
     """Units by id, and their links. Units are values; what changes is which of them stand here.
 
     Args:
@@ -60,9 +63,9 @@ class Bank:
     def __len__(self) -> int:
         return len(self.units)
 
-    def copy(self) -> Bank:
+    def copy(self) -> RecordStore:
         """A bank to try edits on."""
-        twin = Bank(self.turn)
+        twin = RecordStore(self.turn)
         twin.units, twin.visible, twin.lost = self.units.copy(), self.visible.copy(), self.lost.copy()
         twin.graph, twin.findings = self.graph.copy(), self.findings
         twin._read, twin._suffixes = self._read, self._suffixes.copy()
@@ -71,7 +74,7 @@ class Bank:
     # ── loading ─────────────────────────────────────────────────────────────────────────────────
 
     @classmethod
-    def load(cls, view: View, known: Bank | None = None) -> Bank:
+    def load(cls, view: View, known: RecordStore | None = None) -> RecordStore:
         """The bank as a view shows it.
 
         Args:
@@ -217,7 +220,36 @@ def _turn(view: View, seq: int) -> Located | None:
     return place if place and place.doc_id.startswith(EVIDENCE) else None
 
 
-def changed(before: Bank, after: Bank) -> tuple[str, ...]:
+def shown_unit(
+    bank: RecordStore, name: str, called: str | None = None, *, whole: bool = False
+) -> dict[str, object]:
+    """A unit with its evidence, as a model is shown it (llm/tasks.py).
+
+    Args:
+        bank: that it stands in.
+        name: its id.
+        called: the id that the model is told; None for its own.
+        whole: whether the text is shown to its end, however long it is.
+    """
+    unit = bank.units[name]
+    speakers = {said.speaker for said in bank.quotes(name)}
+    text = bank.text(name)
+    return {
+        "id": called or name,
+        "time": unit.time,
+        "speaker": speakers.pop() if len(speakers) == 1 else None,
+        "text": text if whole else text[:LONGEST],
+        "summary": unit.summary,
+        "keywords": list(unit.keywords),
+    }
+
+
+def shown_anchor(unit: Unit) -> dict[str, object]:
+    """A neighbour: its descriptor alone."""
+    return {"id": unit.id, "time": unit.time, "summary": unit.summary, "keywords": list(unit.keywords)}
+
+
+def changed(before: RecordStore, after: RecordStore) -> tuple[str, ...]:
     """Units that differ between two banks, in order of creation."""
     names = [
         name
@@ -229,7 +261,7 @@ def changed(before: Bank, after: Bank) -> tuple[str, ...]:
     return tuple(sorted(names, key=number_of))
 
 
-def puts(before: Bank, after: Bank) -> tuple[Put, ...]:
+def puts(before: RecordStore, after: RecordStore) -> tuple[Put, ...]:
     """The records that turn one bank into the other: a unit that left the surface moves to the archive.
 
     A unit names as its origin the turns that none held before.

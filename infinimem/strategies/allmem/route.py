@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem.diagnose import OPS, Op, Proposal
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import number_of
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 
 Order = tuple[tuple[int, int], ...]
 
@@ -55,7 +55,9 @@ class Routed:
     dropped: tuple[Dropped, ...]
 
 
-def route(bank: Bank, space: Space, proposals: Iterable[Proposal], settings: AllmemSettings) -> Routed:
+def route(
+    bank: RecordStore, space: VectorIndex, proposals: Iterable[Proposal], settings: AllmemSettings
+) -> Routed:
     """Gate, normalise and queue proposals, given in the order of their records."""
     kept: dict[Op, list[Item]] = {op: [] for op in OPS}
     dropped: list[Dropped] = []
@@ -76,7 +78,9 @@ def route(bank: Bank, space: Space, proposals: Iterable[Proposal], settings: All
     return Routed(queues, tuple(dropped))
 
 
-def _accepted(bank: Bank, space: Space, proposal: Proposal, settings: AllmemSettings) -> Item | Dropped:
+def _accepted(
+    bank: RecordStore, space: VectorIndex, proposal: Proposal, settings: AllmemSettings
+) -> Item | Dropped:
     if not {"split": settings.split, "merge": settings.merge, "update": settings.update}[proposal.op]:
         return Dropped(proposal, "NORM_FILTER", "OFF")
     if not settings.confidence <= proposal.confidence <= 1:  # nor what is no number
@@ -98,12 +102,12 @@ def _accepted(bank: Bank, space: Space, proposal: Proposal, settings: AllmemSett
     return item
 
 
-def visible(bank: Bank, item: Item) -> bool:
+def visible(bank: RecordStore, item: Item) -> bool:
     """Whether the units are on the surface that must be: all, or the current one of an update."""
     return all(name in bank.visible for name in (item.ids[:1] if item.op == "update" else item.ids))
 
 
-def coherent(space: Space, item: Item, settings: AllmemSettings) -> bool:
+def coherent(space: VectorIndex, item: Item, settings: AllmemSettings) -> bool:
     """Whether the members of a merge are near to each other, pair by pair (Eq. 29)."""
     return item.op != "merge" or space.coherence(item.ids) >= settings.coherence
 
@@ -114,7 +118,7 @@ def _fits(item: Item, merge_max: int) -> bool:
     return len(item.ids) == 1 if item.op == "split" else len(set(item.ids)) == 2
 
 
-def _newer(bank: Bank, current: str, superseded: str) -> bool:
+def _newer(bank: RecordStore, current: str, superseded: str) -> bool:
     """The recency rule: later time, then higher number; of one turn's pieces the later."""
     new, old = bank.units[current], bank.units[superseded]
     return (new.age, new.order) > (old.age, old.order)

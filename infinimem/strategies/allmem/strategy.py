@@ -16,22 +16,21 @@ from infinimem import tokens
 from infinimem.errors import UsageError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
-from infinimem.settings import Settings
+from infinimem.settings import AllmemSettings, Settings
 from infinimem.store.outcome import Outcome
 from infinimem.store.spec import ALLMEM
 from infinimem.store.view import View
-from infinimem.strategies.allmem.audit import AUDIT
-from infinimem.strategies.allmem.consolidate import consolidation
-from infinimem.strategies.allmem.diagnose import contexts
-from infinimem.strategies.allmem.invariants import Caps, faults
-from infinimem.strategies.allmem.ledger import BUFFER, Waiting, buffered, rows_of
-from infinimem.strategies.allmem.loaded import Loaded
+from infinimem.strategies.allmem.audit import AUDIT, audit_text, next_run, replay
+from infinimem.strategies.allmem.diagnose import contexts, diagnose
+from infinimem.strategies.allmem.execute import Done, Executor
+from infinimem.strategies.allmem.invariants import Caps, counts, faults
+from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffered, rows_of
 from infinimem.strategies.allmem.picture import picture
 from infinimem.strategies.allmem.read import block, retrieve
-from infinimem.strategies.allmem.record_store import Bank
-from infinimem.strategies.allmem.recover import counts
-from infinimem.strategies.allmem.replay import replay
+from infinimem.strategies.allmem.record_store import RecordStore, puts
+from infinimem.strategies.allmem.route import route
 from infinimem.strategies.allmem.unit import ANEW, HOME
+from infinimem.strategies.allmem.vector_index import Loaded, VectorIndex
 from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.graph.draw import Topology
@@ -134,7 +133,7 @@ class AllMem:
         with self._writing.at(view) as (bank, _):
             return all(unit.session != session for unit in bank.units.values())
 
-    def _waiting(self, view: View) -> tuple[tuple[Waiting, ...], frozenset[str]]:
+    def _waiting(self, view: View) -> tuple[tuple[Buffered, ...], frozenset[str]]:
         """What waits for consolidation, and of which sessions it is."""
         with self._writing.at(view) as (bank, _):
             waiting = buffered(view, bank)
@@ -198,7 +197,7 @@ class AllMem:
         return (*replay(view, audit), Put(audit.id, audit.to_bytes().decode("utf-8", "surrogatepass")))
 
     def check(self, view: View) -> list[Finding]:
-        """What must hold of the bank (faults.py), and bodies that do not quote the evidence."""
+        """What must hold of the bank (invariants.py), and bodies that do not quote the evidence."""
         bank = self._reading.bank(view)
         found = faults(bank, Caps.of(self.settings.allmem))
         for name, unit in sorted(bank.units.items()):
@@ -209,9 +208,44 @@ class AllMem:
         return found
 
 
+def consolidation(
+    view: View, bank: RecordStore, space: VectorIndex, llm: LLM, settings: AllmemSettings
+) -> Plan | None:
+    """One consolidation as one plan (Algorithm 1): the buffer is read, diagnosed, routed and executed.
+
+    None where nothing waits. Where the model does not answer nothing is kept, and the buffer stays.
+
+    Args:
+        view: the library.
+        bank: its units; they are not edited.
+        space: where they lie; follows the edits.
+
+    Raises:
+        ModelUnavailable, ModelNotConfigured: of the model or the embedder.
+    """
+    waiting = buffered(view, bank)
+    if not waiting:
+        return None
+    looked_at = contexts(bank, waiting, settings.online_anchors)
+    diagnosed = diagnose(bank, looked_at, llm, settings.workers)
+    proposals = [proposal for one in diagnosed for proposal in one.proposals]
+    routed = route(bank, space, proposals, settings)
+    executor = Executor(bank, space, settings, llm)
+    done = executor.run(routed)
+    doc_id = next_run(view)
+    text = audit_text(doc_id, view.embedder.name, settings, diagnosed, routed, done, bank, executor.bank)
+    records = (*puts(bank, executor.bank), Put(BUFFER, None), Put(doc_id, text))
+    return Plan(op="consolidate", records=records, notes=tuple(_note(one) for one in done if one.code))
+
+
+def _note(one: Done) -> str:
+    why = " ".join(filter(None, (one.code, one.sub)))
+    return f"{one.item.op} of {', '.join(one.item.ids)} was not applied: {why}"
+
+
 def _count(view: View) -> int:
     return len(rows_of(view.document(BUFFER)))
 
 
-def _size(bank: Bank, name: str) -> int:
+def _size(bank: RecordStore, name: str) -> int:
     return tokens.count(bank.units[name].text)

@@ -221,19 +221,10 @@ class Record:
 
 
 def parse(document: Document) -> Record | Finding:
-    """The unit that a document's header describes, or why it describes none; never raises.
-
-    A header that `header` wrote is read without YAML, which takes twice as long over a large library.
-    """
-    if document.id.rpartition("/")[0] not in (
-        UNITS[:-1],
-        ARCHIVED[:-1],
-    ):  # its next version would stand beside
+    """The unit that a document's header describes, or why it describes none; never raises."""
+    if f"{document.id.rpartition('/')[0]}/" not in (UNITS, ARCHIVED):  # its next version would stand beside
         what = f"units stand in {UNITS} and {ARCHIVED} themselves; move it there"
         return Finding("error", what, document.id)
-    quick = _quick(document)
-    if quick is not None:
-        return quick
     found = document.header
     if found.problem or not found.end:
         what = found.problem or "a unit without a header"
@@ -334,60 +325,3 @@ def _told(row: object, *keys: str) -> dict[str, str]:
     if not isinstance(row, dict) or not all(key in keys and isinstance(row[key], str) for key in row):
         return {}
     return row
-
-
-# ── reading what was written here ───────────────────────────────────────────────────────────────
-
-_ITEMS = re.compile(r'("(?:[^"\\]|\\.)*"|[^",]+)(?:, |\Z)')
-_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")
-_ONE = {"n": "\n", "t": "\t"}
-
-
-def _quick(document: Document) -> Record | None:
-    """The record, if writing it again gives the very header that it was read from; else None."""
-    lines = document.lines
-    if not lines or lines[0] != "---" or "---" not in lines[1:]:
-        return None
-    end = lines.index("---", 1) + 1
-    if sum(len(line.encode("utf-8", "replace")) + 1 for line in lines[:end]) > MAX_BYTES:
-        return None
-    values: dict[str, Any] = {}
-    key = ""
-    for line in lines[1 : end - 1]:
-        if line.startswith("  - {"):
-            if not isinstance(values.get(key), list):
-                return None
-            values[key].append(dict(map(_pair, line[5:-1].split(", "))))
-            continue
-        key, _, text = line.partition(":")
-        if key in ("evidence", "links"):
-            values[key] = []
-        elif key == "keywords":
-            values[key] = [_scalar(item) for item in _ITEMS.findall(text[2:-1])]
-        else:
-            values[key] = dict([_pair(text[2:-1])]) if key == "aux" else _scalar(text[1:])
-    try:
-        record = _record(document.id, values)
-    except (ValueError, OverflowError):
-        return None
-    return record if header(record.unit, record.links) == list(lines[:end]) else None
-
-
-def _pair(text: str) -> tuple[str, str]:
-    """A key and its value, in which no comma can stand."""
-    key, _, value = text.partition(": ")
-    return key, value.strip('"')
-
-
-def _scalar(text: str) -> str:
-    if not text.startswith('"'):
-        return text
-    return _ESCAPED.sub(_unescaped, text[1:-1]) if "\\" in text else text[1:-1]
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1] or match[2] or match[3]
-    try:
-        return chr(int(code, 16)) if code else _ONE.get(match[4], match[4])
-    except (ValueError, OverflowError):
-        return match[0]

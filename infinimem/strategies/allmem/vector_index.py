@@ -6,14 +6,16 @@ hangs on what else is compared. Source: All-Mem, Eq. 2 and 4; section 3.5 (searc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
 from infinimem.retrieval.vectors import Vectors, text_key, unchanged, vectors_of
 from infinimem.store.view import Stored, View
-from infinimem.strategies.allmem.record_store import Bank
+from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import Unit, number_of
 
 Row = NDArray[np.float32]
@@ -62,7 +64,7 @@ class Rows:
             self.names[at], self._at[last] = last, at
 
 
-class Space:
+class VectorIndex:
     """The vectors of a bank's units, those of the surface apart.
 
     Args:
@@ -83,7 +85,7 @@ class Space:
         """Whether it followed a bank that is tried on since it was in line with a whole one."""
 
     @classmethod
-    def of(cls, view: View, known: Space | None = None) -> Space:
+    def of(cls, view: View, known: VectorIndex | None = None) -> VectorIndex:
         """The space of a library, with what is known of it already; `sync` fills it.
 
         Raises:
@@ -95,7 +97,7 @@ class Space:
             return known
         return cls(vectors_of(root, embedder), root, view.stored)
 
-    def sync(self, bank: Bank, names: Iterable[str] | None = None) -> None:
+    def sync(self, bank: RecordStore, names: Iterable[str] | None = None) -> None:
         """Bring the space in line with a bank.
 
         Args:
@@ -132,7 +134,7 @@ class Space:
         self._surface.drop(name)
         self._archive.drop(name)
 
-    def _embed(self, bank: Bank, fresh: Mapping[str, Unit]) -> dict[str, Row]:
+    def _embed(self, bank: RecordStore, fresh: Mapping[str, Unit]) -> dict[str, Row]:
         """Vectors by text; they are kept while the evidence stands as it was seen: a `forget` changes it."""
         if not fresh:
             return {}
@@ -191,6 +193,44 @@ class Space:
             found += _near(rows, query, k, without)
         found.sort(key=lambda item: (-item[1], number_of(item[0])))
         return found[:k]
+
+
+class Loaded:
+    """The bank and the space of the view that was asked for last, for one thread at a time.
+
+    The next view costs what changed since.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._view: View | None = None
+        self._bank: RecordStore | None = None
+        self._space: VectorIndex | None = None
+
+    @contextmanager
+    def at(self, view: View) -> Iterator[tuple[RecordStore, VectorIndex]]:
+        """The bank as a view shows it, and where its units lie.
+
+        The bank may be copied and is never edited; the space may follow a copy, and is set right next time.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder.
+        """
+        with self._lock:
+            bank = self.bank(view)
+            self._space = space = VectorIndex.of(view, self._space)
+            if space.strayed:  # to look at every unit takes as long as to search them
+                space.sync(bank)
+            yield bank, space
+
+    def bank(self, view: View) -> RecordStore:
+        """The bank alone, which takes no embedder; it is never edited."""
+        with self._lock:
+            if self._bank is None or view is not self._view:
+                self._bank, self._view = RecordStore.load(view, self._bank), view
+                if self._space:
+                    self._space.strayed = True
+            return self._bank
 
 
 def _near(rows: Rows, query: Row, k: int, without: Collection[str]) -> list[tuple[str, float]]:

@@ -18,11 +18,10 @@ from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
 from infinimem.strategies.allmem.invariants import Caps, new_faults
-from infinimem.strategies.allmem.ledger import BUFFER, Waiting, buffer_text, buffered
-from infinimem.strategies.allmem.prompt_views import shown_turn
-from infinimem.strategies.allmem.record_store import Bank, puts
+from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffer_text, buffered
+from infinimem.strategies.allmem.record_store import LONGEST, RecordStore, puts
 from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, Ref, Unit
-from infinimem.strategies.allmem.vector_index import Space
+from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link
 
 RUN = 64
@@ -57,7 +56,7 @@ def _describe(llm: LLM, turn: Located) -> Described:
     text = turn.entry.text
     if not text.strip():
         return Described(turn, undescribed(text))
-    reply = llm.complete(tasks.DESCRIBE, {"turn": shown_turn(turn)})
+    reply = llm.complete(tasks.DESCRIBE, {"turn": tasks.turn(turn.entry, text[:LONGEST])})
     if reply.data is None:
         reasons = (f"{reply.failure}: {reply.detail}",)
         return Described(turn, undescribed(text), RejectedReply("describe", reply.text, reasons))
@@ -69,7 +68,11 @@ def _describe(llm: LLM, turn: Located) -> Described:
 
 
 def written(
-    view: View, bank: Bank, space: Space, described: Sequence[Described], settings: AllmemSettings
+    view: View,
+    bank: RecordStore,
+    space: VectorIndex,
+    described: Sequence[Described],
+    settings: AllmemSettings,
 ) -> Plan | None:
     """The plan that makes units of described turns; None where none of them lacks one.
 
@@ -116,13 +119,13 @@ def _note(finding: Finding) -> str:
     return f"not written, for {finding.where} would be wrong: {finding.what}"
 
 
-def _stands(bank: Bank, turn: Located) -> bool:
+def _stands(bank: RecordStore, turn: Located) -> bool:
     """Whether the turn is still there as it was."""
     now = bank.turn(turn.seq)
     return now is not None and now.entry == turn.entry
 
 
-def _unit(bank: Bank, one: Described) -> Unit:
+def _unit(bank: RecordStore, one: Described) -> Unit:
     entry, found = one.turn.entry, one.descriptor
     doubted = one.wrong is None and unverified(found, (bank.quote(Ref(entry.seq)),))
     return Unit(
@@ -137,13 +140,13 @@ def _unit(bank: Bank, one: Described) -> Unit:
 
 
 def _attach(
-    bank: Bank,
-    space: Space,
+    bank: RecordStore,
+    space: VectorIndex,
     unit: Unit,
     last: Unit | None,
     unborn: Sequence[str],
     settings: AllmemSettings,
-) -> Waiting:
+) -> Buffered:
     """Link a new unit to its predecessor and to the best anchors, and say what it is near to (lines 4-7)."""
     anchors = space.nearest(space.row(unit.id), settings.online_anchors, without=unborn)
     near = [name for name, _ in anchors]
@@ -154,10 +157,10 @@ def _attach(
     most = min(settings.attach, settings.degree_semantic)
     for name, cos in best[:most]:
         bank.graph.add(unit.id, Link(SEMANTIC, name, round(cos, 3)))
-    return Waiting(unit.id, tuple(dict.fromkeys(near)))
+    return Buffered(unit.id, tuple(dict.fromkeys(near)))
 
 
-def _last_of(bank: Bank, session: str | None, without: set[str]) -> Unit | None:
+def _last_of(bank: RecordStore, session: str | None, without: set[str]) -> Unit | None:
     """The newest unit of a session on the surface: the predecessor of what comes next."""
     found = [
         bank.units[name]

@@ -51,9 +51,6 @@ class Graph:
     def __contains__(self, node: str) -> bool:
         return node in self._out
 
-    def __len__(self) -> int:
-        return len(self._out)
-
     def __eq__(self, other: object) -> bool:
         """Whether the nodes and their links are equal, weights included, whatever the order of the nodes."""
         return isinstance(other, Graph) and self._out == other._out
@@ -71,12 +68,9 @@ class Graph:
         """Where the out-links of a kind lead, ascending."""
         return tuple(link.to for link in self._out[node] if link.kind == kind)
 
-    def into(self, node: str, kind: str | None = None) -> tuple[str, ...]:
-        """The nodes that link to this one, by one kind or by any, ascending."""
-        kinds = self._into[node]
-        if kind is not None:
-            return kinds.get(kind, ())
-        return tuple(sorted({source for sources in kinds.values() for source in sources}))
+    def into(self, node: str, kind: str) -> tuple[str, ...]:
+        """The nodes that link to this one by a kind, ascending."""
+        return self._into[node].get(kind, ())
 
     def copy(self) -> Graph:
         """A graph of its own with the same links; costs two shallow copies of a dict."""
@@ -90,15 +84,6 @@ class Graph:
         self._out.setdefault(node, ())
         self._into.setdefault(node, {})
 
-    def remove(self, node: str) -> None:
-        """Take a node away, with every link from it and to it."""
-        for link in self._out[node]:
-            self._leave(node, link)
-        for kind, sources in tuple(self._into[node].items()):
-            for source in sources:
-                self.drop(source, kind, node)
-        del self._out[node], self._into[node]
-
     def put(self, node: str, kind: str, links: Iterable[Link]) -> None:
         """Replace all out-links of a kind."""
         links = tuple(links)
@@ -110,10 +95,6 @@ class Graph:
         """Add a link; the one of this kind to this target, if there is one, takes the new weight."""
         others = (old for old in self._out[node] if (old.kind, old.to) != (link.kind, link.to))
         self._set(node, (*others, link))
-
-    def drop(self, node: str, kind: str, to: str) -> None:
-        """Take away a link, if it is there."""
-        self._set(node, (link for link in self._out[node] if (link.kind, link.to) != (kind, to)))
 
     def _set(self, node: str, links: Iterable[Link]) -> None:
         new = self._checked(node, links)

@@ -1,23 +1,19 @@
 """Laid-out documents and claims into one plan: where each line goes, and why.
 
-It is the last word on conservation: every line that comes in has exactly one move (or one new line that
-replaces it), whatever was claimed of it.
+It is the last word on conservation: every line that comes in has exactly one move.
 
 Source: Infini Memory, algorithm 1, lines 17-23.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 from infinimem.markdown.characters import clean_text, one_line
-from infinimem.model import CURRENT, Derived, Move, NewEntry, Plan, Why
+from infinimem.model import CURRENT, Derived, Move, Plan, Why
 from infinimem.store.view import View
-from infinimem.strategies.infini import claims as archiving
 from infinimem.strategies.infini.asking import Asker
-from infinimem.strategies.infini.claims import Claim
-from infinimem.strategies.infini.free import write_anew
+from infinimem.strategies.infini.claims import Claim, allowed
 from infinimem.strategies.infini.layout import Laid, Target, lay_out
 from infinimem.strategies.infini.topics import heading_of
 
@@ -42,8 +38,7 @@ def apply(
     Raises:
         ModelUnavailable: nothing is proposed.
     """
-    arrange = write_anew if view.settings.infini.rewrite == "free" else lay_out
-    return compose(op, [(target, arrange(target, view, asker)) for target in targets], claims, view, notes)
+    return compose(op, [(target, lay_out(target, view, asker)) for target in targets], claims, view, notes)
 
 
 def compose(
@@ -65,13 +60,12 @@ def compose(
             home[seq] = (target.doc_id, heading)
             why = _WHY.get(op, "moved") if seq in incoming else "moved"
             moves[seq] = Move(seq, target.doc_id, heading, why)
-    adds, said = _absorbed([add for _, layout in laid for add in layout.adds], said)
     for claim in said.values():  # a line that came into no target goes where its survivor is
         home.setdefault(claim.seq, home[claim.by])
         place = view.entry(claim.seq)
         if place is not None and place.doc_id == CURRENT:
             moves.setdefault(claim.seq, Move(claim.seq, *home[claim.seq]))
-    held, withheld = archiving.allowed(said.values(), moves, view)
+    held, withheld = allowed(said.values(), moves, view)
     for claim in held:
         moves[claim.seq] = Move(claim.seq, home[claim.by][0], home[claim.seq][1], claim.why, claim.by)
     said_of = [
@@ -82,24 +76,11 @@ def compose(
     gone = {claim.seq for claim in held}
     return Plan(
         op,
-        adds=tuple(adds),
         moves=tuple(moves.values()),
         derived=tuple(found for target, layout in laid if (found := _described(target, layout, gone))),
         notes=tuple(dict.fromkeys(one_line(clean_text(note)) for note in said_of)),
         withheld=tuple(withheld),
     )
-
-
-def _absorbed(adds: Sequence[NewEntry], said: Mapping[int, Claim]) -> tuple[list[NewEntry], dict[int, Claim]]:
-    """Claims whose survivor was itself rewritten: the new line replaces their lines too."""
-    left = dict(said)
-    absorbed = []
-    for add in adds:
-        followers = tuple(claim.seq for claim in said.values() if claim.by in add.replaces)
-        absorbed.append(replace(add, replaces=(*add.replaces, *followers)))
-        for seq in followers:
-            del left[seq]
-    return absorbed, left
 
 
 def _described(target: Target, layout: Laid, gone: set[int]) -> Derived | None:

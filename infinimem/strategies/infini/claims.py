@@ -5,7 +5,7 @@ A claim that does not pass costs nothing: its line stays live beside the other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,7 +14,7 @@ from infinimem.grounding.claims import is_duplicate
 from infinimem.model import Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Data, seq_of
+from infinimem.strategies.infini.asking import Data, once, seq_of
 
 
 @dataclass(frozen=True)
@@ -26,41 +26,34 @@ class Claim:
     why: Literal["duplicate", "superseded"]
 
 
-def named(data: Data) -> list[str]:
-    """The ids that a reply would archive, in the order in which `read` takes them."""
-    return [
-        *(item["discarded"] for item in data["duplicates"]),
-        *(item["old"] for item in data["superseded"]),
-    ]
-
-
-def read(
-    data: Data, placed: Sequence[Sequence[int]], known: Collection[int]
-) -> tuple[list[Claim], list[Reason]]:
-    """The claims of a reply.
+def sorted_out(
+    data: Data, key: str, known: Collection[int]
+) -> tuple[list[list[int]], list[Claim], list[Reason]]:
+    """What a reply puts where, and what it would archive; a line in both stays where it is put.
 
     Args:
-        data: a reply with `duplicates` and `superseded`.
-        placed: for each of `named(data)` its seq, or nothing where that id has another place already.
-        known: seqs that may survive.
+        data: a reply with `duplicates` and `superseded`, and groups with `fact_ids` under `key`.
+        known: the seqs that the model was shown.
 
     Returns:
-        The claims, and a reason for each whose survivor is not among the lines.
+        The groups as seqs, the claims, and what is wrong with either.
     """
-    survivors = [
-        *((item["kept"], "duplicate") for item in data["duplicates"]),
-        *((item["new"], "superseded") for item in data["superseded"]),
+    said: list[tuple[str, str, Literal["duplicate", "superseded"]]] = [
+        *((item["discarded"], item["kept"], "duplicate") for item in data["duplicates"]),
+        *((item["old"], item["new"], "superseded") for item in data["superseded"]),
     ]
+    groups = [*(group["fact_ids"] for group in data[key]), *([gone] for gone, _, _ in said)]
+    placed, reasons = once(groups, known)
+    count = len(data[key])
     claims: list[Claim] = []
-    reasons: list[Reason] = []
-    for group, (survivor, why) in zip(placed, survivors, strict=True):
-        for seq in group:
+    for seqs, (_, survivor, why) in zip(placed[count:], said, strict=True):
+        for seq in seqs:
             by = seq_of(survivor)
             if by is None or by not in known or by == seq:
                 reasons.append(Reason("UNKNOWN_SURVIVOR", (seq,), survivor[:20]))
             else:
-                claims.append(Claim(seq, by, why))  # type: ignore[arg-type]
-    return claims, reasons
+                claims.append(Claim(seq, by, why))
+    return placed[:count], claims, reasons
 
 
 def allowed(

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from infinimem import tokens
-from infinimem.llm.tasks import EXTRACT
+from infinimem.llm import tasks
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located, NewEntry, Plan, Reason
 from infinimem.settings import InfiniSettings
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of
-from infinimem.strategies.infini.topics import spoken
 from infinimem.strategies.infini.wording import cut, unsupported, verbatim
 
 CONTEXT_TURNS = 2
@@ -30,7 +29,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
 
 
 @dataclass(frozen=True)
-class Said:
+class ShownTurn:
     """A turn as the model is shown it: all of its text, or the part that fits one call."""
 
     place: Located
@@ -43,7 +42,12 @@ class Said:
     @property
     def origin(self) -> str:
         """The text with the name of who said it: what an entry may draw on."""
-        return spoken(self.place.entry, self.text)
+        speaker = self.place.entry.fields.get("speaker")
+        return f"{speaker}: {self.text}" if speaker else self.text
+
+    @property
+    def shown(self) -> dict[str, str | None]:
+        return tasks.turn(self.place.entry, self.text)
 
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
@@ -56,7 +60,7 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
         outcome = yield _plan(view, unit, asker)
         if isinstance(outcome, Rejected):
             reasons = [f"extract: {reason}; stored verbatim" for reason in outcome.reasons]
-            entries = [entry for place in unit for entry in _as_said([Said(place, place.entry.text)])]
+            entries = [entry for place in unit for entry in _as_said([ShownTurn(place, place.entry.text)])]
             outcome = yield _closed(unit, entries, reasons)
             if isinstance(outcome, Rejected):
                 return
@@ -112,17 +116,17 @@ def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
     """Ask about a unit, or about each part of a turn that is larger than a call."""
     limit = view.settings.infini.chunk_tokens
     told = [place for place in unit if place.entry.text.strip()]
-    calls = [[Said(place, place.entry.text) for place in told]] if told else []
+    calls = [[ShownTurn(place, place.entry.text) for place in told]] if told else []
     if len(told) == 1 and tokens.exceeds(told[0].entry.text, limit):
-        calls = [[Said(told[0], part)] for part in cut(told[0].entry.text, limit)]
+        calls = [[ShownTurn(told[0], part)] for part in cut(told[0].entry.text, limit)]
     entries: list[NewEntry] = []
     notes: list[str] = []
-    context = [_shown(Said(place, place.entry.text)) for place in _context(view, unit[0])]
+    context = [tasks.turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
     for said in calls:
         found, wrong = _ask(said, context, asker)
         entries += found
         notes += wrong
-        context = [_shown(piece) for piece in said[-1:]]
+        context = [piece.shown for piece in said[-1:]]
     return _closed(unit, entries, notes)
 
 
@@ -134,7 +138,7 @@ def _closed(unit: Sequence[Located], entries: Sequence[NewEntry], notes: Sequenc
 
 
 def _ask(
-    said: Sequence[Said], context: Sequence[Mapping[str, object]], asker: Asker
+    said: Sequence[ShownTurn], context: Sequence[Mapping[str, object]], asker: Asker
 ) -> tuple[list[NewEntry], list[str]]:
     """Entries from one call; what it leaves open or says without support is stored as it was said."""
     by_seq = {piece.seq: piece for piece in said}
@@ -142,8 +146,8 @@ def _ask(
     def check(data: Data) -> list[Reason]:
         return _problems(data, by_seq)
 
-    turns = [_shown(piece) for piece in said]
-    reply, wrong = asker.ask(EXTRACT, {"turns": turns, "context": context}, check)
+    turns = [piece.shown for piece in said]
+    reply, wrong = asker.ask(tasks.EXTRACT, {"turns": turns, "context": context}, check)
     if (data := reply.data) is None:
         return _as_said(said), [f"extract: {reason}" for reason in wrong]
     unborne: list[Reason] = []
@@ -161,14 +165,14 @@ def _ask(
             as_said |= {piece.seq for piece in origin}
         else:
             entries.append(_entry(text, origin, copied, item))
-    asker.reject(EXTRACT, reply, unborne)
+    asker.reject(tasks.EXTRACT, reply, unborne)
     cited = {seq for entry in entries for seq in entry.origin}
     empty = set(seqs_of(data["empty"], by_seq))
     open_turns = [p for p in said if p.seq in as_said or (p.seq not in cited and p.seq not in empty)]
     return [*entries, *_as_said(open_turns)], [f"extract: {reason}" for reason in (*wrong, *unborne)]
 
 
-def _entry(text: str, origin: Sequence[Said], copied: bool, item: Data) -> NewEntry:
+def _entry(text: str, origin: Sequence[ShownTurn], copied: bool, item: Data) -> NewEntry:
     refers = one_line(clean_text(item["refers"] or "")).strip()[:REFERS_LENGTH]
     return NewEntry(
         text,
@@ -179,13 +183,13 @@ def _entry(text: str, origin: Sequence[Said], copied: bool, item: Data) -> NewEn
     )
 
 
-def _as_said(said: Sequence[Said]) -> list[NewEntry]:
+def _as_said(said: Sequence[ShownTurn]) -> list[NewEntry]:
     """Each text as one line, untouched but for its line breaks."""
     lines = ((" ".join(one_line(clean_text(piece.text)).split()), piece.seq) for piece in said)
     return [NewEntry(text, (seq,)) for text, seq in lines if text]
 
 
-def _problems(data: Data, turns: Mapping[int, Said]) -> list[Reason]:
+def _problems(data: Data, turns: Mapping[int, ShownTurn]) -> list[Reason]:
     """What keeps a reply from accounting for every turn."""
     named = [(name, item["text"].strip()) for item in data["entries"] for name in item["from"]]
     cited = dict.fromkeys(str(seq) for name, text in named if text for seq in seqs_of([name], turns))
@@ -196,18 +200,6 @@ def _problems(data: Data, turns: Mapping[int, Said]) -> list[Reason]:
     if any(not seqs_of(item["from"], turns) for item in data["entries"]):
         reasons.append(Reason("NO_ORIGIN"))
     return reasons
-
-
-def _shown(piece: Said) -> dict[str, object]:
-    """A turn as data (llm/tasks.py, shape `turn`)."""
-    entry = piece.place.entry
-    return {
-        "id": str(entry.seq),
-        "role": entry.role,
-        "speaker": entry.fields.get("speaker"),
-        "time": entry.time,
-        "text": piece.text,
-    }
 
 
 def _resolved(time: str | None) -> str | None:

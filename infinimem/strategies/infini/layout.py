@@ -15,11 +15,10 @@ from functools import cached_property
 from infinimem import tokens
 from infinimem.llm.tasks import LAYOUT
 from infinimem.markdown.characters import clean_text, one_line
-from infinimem.model import Entry, Located, NewEntry, Reason
+from infinimem.model import Entry, Located, Reason
 from infinimem.store.view import View
-from infinimem.strategies.infini import claims as archiving
-from infinimem.strategies.infini.asking import Asker, Data, once
-from infinimem.strategies.infini.claims import Claim
+from infinimem.strategies.infini.asking import Asker, Data
+from infinimem.strategies.infini.claims import Claim, sorted_out
 from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.topics import (
     Topic,
@@ -80,7 +79,6 @@ class Laid:
     headings: Mapping[int, str]
     summary: str
     claims: tuple[Claim, ...] = ()
-    adds: tuple[NewEntry, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -112,7 +110,7 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
         ModelUnavailable: nothing is laid out.
     """
     base = plain(target)
-    shows = shown_whole(target, view)
+    shows = _shown_whole(target, view)
     headings: dict[int, str] = {}
     claims: list[Claim] = []
     notes: list[str] = []
@@ -121,45 +119,35 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
         known = {entry.seq for entry in (*(place.entry for place in shows), *entries_of(chunk))}
 
         def check(data: Data, known: Collection[int] = known) -> list[Reason]:
-            placed, wrong = once(_groups(data), known)
-            return wrong + archiving.read(data, placed[len(data["layout"]) :], known)[1]
+            return sorted_out(data, "layout", known)[2]
 
-        asked = question(target, shows, chunk, headings.values(), view)
+        asked = _question(target, shows, chunk, headings.values(), view)
         reply, wrong = asker.ask(LAYOUT, asked, check)
         notes += [f"layout of {target.doc_id}: {reason}" for reason in wrong]
         if (data := reply.data) is None:
             continue
-        placed, _ = once(_groups(data), known)
-        count = len(data["layout"])
-        for item, seqs in zip(data["layout"], placed[:count], strict=True):
+        placed, said, _ = sorted_out(data, "layout", known)
+        claims += said
+        for item, seqs in zip(data["layout"], placed, strict=True):
             title = clean_title(item["heading"])
             heading = target.spelling.get(title.casefold(), title)
             if heading and not target.fixed:
                 headings |= {seq: heading for seq in sorted(seqs) if target.standing.get(seq) != heading}
-        claims += archiving.read(data, placed[count:], known)[0]
-        summary = clipped(data["summary"], view.settings.infini.summary_length) or summary
+        summary = _clipped(data["summary"], view.settings.infini.summary_length) or summary
     rest = {seq: heading for seq, heading in base.headings.items() if seq not in headings}
-    return Laid({**headings, **rest}, summary or base.summary, tuple(claims), (), tuple(notes))
+    return Laid({**headings, **rest}, summary or base.summary, tuple(claims), tuple(notes))
 
 
-def _groups(data: Data) -> list[Sequence[str]]:
-    """All ids of a reply: headings first, so that a line that is also to be discarded stays."""
-    return [*(item["fact_ids"] for item in data["layout"]), *([name] for name in archiving.named(data))]
-
-
-# ── shared with free.py ─────────────────────────────────────────────────────────────────────────
-
-
-def shown_whole(target: Target, view: View) -> tuple[Located, ...]:
+def _shown_whole(target: Target, view: View) -> tuple[Located, ...]:
     """The lines of the document that the model is shown: all, or none where that would be too long."""
     total = size(place.entry for place in target.places) + size(target.incoming)
     return target.places if total <= view.settings.infini.markdown_length else ()
 
 
-def question(
+def _question(
     target: Target, shows: Sequence[Located], topics: Sequence[Topic], headings: Iterable[str], view: View
 ) -> dict[str, object]:
-    """The variables of LAYOUT and LAYOUT_FREE.
+    """The variables of LAYOUT.
 
     Args:
         shows: lines of the document that are shown; where there are none, its headings stand alone.
@@ -180,7 +168,7 @@ def question(
     }
 
 
-def clipped(summary: str, limit: int) -> str:
+def _clipped(summary: str, limit: int) -> str:
     """A summary on one line, cut after a whole word to at most `limit` tokens."""
     words = one_line(clean_text(summary)).split()
     text = " ".join(words[:limit])

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from infinimem.llm.tasks import REWRITE
 from infinimem.model import Entry, Located, Reason, Withheld
 from infinimem.store.view import View
-from infinimem.strategies.infini import claims as archiving
-from infinimem.strategies.infini.asking import Asker, Data, once
-from infinimem.strategies.infini.claims import Claim
+from infinimem.strategies.infini.asking import Asker, Data
+from infinimem.strategies.infini.claims import Claim, allowed, sorted_out
 from infinimem.strategies.infini.topics import (
     Topic,
     clean_title,
@@ -59,7 +58,7 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
         topics += found
         claims += said
         notes += [f"rewrite: {reason}" for reason in wrong]
-    held, withheld = archiving.allowed(claims, places, view)
+    held, withheld = allowed(claims, places, view)
     entries = {seq: place.entry for seq, place in places.items()}
     topics += _returned(topics, claims, {claim.seq for claim in held}, entries, unsorted(view))
     return Draft(joined(topics), held, (*notes, *map(str, withheld)), tuple(withheld))
@@ -83,28 +82,20 @@ def _part(
     known = {place.entry.seq: place for place in places}
 
     def check(data: Data) -> list[Reason]:
-        placed, wrong = once(_groups(data), known)
-        return wrong + archiving.read(data, placed[len(data["topics"]) :], known)[1]
+        return sorted_out(data, "topics", known)[2]
 
     facts = [fact(place.entry) for place in places]
     reply, wrong = asker.ask(REWRITE, {"facts": facts}, check)
     if (data := reply.data) is None:
         return list(sections(places, untitled)), [], wrong
-    placed, _ = once(_groups(data), known)
-    count = len(data["topics"])
-    claims, _ = archiving.read(data, placed[count:], known)
+    placed, claims, _ = sorted_out(data, "topics", known)
     topics = [
         Topic(clean_title(topic["title"]) or untitled, tuple(known[seq].entry for seq in seqs))
-        for topic, seqs in zip(data["topics"], placed[:count], strict=True)
+        for topic, seqs in zip(data["topics"], placed, strict=True)
     ]
-    settled = {seq for seqs in placed[:count] for seq in seqs} | {claim.seq for claim in claims}
+    settled = {seq for seqs in placed for seq in seqs} | {claim.seq for claim in claims}
     missing = [place for place in places if place.entry.seq not in settled]
     return [*topics, *sections(missing, untitled)], claims, wrong
-
-
-def _groups(data: Data) -> list[Sequence[str]]:
-    """All ids of a reply: topics first, so that a line that is also to be discarded stays."""
-    return [*(topic["fact_ids"] for topic in data["topics"]), *([name] for name in archiving.named(data))]
 
 
 def _returned(

@@ -49,13 +49,6 @@ def fact(entry: Entry) -> dict[str, str | None]:
     return {**told, "speaker": speaker} if speaker else told
 
 
-def spoken(entry: Entry, text: str | None = None) -> str:
-    """A text with the name of who said it: what a model's words may draw on."""
-    speaker = entry.fields.get("speaker")
-    text = entry.text if text is None else text
-    return f"{speaker}: {text}" if speaker else text
-
-
 def shown(topic: Topic) -> dict[str, object]:
     """A topic as data (llm/tasks.py, shape `topic`)."""
     return {"title": topic.title, "facts": [fact(entry) for entry in topic.entries]}

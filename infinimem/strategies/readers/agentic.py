@@ -21,13 +21,12 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.readers.evidence_builder import (
-    Place,
+    LineRange,
     assemble,
     blocks_around,
     bodies,
     with_fallback,
 )
-from infinimem.strategies.readers.parts import parts_of
 from infinimem.tools import Toolbox
 
 CATALOG = 50
@@ -46,10 +45,10 @@ Call = Mapping[str, Any]
 class _Search:
     """What happened so far."""
 
-    named: dict[Place, None] = field(default_factory=dict)
+    named: dict[LineRange, None] = field(default_factory=dict)
     """Places that the model called relevant, in its order."""
     docs: dict[str, None] = field(default_factory=dict)
-    matched: dict[Place, None] = field(default_factory=dict)
+    matched: dict[LineRange, None] = field(default_factory=dict)
     """Places that any tool has shown."""
     history: list[dict[str, Any]] = field(default_factory=list)
     trace: list[dict[str, Any]] = field(default_factory=list)
@@ -68,7 +67,7 @@ def read_agentic(
     """Evidence for a question.
 
     Args:
-        llm: answers one `step` a round, and one `decompose` where the question may ask for several things.
+        llm: answers one `step` a round.
         tools: the tools over this very snapshot.
         view: the snapshot.
         question: in plain words.
@@ -76,8 +75,7 @@ def read_agentic(
         budget: tokens of the evidence.
 
     Returns:
-        Evidence whose trace has a dict for each round (round, calls, hits) and one for how it ended; before
-        them one for the parts of the question, where it has several.
+        Evidence whose trace has a dict for each round (round, calls, hits) and one for how it ended.
 
     Raises:
         ModelUnavailable: the model does not answer.
@@ -85,9 +83,6 @@ def read_agentic(
     search = _Search()
     fixed = _introduction(view, tools, question)
     stop = "rounds"
-    if parts := parts_of(llm, question, settings):
-        hits = _run(search, tools, [{"name": "search", "arguments": {"query": part}} for part in parts])
-        search.trace.append({"parts": parts, "hits": hits})
     for number in range(1, settings.max_iterations + 1):
         left = settings.max_iterations - number
         reply = llm.complete(tasks.STEP, {**fixed, "history": _recent(search.history), "rounds_left": left})
@@ -109,9 +104,7 @@ def read_agentic(
         if sum(tokens.count(item.text) for item in blocks_around(view, question, search.named)) >= budget:
             stop = "budget"
             break
-    items = _materialised(
-        search, view, question, settings, budget, exhausted=stop not in ("done", "no calls")
-    )
+    items = _collected(search, view, question, settings, budget, exhausted=stop not in ("done", "no calls"))
     found = len(items)
     items = with_fallback(view, question, items, settings)
     search.trace.append({"stop": stop, "blocks": found, "fallback": len(items) - found})
@@ -151,14 +144,14 @@ def _recent(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def _note(search: _Search, view: View, data: Mapping[str, Any]) -> None:
     """Keep what the model calls relevant."""
     for snippet in data["relevant_snippets"]:
-        search.named[Place(snippet["doc_id"], snippet["start_line"], snippet["end_line"])] = None
+        search.named[LineRange(snippet["doc_id"], snippet["start_line"], snippet["end_line"])] = None
     known = {doc_id: None for doc_id in data["relevant_docs"] if doc_id in view}
     search.docs.update(known)
 
 
 def _run(search: _Search, tools: Toolbox, calls: Iterable[Call]) -> int:
     """Run a round's calls; gives the number of places that they showed."""
-    hits: list[Place] = []
+    hits: list[LineRange] = []
     for call in calls:
         result = tools.call(call["name"], call["arguments"])
         search.history.append({"name": call["name"], "arguments": call["arguments"], "result": result})
@@ -169,17 +162,17 @@ def _run(search: _Search, tools: Toolbox, calls: Iterable[Call]) -> int:
     return len(hits)
 
 
-def _places(result: Mapping[str, Any]) -> Iterator[Place]:
+def _places(result: Mapping[str, Any]) -> Iterator[LineRange]:
     """The lines that a tool's result shows as found."""
     for match in result.get("matches", ()):
-        yield Place(match["doc_id"], match["line"], match["line"])
+        yield LineRange(match["doc_id"], match["line"], match["line"])
     for hit in result.get("hits", ()):
-        yield Place(hit["doc_id"], hit["start_line"], hit["end_line"])
+        yield LineRange(hit["doc_id"], hit["start_line"], hit["end_line"])
     if result.get("lines"):
-        yield Place(result["doc_id"], result["lines"][0]["line"], result["lines"][-1]["line"])
+        yield LineRange(result["doc_id"], result["lines"][0]["line"], result["lines"][-1]["line"])
 
 
-def _materialised(
+def _collected(
     search: _Search, view: View, question: str, settings: ReaderSettings, budget: int, exhausted: bool
 ) -> list[Retrieved]:
     """What the model named; where a search that ran out named nothing, what its tools matched."""

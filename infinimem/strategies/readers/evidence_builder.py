@@ -23,7 +23,7 @@ RECENT = 20
 
 
 @dataclass(frozen=True)
-class Place:
+class LineRange:
     """Lines of a document that matter, both ends included."""
 
     doc_id: str
@@ -31,7 +31,7 @@ class Place:
     end_line: int
 
 
-def blocks_around(view: View, question: str, places: Iterable[Place]) -> list[Retrieved]:
+def blocks_around(view: View, question: str, places: Iterable[LineRange]) -> list[Retrieved]:
     """The heading blocks that hold these lines, or the lines with a margin; each block once, in that order.
 
     A place in a document's header stands for what the document says on the question: its best block. One
@@ -91,7 +91,7 @@ def with_fallback(
 
 def assemble(view: View, items: Iterable[Retrieved], budget: int) -> tuple[Retrieved, ...]:
     """What the answer is read from: the items, best first, then the newest entries of CURRENT, where
-    the keeper has it.
+    the strategy has one.
 
     Args:
         items: blocks and bodies, best first.

@@ -12,7 +12,6 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.readers.evidence_builder import assemble, bodies
-from infinimem.strategies.readers.parts import interleaved, parts_of
 
 OFFERED = 200
 """Documents whose summaries the model chooses among: the nearest to the question."""
@@ -28,7 +27,7 @@ def read_hybrid(
     """The documents that a model selects by their summaries, and the best blocks of all others.
 
     Args:
-        llm: answers one `select`, and one `decompose` where the question may ask for several things.
+        llm: answers one `select`.
         view: the snapshot.
         question: in plain words.
         settings: `search_limit` bounds the documents and the blocks.
@@ -39,11 +38,7 @@ def read_hybrid(
     """
     chosen, trace = _select(llm, view, question, settings.search_limit)
     items = bodies(view, question, chosen, budget * 2 // 3)
-    parts = parts_of(llm, question, settings)
-    many = settings.search_limit * (len(chosen) + 1)
-    blocks = interleaved(searcher(view).blocks(text, many) for text in (question, *parts))
-    if parts:
-        trace["parts"] = parts
+    blocks = searcher(view).blocks(question, settings.search_limit * (len(chosen) + 1))
     rest = [block for block in blocks if block.doc_id not in chosen][: settings.search_limit]
     trace["blocks"] = len(rest)
     return Evidence(assemble(view, items + rest, budget), (trace,))
