@@ -83,7 +83,7 @@ class Transaction:
     Args:
         files: the library's files.
         number: that of the receipt.
-        notice: what the list of last seen lines (state/seen.py) says afterwards.
+        notice: what the list of last seen lines (state/last_seen.py) says afterwards.
     """
 
     def __init__(self, files: Files, number: int, notice: Changes) -> None:
