@@ -15,8 +15,7 @@ from infinimem.llm.base import LLM
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Retrieved
-from infinimem.store.spec import MEMORIES
-from infinimem.store.view import EVIDENCE
+from infinimem.store.spec import EVIDENCE, MEMORIES
 
 QUOTED = 3
 """Lines that are cited where a model made up its citations."""

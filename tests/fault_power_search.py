@@ -21,7 +21,7 @@ from infinimem.operations.doctor.examine import examine
 from infinimem.store import disk
 from infinimem.store.create import init
 from infinimem.store.library import Library
-from infinimem.store.view import EVIDENCE
+from infinimem.store.spec import EVIDENCE
 
 MEMORY = Path("/dev/shm")
 

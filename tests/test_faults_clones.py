@@ -21,8 +21,8 @@ from infinimem.grounding.claims import unsupported
 from infinimem.model import Move, NewEntry, Plan, Turn
 from infinimem.store.create import init
 from infinimem.store.library import Library
+from infinimem.store.lines import drawn_from
 from infinimem.store.outcome import Applied
-from infinimem.store.view import drawn_from
 
 SAID = (
     "I moved to {} in May",

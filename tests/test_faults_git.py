@@ -18,8 +18,8 @@ from infinimem.operations.doctor.repair import repair
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.create import init
 from infinimem.store.library import Library
+from infinimem.store.lines import drawn_from
 from infinimem.store.outcome import Applied
-from infinimem.store.view import drawn_from
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

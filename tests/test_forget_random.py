@@ -16,7 +16,7 @@ from forget_library import holding
 from infinimem import Turn, open_memory
 from infinimem.errors import LibraryError, UsageError
 from infinimem.model import CURRENT, Located
-from infinimem.store.view import drawn_from
+from infinimem.store.lines import drawn_from
 
 SUBJECTS = (
     "My sister Rita",

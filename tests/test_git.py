@@ -643,7 +643,7 @@ def test_git_that_hangs_is_ended(place: Repository, monkeypatch: pytest.MonkeyPa
 def test_two_processes_commit_in_turn(place: Repository) -> None:
     place.keep()
     script = (
-        "import sys; sys.path[:0] = [sys.argv[1]]; import infinimem.operations\n"
+        "import sys; sys.path[:0] = [sys.argv[1]]\n"
         "from git_repository import Path, sort; from infinimem.store.library import Library\n"
         "for n in range(4): sort(Library(Path(sys.argv[2])), f'{sys.argv[3]} {n}', sys.argv[3])\n"
     )

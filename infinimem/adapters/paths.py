@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from infinimem.errors import UsageError
 from infinimem.law import MAX_NAME
+from infinimem.store.lines import fold
 from infinimem.store.spec import MEMORIES
-from infinimem.store.view import fold
 
 ROOT = "/memories"
 MAX_PATH = 1000

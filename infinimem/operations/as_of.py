@@ -18,9 +18,9 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import Located, Receipt
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reverted
 from infinimem.store.receipts import receipts_of, reverse_diffs
-from infinimem.store.spec import LEDGERS, WHOLE
+from infinimem.store.spec import EVIDENCE, LEDGERS, WHOLE
 from infinimem.store.state.last_seen import tracked
-from infinimem.store.view import EVIDENCE, View
+from infinimem.store.view import View
 
 UNREACHABLE = "(This document cannot be shown as it stood then: lines of it were forgotten since.)"
 """What stands in a document whose way back a `forget` dropped."""

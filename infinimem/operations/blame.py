@@ -19,8 +19,8 @@ from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import Records, TurnRef
 from infinimem.store.files import digest
 from infinimem.store.receipts import reverse_diffs
-from infinimem.store.spec import MEMORIES, RECORDS, WHOLE
-from infinimem.store.view import EVIDENCE, JOURNAL, View, aliases_of
+from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, RECORDS, WHOLE
+from infinimem.store.view import View, aliases_of
 
 BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
 

@@ -12,8 +12,9 @@ from typing import Literal
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT, Receipt
 from infinimem.operations.provenance import REPLACED, Records, Step, TurnRef, at
+from infinimem.store.lines import drawn_from
 from infinimem.store.spec import ARCHIVE, ARCHIVES
-from infinimem.store.view import View, drawn_from
+from infinimem.store.view import View
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]
 _HEIRS = {"superseded by": "supersedes", "duplicate of": "says the same as", "rewritten as": "rewrites"}

@@ -13,10 +13,11 @@ from functools import cached_property
 
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Entry, Located, Receipt, ReceiptRow
+from infinimem.store.lines import drawn_from
 from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import ARCHIVE, RECORDS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, RECORDS
 from infinimem.store.state.last_seen import tracked
-from infinimem.store.view import EVIDENCE, View, drawn_from
+from infinimem.store.view import View
 
 REPLACED = ("superseded by", "duplicate of", "rewritten as")
 """Why a line is in the archive: another one, named after these words, stands for it."""

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from infinimem.model import CURRENT, Located
-from infinimem.store.spec import ARCHIVE
-from infinimem.store.view import EVIDENCE, View, drawn_from
+from infinimem.store.lines import drawn_from
+from infinimem.store.spec import ARCHIVE, EVIDENCE
+from infinimem.store.view import View
 
 NEIGHBOURS = 2
 """How many turns before and after count as what was said around one."""

@@ -14,11 +14,12 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
 from infinimem.retrieval.origins import Origins
+from infinimem.store.lines import drawn_from
 from infinimem.store.records import turns_behind
 from infinimem.store.render import common_time
 from infinimem.store.sources import unsigned_source
-from infinimem.store.spec import RECORDS
-from infinimem.store.view import EVIDENCE, View, drawn_from
+from infinimem.store.spec import EVIDENCE, RECORDS
+from infinimem.store.view import View
 from infinimem.terms import analyzer
 
 CONTEXT_LENGTH = 2000

@@ -19,7 +19,9 @@ from infinimem.model import Located
 from infinimem.retrieval.columns import MOST_COUNTED, Array
 from infinimem.retrieval.origins import Origins
 from infinimem.retrieval.pieces import Pieces
-from infinimem.store.view import EVIDENCE, View, drawn_from
+from infinimem.store.lines import drawn_from
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import View
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,10 @@ from infinimem.markdown.signature import format_entry, format_seqs
 from infinimem.model import Entry, ReceiptRow
 from infinimem.store.clone_merge import Position, citing, position, renumbered, renumbered_copy
 from infinimem.store.external_edits import ExternalEdits
+from infinimem.store.lines import drawn_from
 from infinimem.store.render import Rendered
 from infinimem.store.state.last_seen import tracked
-from infinimem.store.view import View, drawn_from
+from infinimem.store.view import View
 
 
 def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:

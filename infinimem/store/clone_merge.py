@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from infinimem.markdown.characters import normalised
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Entry, Located
-from infinimem.store.view import EVIDENCE, drawn_from, former
+from infinimem.store.lines import drawn_from, former
+from infinimem.store.spec import EVIDENCE
 
 Lines = Mapping[int, Sequence[Located]]
 """Lines by the seq that they have."""

@@ -12,7 +12,7 @@ from infinimem.settings import template
 from infinimem.store.files import Files
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.lock import exclusive
-from infinimem.store.view import EVIDENCE, JOURNAL
+from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.trust import approve
 
 IGNORED = ".infinimem/\n.obsidian/workspace*.json\n.trash/\n"

@@ -20,8 +20,9 @@ from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
-from infinimem.store.lines import EVIDENCE, Mark, fold, marks_of, plain
+from infinimem.store.lines import Mark, fold, marks_of, plain
 from infinimem.store.names import slug
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 
 PART_BYTES = 2 * 1024 * 1024

@@ -14,9 +14,10 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Entry, Located
 from infinimem.store.clone_merge import AmbiguousCitation, Position, ambiguous, position
+from infinimem.store.lines import former
 from infinimem.store.spec import ARCHIVE
 from infinimem.store.state.last_seen import SeenLine, live, tracked
-from infinimem.store.view import View, former, without_seqs
+from infinimem.store.view import View, without_seqs
 
 _SEQ = re.compile(r"\bseq=([0-9]{1,18})\b")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from importlib import import_module
 from typing import Protocol
 
 from infinimem.settings import Settings
@@ -40,3 +41,33 @@ class Hook:
 
 
 HOOKS: list[Hook] = []
+
+
+def _registered() -> list[Hook]:
+    """All hooks. The package's own are loaded by name: imports lead downwards, and a library that is opened
+    without them would leave a `forget` unfinished."""
+    import_module("infinimem.operations")
+    return HOOKS
+
+
+def unfinished(files: Files) -> bool:
+    """Whether any of them has something to finish."""
+    return any(hook.unfinished(files) for hook in _registered())
+
+
+def finish(files: Files) -> None:
+    """Finish what any of them left."""
+    for hook in _registered():
+        hook.finish(files)
+
+
+def before(library: Locked, op: str) -> None:
+    """Tell all of them of a receipt to come."""
+    for hook in _registered():
+        hook.before(library, op)
+
+
+def after(library: Locked) -> None:
+    """Tell all of them that a writer is done."""
+    for hook in _registered():
+        hook.after(library)

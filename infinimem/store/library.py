@@ -18,14 +18,13 @@ from infinimem.errors import LibraryError, NotALibrary
 from infinimem.law import Verdict
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
-from infinimem.store import evidence
+from infinimem.store import evidence, hooks
 from infinimem.store.adopt_edits import adopt, turns_without_entries
 from infinimem.store.commit import backups
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
 from infinimem.store.external_edits import find_edits, is_unedited
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.freshness import Freshness, Listing
-from infinimem.store.hooks import HOOKS
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
@@ -96,7 +95,7 @@ class Library:
     def _open(self) -> None:
         """Finish what a crash left, mend what a loss of power tore, take in late saves."""
         rebooted = sequence.rebooted(self.files)
-        left = (unfinished, backups.waiting, tails.waiting, *(hook.unfinished for hook in HOOKS))
+        left = (unfinished, backups.waiting, tails.waiting, hooks.unfinished)
         if not (rebooted or any(waits(self.files) for waits in left)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
@@ -111,8 +110,7 @@ class Library:
         """Finish what a crash cut short. Under the lock."""
         tails.undo(self.files)
         recover(self.files)
-        for hook in HOOKS:
-            hook.finish(self.files)
+        hooks.finish(self.files)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -309,8 +307,7 @@ class Library:
             self._recover()
             self.fresh.locked()
             yield self.view()
-            for hook in HOOKS:
-                hook.after(self)
+            hooks.after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         if verdict.refused:
@@ -364,8 +361,7 @@ class Library:
             head, notes: of the receipt; the head says op and who did it.
             notice: what the list of last seen lines says afterwards.
         """
-        for hook in HOOKS:
-            hook.before(self, head.op)
+        hooks.before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
         head = replace(head, number=next_number(view), high=high)
         receipt, changes = receipt_and_changes(done, view, head, notes)

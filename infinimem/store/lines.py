@@ -19,9 +19,8 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.store.records import held_by
-from infinimem.store.spec import ARCHIVE, TOPICS, StrategySpec
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS, StrategySpec
 
-EVIDENCE = "evidence/"
 _FOLDERS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
 """Of signed lines. Of a seq that stands twice the line in the later one counts."""
 

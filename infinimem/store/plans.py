@@ -20,10 +20,11 @@ from infinimem.store.commit.replay import Moves
 from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
+from infinimem.store.lines import fold
 from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered, render
 from infinimem.store.spec import INFINI, MEMORIES
-from infinimem.store.view import View, fold
+from infinimem.store.view import View
 
 REVIEW = "review"
 """What receipts call that which a person approved."""

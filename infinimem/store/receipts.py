@@ -16,7 +16,8 @@ from infinimem.markdown.header import quote
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt, ReceiptRow, Usage
 from infinimem.store.line_map import Reverse, parse_reverse
-from infinimem.store.view import JOURNAL, View, whole
+from infinimem.store.spec import JOURNAL
+from infinimem.store.view import View, whole
 
 QUOTED = "## As it was"
 """Heading of the lines that a person changed; the transaction itself changes none."""

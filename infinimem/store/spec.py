@@ -13,6 +13,7 @@ from infinimem.markdown import scan
 from infinimem.model import CURRENT
 
 TOPICS, ARCHIVE = "topics/", "archive/"
+EVIDENCE, JOURNAL = "evidence/", "journal/"
 MEMORIES = scan.MEMORIES
 """A model's own files, which no strategy keeps (docs/MEMORY_TOOL.md)."""
 _WHOLE = scan.RECORDS

@@ -20,13 +20,9 @@ from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
-from infinimem.store.lines import EVIDENCE as EVIDENCE
-from infinimem.store.lines import Lines
-from infinimem.store.lines import drawn_from as drawn_from
-from infinimem.store.lines import fold as fold
-from infinimem.store.lines import former as former
+from infinimem.store.lines import Lines, fold, former
 from infinimem.store.listing import Stamp
-from infinimem.store.spec import ARCHIVE, INFINI, STRATEGIES, TOPICS, StrategySpec
+from infinimem.store.spec import ARCHIVE, EVIDENCE, INFINI, JOURNAL, STRATEGIES, TOPICS, StrategySpec
 
 Scope = Literal["default", "archive", "evidence", "all"]
 SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
@@ -35,7 +31,6 @@ Group = Literal["live", "archive", "evidence", "journal", "aside"]
 """Of documents; "aside" are those of other strategies, and a strategy's books."""
 _GROUP_OF: Mapping[Scope, Group] = {"default": "live", "archive": "archive", "evidence": "evidence"}
 
-JOURNAL = "journal/"
 OWNED = (*(folder for spec in STRATEGIES.values() for folder in spec.folders), EVIDENCE, JOURNAL)
 """Folders that the program writes in an initialised library; all else but CURRENT is a person's."""
 

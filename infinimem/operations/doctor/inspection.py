@@ -14,10 +14,10 @@ from infinimem.store.external_edits import ExternalEdits, find_edits
 from infinimem.store.library import Library
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import evidence_of
-from infinimem.store.spec import ARCHIVE, TOPICS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 from infinimem.store.state import last_seen
 from infinimem.store.state.sequence import MAX_SEQ
-from infinimem.store.view import EVIDENCE, JOURNAL, View
+from infinimem.store.view import View
 
 LISTED = 20
 """Seqs that one finding lists."""

@@ -14,8 +14,9 @@ from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.operations.doctor.inspection import Inspection
+from infinimem.store.lines import fold
 from infinimem.store.spec import LEDGERS
-from infinimem.store.view import View, fold
+from infinimem.store.view import View
 
 # Bounded and without nested repetition: notes are anybody's text.
 _WIKI = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")

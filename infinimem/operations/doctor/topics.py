@@ -11,8 +11,7 @@ from infinimem.grounding.duplicates import find_duplicates
 from infinimem.model import CURRENT, Finding, Located
 from infinimem.operations.doctor.inspection import Inspection
 from infinimem.operations.provenance import at
-from infinimem.store.spec import TOPICS
-from infinimem.store.view import EVIDENCE
+from infinimem.store.spec import EVIDENCE, TOPICS
 
 FAR_OVER = 2
 """A document this many times longer than `markdown_length` was not split, though it should have been."""

@@ -17,9 +17,10 @@ from infinimem.markdown.signature import parse_entry, parse_seqs, text_start
 from infinimem.model import Entry, Located
 from infinimem.operations.forget.words import Finds, Texts
 from infinimem.operations.provenance import session_of
-from infinimem.store.spec import MEMORIES
+from infinimem.store.lines import drawn_from, former
+from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.state import last_seen
-from infinimem.store.view import EVIDENCE, JOURNAL, View, drawn_from, former
+from infinimem.store.view import View
 
 _SEQ = re.compile(r"- <(?:[^>]*,)?seq=([1-9][0-9]{0,17})\b[^>]*>? ?")
 _ORIGIN = re.compile(r"\borigin=([0-9+-]+)")

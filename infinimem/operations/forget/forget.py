@@ -24,9 +24,9 @@ from infinimem.store.plans import violations
 from infinimem.store.receipts import next_number
 from infinimem.store.records import stem
 from infinimem.store.render import Rendered
-from infinimem.store.spec import LEDGERS
+from infinimem.store.spec import EVIDENCE, JOURNAL, LEDGERS
 from infinimem.store.state import last_seen
-from infinimem.store.view import EVIDENCE, JOURNAL, View
+from infinimem.store.view import View
 
 OP = "forget"
 

@@ -12,7 +12,7 @@ from infinimem.operations.forget.redaction import KEY, MARK, Redaction
 from infinimem.store import line_map
 from infinimem.store.files import digest
 from infinimem.store.receipts import BEFORE, QUOTED, block, cells_of, row_of
-from infinimem.store.view import EVIDENCE, JOURNAL
+from infinimem.store.spec import EVIDENCE, JOURNAL
 
 _NUMBERS = re.compile(
     r"\s*$|---$|(?:token_count|created_time|update_log|aux|date|current_epoch|links|evidence):|  - \{"

@@ -28,9 +28,9 @@ from infinimem.store.commit import backups
 from infinimem.store.commit.install import CONFLICTS, NAMED
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.listing import explained
-from infinimem.store.spec import MEMORIES, TOPICS
+from infinimem.store.spec import EVIDENCE, MEMORIES, TOPICS
 from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequence, tails, withheld
-from infinimem.store.view import EVIDENCE, OWNED
+from infinimem.store.view import OWNED
 from infinimem.user_folders import cache_root, caches
 
 BEGUN = ".infinimem/forgetting"

@@ -23,8 +23,8 @@ from infinimem.operations.forget.words import Texts
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
 from infinimem.store.render import HEADER_KEYS, described
-from infinimem.store.spec import ARCHIVE, LEDGERS, MEMORIES, RECORDS, TOPICS
-from infinimem.store.view import EVIDENCE, JOURNAL, View, aliases_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, LEDGERS, MEMORIES, RECORDS, TOPICS
+from infinimem.store.view import View, aliases_of
 
 MARK = "(forgotten)"
 """What stands where something was."""

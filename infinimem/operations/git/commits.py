@@ -23,8 +23,8 @@ from infinimem.operations.git.repository import Changed, GitUnusable, NoReposito
 from infinimem.store.files import Files
 from infinimem.store.hooks import Locked
 from infinimem.store.receipts import number_of, parse_receipt
-from infinimem.store.spec import MEMORIES
-from infinimem.store.view import EVIDENCE, JOURNAL, OWNED, View
+from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
+from infinimem.store.view import OWNED, View
 
 PATH = ".infinimem/git"
 LISTED, PARAGRAPHS = 40, 20

@@ -26,9 +26,9 @@ from infinimem.store.commit.install import NAMED, Step, document, install
 from infinimem.store.commit.replay import Moves
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.receipts import amend, parse_receipt
+from infinimem.store.spec import JOURNAL
 from infinimem.store.state import last_seen
 from infinimem.store.state.last_seen import Changes, SeenLine
-from infinimem.store.view import JOURNAL
 
 FOLDER = ".infinimem/tx"
 

@@ -13,8 +13,9 @@ from infinimem.markdown.signature import format_seqs, parse_seqs
 from infinimem.model import NewEntry
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.lines import Seqs
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.state import append_log
-from infinimem.store.view import EVIDENCE, View
+from infinimem.store.view import View
 
 PATH = ".infinimem/drawn"
 

@@ -17,9 +17,9 @@ from immutables import Map
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located
 from infinimem.store.files import Files
-from infinimem.store.spec import ARCHIVE, TOPICS
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
 from infinimem.store.state import append_log
-from infinimem.store.view import EVIDENCE, View, whole
+from infinimem.store.view import View, whole
 
 PATH = ".infinimem/seen"
 GONE = "-"

@@ -21,8 +21,9 @@ from infinimem.store import disk
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.listing import state_of
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.state.last_seen import SeenLine
-from infinimem.store.view import EVIDENCE, View, whole
+from infinimem.store.view import View, whole
 
 INTENT = ".infinimem/append"
 DOUBTFUL = ".infinimem/doubtful"

@@ -16,7 +16,8 @@ from infinimem.model import Evidence, Retrieved
 from infinimem.retrieval.packing import MOST, pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import AllmemSettings
-from infinimem.store.view import EVIDENCE, View
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import View
 from infinimem.strategies.allmem.evidence_builder import EvidenceBuilder
 from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, TEMPORAL, VERSION, number_of

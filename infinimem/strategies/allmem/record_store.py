@@ -11,7 +11,8 @@ from dataclasses import replace
 from infinimem.markdown.document import Document
 from infinimem.model import Finding, Located, Put
 from infinimem.store.records import held_by
-from infinimem.store.view import EVIDENCE, View
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import View
 from infinimem.strategies.allmem.unit import (
     ARCHIVED,
     KINDS,

@@ -16,9 +16,10 @@ from infinimem.markdown.characters import clean_text, normalised, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
+from infinimem.store.lines import fold
 from infinimem.store.names import is_device, slug
 from infinimem.store.spec import TOPICS
-from infinimem.store.view import View, aliases_of, fold
+from infinimem.store.view import View, aliases_of
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
