@@ -20,7 +20,7 @@ from git_repository import NOON, Repository, sort, write_by_hand
 from trusting import write_trusted
 
 from infinimem import open_memory
-from infinimem.model import NewEntry, Plan, Receipt, Touched, Turn, Usage
+from infinimem.model import NewEntry, Plan, Receipt, ReceiptRow, Turn, Usage
 from infinimem.operations.doctor.examine import examine
 from infinimem.operations.forget.choice import Wanted
 from infinimem.operations.forget.forget import forget
@@ -669,7 +669,7 @@ def test_the_note_may_be_garbled(place: Repository) -> None:
 
 
 def receipt(op: str, *rows: tuple[str, str, str], notes: tuple[str, ...] = (), number: int = 9) -> Receipt:
-    touched = tuple(Touched(seq, *row) for seq, row in enumerate(rows, 100))
+    touched = tuple(ReceiptRow(seq, *row) for seq, row in enumerate(rows, 100))
     files = (("topics/a", "-", "-"), ("topics/b", "-", "-"))
     return Receipt(number, op, "2025-03-03T12:00:00Z", "infini", "m", Usage(), 0.0, touched, files, notes)
 

@@ -110,10 +110,10 @@ def test_a_note_that_could_not_be_read_is_found_once_it_can(
     write_note(memory.library.root, 3, "a zither\n")
     read = building.Files.read_stamped
 
-    def refused(self: building.Files, path: str, limit: int = 0) -> tuple[bytes, object]:
+    def refused(self: building.Files, path: str, *bounds: int) -> tuple[bytes, object]:
         if path == "notes/n3.md":
             raise building.LibraryError("too many open files")
-        return read(self, path, limit)
+        return read(self, path, *bounds)
 
     with monkeypatch.context() as patch:
         patch.setattr(building.Files, "read_stamped", refused)

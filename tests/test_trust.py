@@ -102,7 +102,8 @@ def test_a_change_suspends_until_it_is_trusted(shell: Shell) -> None:
     ]
     assert trust.is_mine(shell.library)  # only its settings are in doubt
     notes = [row["what"] for row in shell("doctor", "--json").json["findings"]]
-    assert "llm.base_url = http://127.0.0.1:8/v1 does not count: the library is not trusted" in notes
+    suspended = "llm.base_url = http://127.0.0.1:8/v1 has no effect: the library is not trusted"
+    assert f"{suspended} (infinimem trust)" in notes
     shell("trust", "--remove")
     assert not trust.is_mine(shell.library)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -343,9 +343,9 @@ class View:
         return self.lines.highest
 
     @property
-    def cited(self) -> Mapping[int, int]:
+    def cited(self) -> KeysView[int]:
         """Seqs that some entry names as its origin, or some record of the strategy's as its evidence."""
-        return self.lines.cites
+        return KeysView(self.lines.cites)
 
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
         """Evidence that is still to be drawn from (store/state/drawn.py), by seq; of these seqs alone."""
