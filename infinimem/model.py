@@ -41,7 +41,7 @@ class Turn:
     key: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A signed line: `- <seq=41,time=2023-06-02,source=user> text`.
 
@@ -69,7 +69,7 @@ class Entry:
         return "pin" in self.fields
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Located:
     """An entry and where it stands; lines count from 1 and include the header, as in an editor."""
 

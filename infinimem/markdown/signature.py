@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from sys import intern
 
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.model import SOURCES, Entry, Source
@@ -48,7 +49,10 @@ def parse_entry(line: str) -> Entry | None:
         if any(more and not more.isspace() and not more.startswith("  ") for more in rest):
             return None
         text = "\n".join([first, *(more[2:] for more in rest)])
-    pairs: list[tuple[str, str]] = _FIELD.findall(match[1])
+    # Interned: every line of a library has them.
+    pairs = [
+        (intern(key), intern(value) if key == "speaker" else value) for key, value in _FIELD.findall(match[1])
+    ]
     fields = dict(pairs)
     if len(fields) < len(pairs):
         return None
