@@ -97,6 +97,7 @@ class Memory(Reader):
         strategy = make(library.spec.name, capped, library.settings)
         super().__init__(library.view, capped, strategy, lambda: library.clock())
         self._booked, self._booking = total(capped.usage), Lock()
+        self._extracting = Lock()  # of threads side by side one asks about what is pending
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -132,6 +133,10 @@ class Memory(Reader):
         return self.library.record(tuple(turns))
 
     def _extract(self, progress: Progress | None = None) -> tuple[Located, ...]:
+        with self._extracting:
+            return self._extracted(progress)
+
+    def _extracted(self, progress: Progress | None) -> tuple[Located, ...]:
         view = self.view
         pending = view.uncited()
         if not pending:
