@@ -7,6 +7,11 @@ lines, for allmem a unit a turn. Then, in
 one process with the offline rules, `record` and `observe` of one short turn are measured in turn: the median
 of N, its syncs counted and their time taken off. "opened" is the first observe, which reads the library.
 The same sizes give the same bytes.
+
+    python benchmarks/turns.py --imports 10000,20000,40000
+
+What it takes to observe so many turns at once and to sort what the rules draw from them, in seconds of the
+processor and on the clock, syncs included; talk of two people about forty things.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
@@ -85,6 +90,37 @@ def _write(root: Path, name: str, header: list[str], lines: list[str]) -> None:
     path.write_text("\n".join(["---", *header, "---", *lines, ""]))
 
 
+def talk(turns: int) -> Iterator[Turn]:
+    """A conversation of so many turns, each session about three things."""
+    chance = random.Random(turns)
+    things = [chance.sample(_WORDS, 3) for _ in range(40)]
+    for number in range(turns):
+        session, at = divmod(number, SESSION)
+        did, place = (
+            chance.choice(("bought", "saw", "moved", "sold")),
+            chance.choice(("Lisbon", "Porto", "Faro")),
+        )
+        what = f"{chance.choice(things[session % 40])} {chance.choice(_WORDS)}"
+        day = f"{2000 + session // 336:04d}-{session // 28 % 12 + 1:02d}-{session % 28 + 1:02d}"
+        text = f"I {did} the {what} in {place}, number {number}."
+        yield Turn(text, session=f"s{session}", speaker=_PEOPLE[number % 2], time=f"{day}T08:{at:02d}:00")
+
+
+def imported(sizes: Iterable[int]) -> None:
+    """Print a row a size."""
+    print("| turns | processor s | clock s | topics | peak MB |\n" + "| ---: " * 5 + "|")
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as home:
+            memory = open_memory(Path(home) / "library", model="offline", create=True)
+            spent, began = time.process_time(), time.perf_counter()
+            memory.observe(talk(size))
+            memory.consolidate()
+            spent, began = time.process_time() - spent, time.perf_counter() - began
+            topics = len(memory.view.below("topics/"))
+            peak = getrusage(RUSAGE_SELF).ru_maxrss / 1024
+            print(f"| {size:,} | {spent:.1f} | {began:.1f} | {topics} | {peak:.0f} |", flush=True)
+
+
 class Syncs:
     """Counts the syncs of this process, and the time that they take."""
 
@@ -139,7 +175,10 @@ def main() -> None:
     parser.add_argument("--strategy", choices=("infini", "allmem"), default="infini")
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--profile", action="store_true", help="say where the time of the largest goes")
+    parser.add_argument("--imports", metavar="SIZES", help="measure imports of so many turns instead")
     options = parser.parse_args()
+    if options.imports:
+        return imported(map(int, options.imports.split(",")))
     syncs = Syncs()
     print("| turns | opened s | record ms | syncs | observe ms | syncs | peak MB |\n" + "| ---: " * 7 + "|")
     sizes = [int(size) for size in options.turns.split(",")]
