@@ -178,7 +178,8 @@ def main() -> None:
     parser.add_argument("--imports", metavar="SIZES", help="measure imports of so many turns instead")
     options = parser.parse_args()
     if options.imports:
-        return imported(map(int, options.imports.split(",")))
+        imported(map(int, options.imports.split(",")))
+        return
     syncs = Syncs()
     print("| turns | opened s | record ms | syncs | observe ms | syncs | peak MB |\n" + "| ---: " * 7 + "|")
     sizes = [int(size) for size in options.turns.split(",")]
