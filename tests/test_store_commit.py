@@ -413,7 +413,7 @@ def test_a_process_that_goes_on_drops_what_is_older_than_a_day(library: Library,
     for number in range(3, 13):
         folder.with_name(f"{number:04}").mkdir()
     os.utime(folder, (folder.stat().st_mtime - 25 * 3600,) * 2)
-    apply(library, plan)
+    library.apply(plan, base=library.view())
     assert "0001" not in displaced(library)
 
 
