@@ -40,7 +40,7 @@ def test_in_a_pipe_it_only_shows_and_says_so(shell: Shell) -> None:
     before = shell.tree()
     ran = shell("forget", "--match", "peanuts")
     assert ran.out.count(SECRET) == 2
-    assert ran.err == "nothing was forgotten: --yes does it\n"
+    assert ran.err == "nothing was forgotten; add --yes to forget them\n"
     assert shell.tree() == before
 
 

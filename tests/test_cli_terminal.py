@@ -22,6 +22,7 @@ from pathlib import Path
 import click
 import pytest
 from cli_runner import FOREIGN
+from click.testing import CliRunner
 from fake_server import chat, refuse, serve
 from hostile_library import FILE, LISBON, MARKUP, NAME, POISON, PORTO, hostile_library
 from hypothesis import given
@@ -311,3 +312,9 @@ def test_scripts_and_emoji_are_shown_as_they_are(text: str) -> None:
 )
 def test_what_only_hides_is_not(text: str) -> None:
     assert len(printable(text)) > len(text)
+
+
+def test_no_summary_of_a_command_is_cut_at_80_columns() -> None:
+    found = CliRunner().invoke(app, ["--help"], terminal_width=80).output
+    assert "  doctor " in found
+    assert [row for row in found.splitlines()[1:] if row.endswith("...")] == []

@@ -397,6 +397,26 @@ def test_a_late_save_is_brought_back_once(library: Library, plan: Plan) -> None:
     assert aside(library) == []
 
 
+def test_a_late_save_is_brought_back_by_an_opening_days_later(library: Library, plan: Plan) -> None:
+    path, folder = library.root / "topics/tea.md", library.root / ".infinimem/displaced/0002"
+    with path.open("a") as editor:
+        apply(library, plan)
+        editor.write("typed late\n")
+    os.utime(folder, (folder.stat().st_mtime - 50 * 3600,) * 2)
+    Library(library.root)
+    assert "typed late" in path.read_text()
+    assert "0002" not in displaced(library)
+
+
+def test_a_process_that_goes_on_drops_what_is_older_than_a_day(library: Library, plan: Plan) -> None:
+    folder = library.root / ".infinimem/displaced/0001"
+    for number in range(3, 13):
+        folder.with_name(f"{number:04}").mkdir()
+    os.utime(folder, (folder.stat().st_mtime - 25 * 3600,) * 2)
+    library.apply(plan, base=library.view())
+    assert "0001" not in displaced(library)
+
+
 def test_what_an_editor_writes_as_a_transaction_ends_is_back_when_it_returns(
     library: Library, plan: Plan
 ) -> None:

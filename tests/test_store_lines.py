@@ -107,3 +107,17 @@ def test_a_turn_waits_again_when_what_cited_it_is_gone() -> None:
     lines = Lines(INFINI).after({"evidence/s": said, "topics/a": topic}, drawn, is_note)
     assert [*lines.waiting] == []
     assert [*lines.after({"topics/a": None}, drawn, is_note).waiting] == [1]
+
+
+def test_turns_of_a_session_that_got_another_name_are_known_by_it() -> None:
+    said = [line(1, 0, 0, "x")]
+    lines = Lines(INFINI).after({"evidence/s": document("evidence/s", "s", said)}, Seqs(), is_note)
+    lines = lines.after({"evidence/s": document("evidence/s", "t", said)}, Seqs(), is_note)
+    assert ("turn", "t", "x") in lines.marks
+    assert ("turn", "s", "x") not in lines.marks
+
+
+def test_a_name_stays_taken_as_long_as_one_document_has_it_in_any_case() -> None:
+    both = {doc_id: document(doc_id, "", []) for doc_id in ("evidence/s", "evidence/S")}
+    lines = Lines(INFINI).after(both, Seqs(), is_note).after({"evidence/S": None}, Seqs(), is_note)
+    assert [*lines.names] == ["evidence/s"]

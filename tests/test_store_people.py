@@ -184,3 +184,16 @@ def test_prose_and_headers_of_a_person_are_left_alone(library: Library) -> None:
     before = (library.root / "topics/life.md").read_bytes()
     assert library.adopt_edits() is None
     assert (library.root / "topics/life.md").read_bytes() == before
+
+
+def test_a_restored_list_of_what_was_seen_is_compared_with_every_line(library: Library) -> None:
+    path = library.root / ".infinimem/seen"
+    library.adopt_edits()
+    before = path.read_bytes()
+    edit(library, "topics/life", "Lives in Lisbon", "Lives in Porto")
+    assert library.adopt_edits() is not None
+    assert library.adopt_edits() is None  # from here on only what changes is looked at
+    path.write_bytes(before)
+    receipt = library.adopt_edits()
+    assert receipt is not None
+    assert [(row.seq, row.why) for row in receipt.rows] == [(5, "edited")]

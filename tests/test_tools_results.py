@@ -119,6 +119,7 @@ def test_search_hits_have_heading_score_and_seqs() -> None:
     assert (hit["doc_id"], hit["heading"], hit["seqs"]) == ("topics/home", "Moves", [13, 14])
     assert hit["score"] > 0
     assert TOOLS.search(query="zzz")["hits"] == []
+    assert "\n1 section\n" in TOOLS.text("search", {"query": "Lisbon trams", "limit": 1})
 
 
 def test_text_of_grep_shows_each_line_once() -> None:

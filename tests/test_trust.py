@@ -92,6 +92,8 @@ def test_a_change_suspends_until_it_is_trusted(shell: Shell) -> None:
     assert shell("trust").out.count("127.0.0.1:9") == 2
     assert in_force(shell).keys() == {"infini.chunk_tokens"}  # it only showed
     assert shell("trust", "--yes", "--json").json["trusted"] is True
+    assert shell("trust", "--json").json["trusted"] is True  # a look at one that is trusted says so
+    assert shell("trust").err.endswith(" is trusted\n")
     assert in_force(shell)["llm.model"] == ("m", "infinimem.toml")
     toml(shell.library, f"{SERVER}[infini]\nchunk_tokens = 10\n")
     assert in_force(shell)["llm.model"] == ("m", "infinimem.toml")  # harmless: nothing to ask

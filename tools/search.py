@@ -91,7 +91,8 @@ def rows(result: Result) -> Iterator[str]:
         yield f"{hit['doc_id']}:{hit['start_line']}-{hit['end_line']} {hit['heading']}".rstrip()
         for line, text in enumerate(hit["snippet"].split("\n"), start=hit["start_line"]):
             yield f"  {line} {text}".rstrip()
-    yield f"{len(result['hits'])} sections"
+    count = len(result["hits"])
+    yield f"{count} section{'' if count == 1 else 's'}"
 
 
 def tool(view: Callable[[], View]) -> Tool:

@@ -35,7 +35,10 @@ _LABELS = {
 @click.command(cls=Command)
 @pass_options
 def status(options: Options) -> None:
-    """Show what the library holds, how full the buffer is, what awaits review, and the model in use."""
+    """Show what the library holds and what it awaits.
+
+    How full the buffer is, what awaits review, and the model in use.
+    """
     out = options.out
     found = options.status()
     shown = {name: value for name, value in found.items() if name not in OLD_KEYS}
@@ -57,7 +60,9 @@ def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing text.")
 @click.pass_context
 def doctor(context: click.Context, fix: bool) -> None:
-    """Check that the library is sound; exit code 1 if there are errors (notes are no errors).
+    """Check that the library is sound.
+
+    Exit code 1 if there are errors (notes are no errors).
 
     Nothing is written without --fix; each finding says what --fix would do about it.
     """
@@ -94,7 +99,9 @@ def doctor(context: click.Context, fix: bool) -> None:
 @click.command(cls=Command)
 @click.pass_context
 def lint(context: click.Context) -> None:
-    """Look for contradictions, secrets, doubtful times, overgrown topics, duplicates.
+    """Look for contradictions, secrets and duplicates.
+
+    Also for doubtful times and overgrown topics.
 
     Nothing is written, and no line is quoted: a finding says where to look. Exit code 1 if there are errors
     (secrets, values that exclude each other); notes are no errors. What breaks the format, `doctor` finds.

@@ -34,7 +34,9 @@ def forget(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Remove lines for good, with their sources and everything drawn from the same sources.
+    """Remove lines and their sources for good.
+
+    Everything else that was drawn from the same sources goes too.
 
     Shows the lines first and asks; in a pipe it only shows them, unless --yes is given.
     """
@@ -56,7 +58,7 @@ def forget(
         if not going.files:
             out.say("nothing matches: there is nothing to forget")
         elif not dry_run:
-            out.say("nothing was forgotten" if asked else "nothing was forgotten: --yes does it")
+            out.say("nothing was forgotten" if asked else "nothing was forgotten; add --yes to forget them")
         return
     with out.progress("Forgetting"):
         done = memory.forget(_numbers(seqs), **wanted)

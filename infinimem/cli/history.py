@@ -28,7 +28,10 @@ _NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
 @click.argument("seq", type=click.IntRange(min=1))
 @pass_options
 def history(options: Options, seq: int) -> None:
-    """Trace a line from its source turn through every receipt to where it is now."""
+    """Trace a line from its source turn to where it is now.
+
+    Lists every receipt that moved it.
+    """
     out = options.out
     events = options.reading().history(seq)
     rows = [_without_blanks(asdict(event)) for event in events]
@@ -93,7 +96,7 @@ def _way(event: Event) -> str:
 @click.argument("target", metavar="ID[:LINE]", shell_complete=document_ids)
 @pass_options
 def blame(options: Options, target: str) -> None:
-    """Show, for each line of a document, which receipt put it there and which turn said it."""
+    """Show which receipt put each line there, and who said it."""
     name, line = _target(target)
     out = options.out
     found = options.reading().blame(name, line)

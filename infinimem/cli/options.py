@@ -95,6 +95,7 @@ class Options:
         if place.is_default and not create and not place.path.is_dir():
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
+                " or a folder of notes"
             )
         return open_memory(
             place.path,

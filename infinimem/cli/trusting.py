@@ -96,14 +96,15 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
     found = configuration_of(path)
     if not out.as_json:
         _show(out, path, found)
-    agreed = yes or (
+    agreed = yes or bool(
         out.for_people and sys.stdin.isatty() and click.confirm("Trust it?", err=True, default=False)
     )
     if agreed and not book.approve(path, found.digest):
         raise UsageError("HOME is not set, so nothing can be noted; name the library in INFINIMEM_TRUST")
+    trusted = agreed or book.is_named(path) or book.approved(path) == found.digest
     acting = [{"name": name, "value": shown(name, value)} for name, value in found.proposed.items()]
-    out.result({"library": str(path), "settings": acting, "trusted": bool(agreed)}, lambda: None)
-    out.say(f"{path} is {'trusted' if agreed else 'not trusted: --yes does it'}")
+    out.result({"library": str(path), "settings": acting, "trusted": trusted}, lambda: None)
+    out.say(f"{path} is {'trusted' if trusted else 'not trusted; add --yes to trust it'}")
 
 
 def _show(out: Output, path: Path, found: Configuration) -> None:

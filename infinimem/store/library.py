@@ -87,7 +87,7 @@ class Library:
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
         self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
-        self._adopted: Mapping[str, Document] = {}
+        self._adopted: tuple[object, Mapping[str, Document]] = None, {}
         self._view: tuple[tuple[Listing, object], View] | None = None
         if self.initialised and not read_only:
             self._open()
@@ -251,13 +251,14 @@ class Library:
             None if there is nothing.
         """
         self.fresh.doubt()
+        began, adopted = last_seen.began(self.files), self._adopted
         view, known = self.view(), self.seen_lines()
         if not self.initialised:
             return None
-        if is_unedited(view, known, self._adopted) or not (
+        if is_unedited(view, known, adopted[1] if adopted[0] is began else {}) or not (
             last_seen.differences(view, known) or find_edits(view, known)
         ):
-            self._adopted = {doc_id: view.document(doc_id) for doc_id in last_seen.tracked(view)}
+            self._adopted = began, {doc_id: view.document(doc_id) for doc_id in last_seen.tracked(view)}
             return None
         with self.locked() as view:
             known = self.seen_lines()

@@ -192,7 +192,7 @@ class _Counting:
         if doc_id.startswith(EVIDENCE):
             self._name(doc_id, _session(old), _session(document), document is not None)
         gone, came = old.entries if old else (), document.entries if document else ()
-        if gone and came[: len(gone)] == gone:
+        if gone and came[: len(gone)] == gone and _session(old) == _session(document):
             gone, came = (), came[len(gone) :]
         for place in gone:
             self._remove(place)
@@ -212,7 +212,7 @@ class _Counting:
     def _name(self, doc_id: str, was: str | None, session: str | None, there: bool) -> None:
         if there:
             self._names[fold(doc_id)] = None
-        else:
+        elif not any(fold(name) == fold(doc_id) for name, _ in self._evidence()):
             self._names.pop(fold(doc_id), None)
         if was is not None and was != session and self._sessions.get(was) == doc_id:
             del self._sessions[was]

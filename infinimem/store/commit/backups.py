@@ -82,19 +82,20 @@ def recheck(files: Files, now: float, newest: int | None = None) -> None:
 
     Args:
         now: seconds since 1970. The caller holds the lock.
-        newest: look at so many transactions, the latest; None for all. The next opening looks at the others.
+        newest: look at so many transactions, the latest, and at the oldest; None for all. The next opening
+            looks at the others.
     """
     names = sorted(files.names(FOLDER), key=lambda name: (len(name), name))
-    for name in names if newest is None else names[-newest:]:
+    for name in names if newest is None else dict.fromkeys([*names[:1], *names[-newest:]]):
         folder = f"{FOLDER}/{name}"
         found = files.lstat(folder)
         age = now - found.st_mtime if found is not None else 0.0
+        if there := "done" in files.names(folder):
+            _bring_back(files, folder)
         if age > DAY:
             discard(files, folder)
-        elif "done" in files.names(folder):
-            _bring_back(files, folder)
-            if age > SETTLED:
-                files.remove(f"{folder}/done", durable=False)
+        elif there and age > SETTLED:
+            files.remove(f"{folder}/done", durable=False)
 
 
 def _bring_back(files: Files, folder: str) -> None:

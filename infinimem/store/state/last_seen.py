@@ -44,12 +44,18 @@ def read(files: Files) -> Mapping[int, SeenLine]:
     return _read(files).lines
 
 
+def began(files: Files) -> object:
+    """Stays the same object as long as the list only grows; another one once it was replaced."""
+    return _read(files).began
+
+
 @dataclass(frozen=True)
 class _List:
     """The lines, and how many rows it took to say them."""
 
     lines: Map[int, SeenLine] = field(default_factory=Map)
     rows: int = 0
+    began: object = field(default_factory=object)
 
 
 def _added(before: _List, rows: list[bytes]) -> _List:
@@ -63,7 +69,7 @@ def _added(before: _List, rows: list[bytes]) -> _List:
             found.pop(whole(name) or 0, None)
         else:
             found[whole(name) or 0] = SeenLine(doc_id, line)
-    return _List(found.finish(), before.rows + len(rows))
+    return _List(found.finish(), before.rows + len(rows), before.began)
 
 
 def _read(files: Files) -> _List:
