@@ -140,6 +140,8 @@ class Library:
             document = read(doc_id, keep)
             return held.setdefault(doc_id, document) if keep else document
 
+        before = self._view[1] if self._view else None
+        changed = listing.since(self._view[0][0]) if self._view else ()
         view = View(
             listing.ids,
             load,
@@ -150,7 +152,8 @@ class Library:
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
             embedder=self._embedder,
             spec=self.spec,
-            before=self._view and self._view[1].followed(listing.since(self._view[0][0])),
+            before=before.followed(changed) if before else None,
+            inherited=before.bequeathed(changed) if before else None,
         )
         self._view = (state, view)
         return view

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from infinimem import tokens
 from infinimem.embedders.base import Embedder
@@ -88,6 +88,14 @@ class Before:
     changed: Collection[str]
 
 
+FAR = 1000
+"""Changed documents after which what was derived before them is made anew rather than kept."""
+
+T = TypeVar("T")
+Derive = Callable[["View", T | None, Collection[str] | None], T]
+Inherited = Mapping[Derive[Any], tuple[Any, frozenset[str]]]
+
+
 class View:
     """The library at one moment.
 
@@ -102,6 +110,7 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: what is known of a snapshot before this one.
+        inherited: what was derived from it (`bequeathed`).
         spec: the strategy that looks: its documents are seen by default, and no sibling's.
     """
 
@@ -119,6 +128,7 @@ class View:
         root: str | None = None,
         spec: StrategySpec = INFINI,
         before: Before | None = None,
+        inherited: Inherited | None = None,
     ) -> None:
         self.spec = spec
         self.stored = stored
@@ -132,6 +142,8 @@ class View:
         self._ids = ids
         self._load = load
         self._before = before
+        self._inherited = inherited or {}
+        self._derived: dict[Derive[Any], Any] = {}
 
     def followed(self, changed: Collection[str]) -> Before | None:
         """What a snapshot that follows this one begins with.
@@ -144,6 +156,33 @@ class View:
         if self._before is None:
             return None
         return replace(self._before, changed={*self._before.changed, *changed})
+
+    def derived(self, make: Derive[T]) -> T:
+        """What a function makes of this snapshot, made once.
+
+        Args:
+            make: is given the snapshot, and of one before it what it made there and the ids of the documents
+                that changed since; or None and None. It changes neither.
+        """
+        if make not in self._derived:
+            known, changed = self._inherited.get(make, (None, None))
+            self._derived.setdefault(make, make(self, known, changed))
+        found: T = self._derived[make]
+        return found
+
+    def bequeathed(self, changed: Collection[str]) -> Inherited:
+        """What a snapshot that follows this one inherits (`derived`).
+
+        Args:
+            changed: ids of the documents in which it differs.
+        """
+        own = {make: (found, frozenset(changed)) for make, found in self._derived.copy().items()}
+        older = {
+            make: (found, was.union(changed))
+            for make, (found, was) in self._inherited.items()
+            if len(was) < FAR
+        }
+        return older | own
 
     @cached_property
     def embedder(self) -> Embedder:
