@@ -140,8 +140,6 @@ class Library:
             document = read(doc_id, keep)
             return held.setdefault(doc_id, document) if keep else document
 
-        before = self._view[1] if self._view else None
-        changed = listing.since(self._view[0][0]) if self._view else ()
         view = View(
             listing.ids,
             load,
@@ -152,8 +150,7 @@ class Library:
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
             embedder=self._embedder,
             spec=self.spec,
-            before=before.followed(changed) if before else None,
-            inherited=before.bequeathed(changed) if before else None,
+            before=self._view and (self._view[1], listing.since(self._view[0][0])),
         )
         self._view = (state, view)
         return view

@@ -31,7 +31,7 @@ from infinimem.strategies.allmem.unit import (
     unit_id,
 )
 from infinimem.strategies.graph.links import Graph, Link
-from infinimem.strategies.shared_dict import SharedDict
+from infinimem.strategies.graph.shared_dict import SharedDict
 
 LONGEST = 24_000
 """Characters of evidence that a model is shown, except of what it shall cut."""
@@ -129,10 +129,11 @@ class RecordStore:
                 continue
             document, read = view.document(doc_id), before.get(doc_id)
             bank._read[doc_id] = read if read and read[0] is document else (document, parse(document))
-        names = {doc_id.rsplit("/", 1)[-1] for doc_id in documents}
-        chosen = bank._choose(names, documents)
-        if base is not None and not all(name in chosen or name not in bank.units for name in names):
-            return cls.load(view, bank)  # one is gone: what linked to it has lost a link
+        names = {doc_id: doc_id.rsplit("/", 1)[-1] for doc_id in documents}
+        chosen = bank._choose({*names.values()}, documents)
+        away = [doc_id for doc_id, name in names.items() if name not in chosen]
+        if base is not None and any(one not in view or names[one] in bank.units for one in away):
+            return cls.load(view, bank)  # what linked to it has lost a link, and its suffix is free
         for name in bank.lost.keys() - chosen.keys():  # what it links to may be here now
             if record := bank._record(bank.units[name].doc_id):
                 chosen[name] = record

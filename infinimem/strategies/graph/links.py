@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass
 
-from infinimem.strategies.shared_dict import SharedDict
+from infinimem.strategies.graph.shared_dict import SharedDict
 
 
 @dataclass(frozen=True, slots=True)
