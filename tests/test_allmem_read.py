@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from infinimem import tokens
 from infinimem.markdown.document import Document
+from infinimem.model import Plan
 from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem import read
 from infinimem.strategies.allmem.evidence_builder import joined
+from infinimem.strategies.allmem.record_store import puts
 
 
 class TestAnchors:
@@ -338,6 +340,7 @@ def test_any_text_can_be_asked(query: str) -> None:
     library = Library()
     library.say("I drink tea.", "The cat sleeps.", "tea\ud800 again")
     bank, space = banked(library, ("tea", "drinks tea"), ("cat", "a cat"), ("tea", "more tea"))
+    library.apply(Plan("write", records=puts(library.bank(), bank)))
     library.say("just said")
     for face in (read.retrieve, read.block):
         found = face(library.view(), bank, space, query, 50, AllmemSettings())

@@ -77,7 +77,6 @@ def test_a_space_that_followed_edits_equals_a_new_one() -> None:
             bank.put(Unit(name, chance.choice(WORDS), ()))
         else:
             del bank.units[name]
-            bank.visible.discard(name)
         space.sync(bank, [name])
     fresh = spaced(bank)
     for words in WORDS:

@@ -150,7 +150,7 @@ class Library:
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
             embedder=self._embedder,
             spec=self.spec,
-            before=self._view and self._view[1].followed(listing.since(self._view[0][0])),
+            before=self._view and (self._view[1], listing.since(self._view[0][0])),
         )
         self._view = (state, view)
         return view

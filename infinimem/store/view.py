@@ -20,6 +20,7 @@ from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
+from infinimem.store.derived import Derive, Derived, T
 from infinimem.store.lines import Lines, fold, former
 from infinimem.store.listing import Stamp
 from infinimem.store.spec import ARCHIVE, EVIDENCE, INFINI, JOURNAL, STRATEGIES, TOPICS, StrategySpec
@@ -78,16 +79,6 @@ class Stored:
     """Whether nothing is known of the library that is newer than this snapshot."""
 
 
-@dataclass(frozen=True)
-class Before:
-    """What a snapshot takes over from one before it, and the documents that changed since."""
-
-    lines: Lines
-    ids: tuple[str, ...]
-    grouped: Mapping[Group, tuple[str, ...]]
-    changed: Collection[str]
-
-
 class View:
     """The library at one moment.
 
@@ -101,7 +92,7 @@ class View:
         stored: the files that it shows; None where it shows them otherwise than they are.
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
-        before: what is known of a snapshot before this one.
+        before: a snapshot that this one follows, and the ids of the documents in which they differ.
         spec: the strategy that looks: its documents are seen by default, and no sibling's.
     """
 
@@ -118,7 +109,7 @@ class View:
         embedder: Callable[[], Embedder] | None = None,
         root: str | None = None,
         spec: StrategySpec = INFINI,
-        before: Before | None = None,
+        before: tuple[View, Collection[str]] | None = None,
     ) -> None:
         self.spec = spec
         self.stored = stored
@@ -131,19 +122,11 @@ class View:
         self.drawn = drawn
         self._ids = ids
         self._load = load
-        self._before = before
+        self._derived: Derived = before[0]._derived.handed_on(before[1]) if before else Derived()
 
-    def followed(self, changed: Collection[str]) -> Before | None:
-        """What a snapshot that follows this one begins with.
-
-        Args:
-            changed: ids of the documents in which it differs.
-        """
-        if "lines" in self.__dict__:
-            return Before(self.lines, self._ids, self._grouped, changed)
-        if self._before is None:
-            return None
-        return replace(self._before, changed={*self._before.changed, *changed})
+    def derived(self, make: Derive[T]) -> T:
+        """What a function makes of this snapshot, once; it may update what it made of one before."""
+        return self._derived.get(self, make)
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -165,23 +148,9 @@ class View:
         end = f"{folder[:-1]}0"  # "0" comes after "/"
         return self._ids[bisect_left(self._ids, folder) : bisect_left(self._ids, end)]
 
-    @cached_property
+    @property
     def _grouped(self) -> Mapping[Group, tuple[str, ...]]:
-        if (before := self._before) is not None:
-            if before.ids is self._ids:
-                return before.grouped
-            grouped = dict(before.grouped)
-            for doc_id in before.changed:
-                group = self.group(doc_id)
-                ids = grouped.get(group, ())
-                at = bisect_left(ids, doc_id)
-                there = ids[at : at + 1] == (doc_id,)
-                grouped[group] = (*ids[:at], *((doc_id,) if doc_id in self else ()), *ids[at + there :])
-            return grouped
-        found: dict[Group, list[str]] = {}
-        for doc_id in self._ids:
-            found.setdefault(self.group(doc_id), []).append(doc_id)
-        return {group: tuple(ids) for group, ids in found.items()}
+        return self.derived(_groups)
 
     def group(self, doc_id: str) -> Group:
         """What a document is to the strategy."""
@@ -251,7 +220,7 @@ class View:
     @cached_property
     def _by_alias(self) -> Mapping[str, str]:
         aliases: dict[str, str] = {}
-        for doc_id in self._owned(TOPICS):
+        for doc_id in self.owned(TOPICS):
             for alias in aliases_of(self.document(doc_id)):
                 aliases.setdefault(fold(alias), doc_id)
         return aliases
@@ -317,25 +286,16 @@ class View:
         """The line with this seq, wherever it stands; of a doubled one evidence, else the live copy."""
         return self.lines.places.get(seq)
 
-    def _owned(self, *folders: str) -> tuple[str, ...]:
+    def owned(self, *folders: str) -> tuple[str, ...]:
         """Ids of the program's own documents under these folders."""
         if not self.initialised:
             return ()
         return tuple(doc_id for doc_id in self._ids if doc_id.startswith(folders))
 
-    @cached_property
+    @property
     def lines(self) -> Lines:
-        """All lines of the program's own documents; of a snapshot that follows another only what changed is
-        counted."""
-        if self._before is not None:
-            changed = self._before.changed
-            found = {doc_id: self._load(doc_id) if doc_id in self else None for doc_id in changed}
-            lines = self._before.lines.after(found, self.drawn, self.is_note)
-            _ = self._grouped  # made from it too
-            self._before = None
-            return lines
-        known = {doc_id: self._load(doc_id) for doc_id in self._owned(CURRENT, *OWNED)}
-        return Lines(self.spec).after(known, self.drawn, self.is_note)
+        """All lines of the program's own documents."""
+        return self.derived(_lines)
 
     @property
     def max_seq(self) -> int:
@@ -392,6 +352,32 @@ class View:
     def epoch(self) -> int:
         """How many consolidations emptied the buffer so far."""
         return whole(self.buffer.header.values.get("current_epoch")) or 0
+
+
+def _groups(
+    view: View, known: Mapping[Group, tuple[str, ...]] | None, changed: Collection[str] | None
+) -> Mapping[Group, tuple[str, ...]]:
+    if known is None or changed is None:
+        found: dict[Group, list[str]] = {}
+        for doc_id in view.ids("all"):
+            found.setdefault(view.group(doc_id), []).append(doc_id)
+        return {group: tuple(ids) for group, ids in found.items()}
+    grouped = dict(known)
+    for doc_id in changed:
+        group = view.group(doc_id)
+        ids = grouped.get(group, ())
+        at = bisect_left(ids, doc_id)
+        there = ids[at : at + 1] == (doc_id,)
+        if there != (doc_id in view):
+            grouped[group] = (*ids[:at], *(() if there else (doc_id,)), *ids[at + there :])
+    return grouped
+
+
+def _lines(view: View, known: Lines | None, changed: Collection[str] | None) -> Lines:
+    if known is None or changed is None:
+        known, changed = Lines(view.spec), view.owned(CURRENT, *OWNED)
+    found = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in changed}
+    return known.after(found, view.drawn, view.is_note)
 
 
 def without_seqs(entry: Entry) -> Entry:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -135,14 +134,14 @@ def _anchors(view: View, bank: RecordStore, space: VectorIndex, row: Row, settin
     """
     found = space.nearest(row, settings.anchors, archived=not settings.visibility)
     if settings.visibility and row.any():
-        stranded = _stranded(view, bank)
+        stranded = view.derived(_stranded)
         found += zip(stranded, space.cosines(row, stranded), strict=True)
     return _sorted(found)[: settings.anchors]
 
 
-@lru_cache(maxsize=2)
-def _stranded(view: View, bank: RecordStore) -> tuple[str, ...]:
-    """Archived units to which no version link leads; looked up once for a snapshot."""
+def _stranded(view: View, *_: object) -> tuple[str, ...]:
+    """Archived units to which no version link leads (`View.derived`)."""
+    bank = view.derived(RecordStore.load)
     return tuple(name for name in bank.units.keys() - bank.visible if not bank.graph.into(name, VERSION))
 
 
@@ -192,7 +191,7 @@ def _heirs(bank: RecordStore, name: str) -> set[str]:
 def _beside(view: View, bank: RecordStore, query: str, budget: int) -> list[Retrieved]:
     """The best of what no unit holds, by words: turns that wait to become units, units' files that cannot be
     read, and people's notes."""
-    waiting, notes = _unheld(view, bank)
+    waiting, notes = view.derived(_unheld)
     if not waiting and not notes:
         return []
     unread = {finding.where for finding in bank.findings}
@@ -206,9 +205,9 @@ def _beside(view: View, bank: RecordStore, query: str, budget: int) -> list[Retr
     return pack(beside, budget // 4)
 
 
-@lru_cache(maxsize=2)
-def _unheld(view: View, bank: RecordStore) -> tuple[frozenset[int], bool]:
-    """Seqs of the turns that no unit holds, and whether there are notes; once for a snapshot too."""
+def _unheld(view: View, *_: object) -> tuple[frozenset[int], bool]:
+    """Seqs of the turns that no unit holds, and whether there are notes (`View.derived`)."""
+    bank = view.derived(RecordStore.load)
     held = {ref.seq for unit in bank.units.values() for ref in unit.refs}
     waiting = (
         place.seq for place in view.entries("evidence") if place.seq not in held and not view.repeats(place)

@@ -130,14 +130,13 @@ class AllMem:
 
     def _begins(self, view: View, session: str) -> bool:
         """Whether no unit is of this session: one of several that go on side by side does not begin anew."""
-        with self._writing.at(view) as (bank, _):
-            return all(unit.session != session for unit in bank.units.values())
+        return not view.derived(RecordStore.load).of_session(session)
 
     def _waiting(self, view: View) -> tuple[tuple[Buffered, ...], frozenset[str]]:
         """What waits for consolidation, and of which sessions it is."""
-        with self._writing.at(view) as (bank, _):
-            waiting = buffered(view, bank)
-            return waiting, frozenset(bank.units[one.unit].session or "" for one in waiting)
+        bank = view.derived(RecordStore.load)
+        waiting = buffered(view, bank)
+        return waiting, frozenset(bank.units[one.unit].session or "" for one in waiting)
 
     def rebuild(self, view: View) -> Plans:
         """Take all units away; the evidence, of which none is held then, gives them anew."""
@@ -177,7 +176,7 @@ class AllMem:
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How large surface, archive and buffer are, and how much of the archive can be reached."""
-        bank = self._reading.bank(view)
+        bank = view.derived(RecordStore.load)
         waiting = buffered(view, bank)
         return {
             **counts(bank),
@@ -198,7 +197,7 @@ class AllMem:
 
     def check(self, view: View) -> list[Finding]:
         """What must hold of the bank (invariants.py), and bodies that do not quote the evidence."""
-        bank = self._reading.bank(view)
+        bank = view.derived(RecordStore.load)
         found = faults(bank, Caps.of(self.settings.allmem))
         for name, unit in sorted(bank.units.items()):
             quoted = bank.render(name).split("\n---\n", 1)[1]

@@ -81,8 +81,9 @@ class VectorIndex:
         self._archive = Rows(vectors.embedder.size)
         self._units: dict[str, Unit] = {}
         """As their rows have them."""
-        self.strayed = True
-        """Whether it followed a bank that is tried on since it was in line with a whole one."""
+        self._bank: RecordStore | None = None
+        self._strayed: set[str] = set()
+        """Units in which it may differ from that bank, for it followed one that is tried on."""
 
     @classmethod
     def of(cls, view: View, known: VectorIndex | None = None) -> VectorIndex:
@@ -97,6 +98,16 @@ class VectorIndex:
             return known
         return cls(vectors_of(root, embedder), root, view.stored)
 
+    def follow(self, bank: RecordStore) -> None:
+        """As `sync` with a bank as it was loaded; costs what changed since the last.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder.
+        """
+        news = bank.since(self._bank)
+        self.sync(bank, None if news is None else {*news, *self._strayed})
+        self._bank, self._strayed = bank, set()
+
     def sync(self, bank: RecordStore, names: Iterable[str] | None = None) -> None:
         """Bring the space in line with a bank.
 
@@ -106,13 +117,13 @@ class VectorIndex:
         Raises:
             ModelUnavailable, ModelNotConfigured: of the embedder; nothing has changed.
         """
-        looked = bank.units.keys() | self._units.keys() if names is None else set(names)
+        looked = {*bank.units, *self._units} if names is None else set(names)
         moved = {name for name in looked if self._units.get(name) is not bank.units.get(name)}
         wanted = {name: bank.units[name] for name in moved if name in bank}
         old = {name: self._units[name].text for name in wanted if name in self._units}
         fresh = {name: unit for name, unit in wanted.items() if old.get(name) != unit.text}
         rows = self._embed(bank, fresh)
-        self.strayed = names is not None
+        self._strayed |= looked
         for name in moved - wanted.keys():
             self._drop(name)
         for name, unit in wanted.items():
@@ -196,15 +207,10 @@ class VectorIndex:
 
 
 class Loaded:
-    """The bank and the space of the view that was asked for last, for one thread at a time.
-
-    The next view costs what changed since.
-    """
+    """The space of the view that was asked for last, for one thread at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._view: View | None = None
-        self._bank: RecordStore | None = None
         self._space: VectorIndex | None = None
 
     @contextmanager
@@ -216,21 +222,11 @@ class Loaded:
         Raises:
             ModelUnavailable, ModelNotConfigured: of the embedder.
         """
+        bank = view.derived(RecordStore.load)
         with self._lock:
-            bank = self.bank(view)
             self._space = space = VectorIndex.of(view, self._space)
-            if space.strayed:  # to look at every unit takes as long as to search them
-                space.sync(bank)
+            space.follow(bank)
             yield bank, space
-
-    def bank(self, view: View) -> RecordStore:
-        """The bank alone, which takes no embedder; it is never edited."""
-        with self._lock:
-            if self._bank is None or view is not self._view:
-                self._bank, self._view = RecordStore.load(view, self._bank), view
-                if self._space:
-                    self._space.strayed = True
-            return self._bank
 
 
 def _near(rows: Rows, query: Row, k: int, without: Collection[str]) -> list[tuple[str, float]]:

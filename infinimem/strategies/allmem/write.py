@@ -86,8 +86,9 @@ def written(
         ModelUnavailable, ModelNotConfigured: of the embedder.
     """
     after = bank.copy()
-    held = bank.held()
-    new = [_unit(after, one) for one in described if one.turn.seq not in held and _stands(bank, one.turn)]
+    new = [
+        _unit(after, one) for one in described if one.turn.seq not in bank.held and _stands(bank, one.turn)
+    ]
     if not new:
         return None
     for unit in new:
@@ -162,9 +163,5 @@ def _attach(
 
 def _last_of(bank: RecordStore, session: str | None, without: set[str]) -> Unit | None:
     """The newest unit of a session on the surface: the predecessor of what comes next."""
-    found = [
-        bank.units[name]
-        for name in bank.visible - without
-        if bank.units[name].session == session and session is not None
-    ]
-    return max(found, key=lambda unit: (unit.age, unit.order), default=None)
+    names = reversed(bank.of_session(session) if session is not None else ())
+    return next((bank.units[name] for name in names if name in bank.visible and name not in without), None)

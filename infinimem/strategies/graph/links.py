@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass
 
+from infinimem.strategies.graph.shared_dict import SharedDict
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -26,7 +28,7 @@ class Graph:
     """Nodes named by strings, at most one link of a kind from one to another, none to itself.
 
     Links stand in canonical order (kind, target), so equal graphs read alike however they came about. Nodes
-    keep the order in which they came.
+    are in no order.
 
     Args:
         links: each node with its out-links, in any order; every target must be a node too.
@@ -38,8 +40,12 @@ class Graph:
 
     def __init__(self, links: Mapping[str, Iterable[Link]] | None = None) -> None:
         # The values are never changed in place, only replaced: that is what makes a copy cheap.
-        self._out: dict[str, tuple[Link, ...]] = dict.fromkeys(links or {}, ())
-        self._into: dict[str, Mapping[str, tuple[str, ...]]] = {node: {} for node in self._out}
+        self._out: SharedDict[str, tuple[Link, ...]] = SharedDict()
+        self._into: SharedDict[str, Mapping[str, tuple[str, ...]]] = SharedDict()
+        self.changed: set[str] = set()
+        """Nodes whose out-links were set; a copy carries them on, its owner may clear them."""
+        for node in links or {}:
+            self.add_node(node)
         arriving: dict[str, dict[str, list[str]]] = {}
         for node in sorted(self._out):
             self._out[node] = self._checked(node, (links or {})[node])
@@ -73,10 +79,11 @@ class Graph:
         return self._into[node].get(kind, ())
 
     def copy(self) -> Graph:
-        """A graph of its own with the same links; costs two shallow copies of a dict."""
+        """A graph of its own with the same links; costs the same however large it is."""
         twin = Graph()
         twin._out = self._out.copy()
         twin._into = self._into.copy()
+        twin.changed = self.changed.copy()
         return twin
 
     def add_node(self, node: str) -> None:
@@ -100,6 +107,7 @@ class Graph:
         new = self._checked(node, links)
         old = {(link.kind, link.to): link for link in self._out[node]}
         self._out[node] = new
+        self.changed.add(node)
         for link in new:
             if old.pop((link.kind, link.to), None) is None:
                 self._arrive(node, link)
