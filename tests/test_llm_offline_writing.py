@@ -19,7 +19,7 @@ from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.extract import split
-from infinimem.llm.offline.fillers import is_filler
+from infinimem.llm.offline.lexicon import is_filler
 from infinimem.llm.reading import read
 
 

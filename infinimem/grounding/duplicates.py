@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from infinimem.grounding.claims import is_duplicate
-from infinimem.grounding.common_words import common_terms
+from infinimem.grounding.sentences import common_terms
 from infinimem.markdown.characters import normalised
 from infinimem.model import SOURCES
 from infinimem.terms import tokens

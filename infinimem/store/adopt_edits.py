@@ -11,8 +11,14 @@ from dataclasses import replace
 
 from infinimem.markdown.signature import format_entry, format_seqs
 from infinimem.model import Entry, ReceiptRow
-from infinimem.store.clone_merge import Position, citing, position, renumbered, renumbered_copy
-from infinimem.store.external_edits import ExternalEdits
+from infinimem.store.external_edits import (
+    ExternalEdits,
+    Position,
+    citing,
+    position,
+    renumbered,
+    renumbered_copy,
+)
 from infinimem.store.lines import drawn_from
 from infinimem.store.render import Rendered
 from infinimem.store.state.last_seen import tracked

@@ -16,7 +16,7 @@ from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Located, Plan, Reason, Receipt
-from infinimem.store.commit.replay import Moves
+from infinimem.store.commit.install import Moves
 from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff

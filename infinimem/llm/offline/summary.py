@@ -12,8 +12,7 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.grounding.sentences import sentences
-from infinimem.llm.offline.fillers import called, is_filler
-from infinimem.llm.offline.lexicon import content_terms, fact_text
+from infinimem.llm.offline.lexicon import called, content_terms, fact_text, is_filler
 from infinimem.llm.offline.salience import Corpus
 from infinimem.terms import fold
 

@@ -22,8 +22,7 @@ from dataclasses import dataclass, field, replace
 
 from infinimem.errors import LibraryError
 from infinimem.store.commit import backups
-from infinimem.store.commit.install import NAMED, Step, document, install
-from infinimem.store.commit.replay import Moves
+from infinimem.store.commit.install import NAMED, Moves, Step, document, install
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.receipts import amend, parse_receipt
 from infinimem.store.spec import JOURNAL
