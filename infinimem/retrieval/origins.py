@@ -1,5 +1,6 @@
-"""What was said behind an entry: the turns that it came from, those around them, and their session; and ranked
-evidence packed into a budget of tokens.
+"""What was said behind an entry: the turns that it came from, those around them, and their session.
+
+Also packs ranked evidence into a budget of tokens.
 
 It looks up numbers of lines in whatever knows them all, and reads only the documents that it is asked about.
 """

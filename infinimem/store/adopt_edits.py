@@ -1,7 +1,7 @@
 """What people did to the files, taken in: typed items signed, copies renumbered, edits and deletions noted.
 
-What a merge of clones doubled is settled on the way (clone_merge.py). Pure; texts stay as they are. Source:
-docs/FORMAT.md, Entry and Merged clones.
+What a merge of clones doubled is settled on the way (external_edits.py). Pure; texts stay as they are.
+Source: docs/FORMAT.md, Entry and Merged clones.
 """
 
 from __future__ import annotations

@@ -58,14 +58,12 @@ def _current(plan: Plan, base: View | None, now: View) -> Plan:
         was, place = base.entry(seq), now.entry(seq)
         return was is None or (place is not None and place.doc_id == was.doc_id)
 
-    named = {seq for add in plan.adds for seq in add.replaces} | {move.seq for move in plan.moves}
-    left = sorted(seq for seq in named if not stays(seq))
+    left = sorted({move.seq for move in plan.moves if not stays(move.seq)})
     if not left:
         return plan
     note = f"left out, moved or deleted meanwhile: {format_seqs(left)}"
     return replace(
         plan,
-        adds=tuple(add for add in plan.adds if not set(add.replaces) & set(left)),
         moves=tuple(move for move in plan.moves if move.seq not in left),
         notes=(*plan.notes, note),
     )

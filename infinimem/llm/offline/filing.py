@@ -1,4 +1,4 @@
-"""Documents for topics, for each other and for a question, and sections for facts, by the terms that they share."""
+"""Documents for topics, for each other and for questions, and sections for facts: by the terms they share."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import located
 from infinimem.store.listing import explained
 
-FOLDER = ".infinimem/displaced"
+DISPLACED = ".infinimem/displaced"
 DAY = 86_400.0
 SETTLED = 60.0
 """Seconds after which a file that was looked at is not looked at again."""
@@ -43,8 +43,8 @@ def discard(files: Files, folder: str) -> None:
 
 def clear(files: Files) -> None:
     """Drop all that is kept."""
-    for name in files.names(FOLDER):
-        discard(files, f"{FOLDER}/{name}")
+    for name in files.names(DISPLACED):
+        discard(files, f"{DISPLACED}/{name}")
 
 
 def keep(files: Files, folder: str, steps: Sequence[Step]) -> None:
@@ -67,14 +67,14 @@ def keep(files: Files, folder: str, steps: Sequence[Step]) -> None:
     name = folder.rpartition("/")[2]
     with suppress(LibraryError):
         files.stage(f"{folder}/done", json.dumps(done).encode(), durable=False)
-        if name in files.names(FOLDER):
-            discard(files, f"{FOLDER}/{name}")
-        files.rename(folder, f"{FOLDER}/{name}")
+        if name in files.names(DISPLACED):
+            discard(files, f"{DISPLACED}/{name}")
+        files.rename(folder, f"{DISPLACED}/{name}")
 
 
 def waiting(files: Files) -> bool:
     """Whether `recheck` has anything to do."""
-    return bool(files.names(FOLDER))
+    return bool(files.names(DISPLACED))
 
 
 def recheck(files: Files, now: float, newest: int | None = None) -> None:
@@ -84,9 +84,9 @@ def recheck(files: Files, now: float, newest: int | None = None) -> None:
         now: seconds since 1970. The caller holds the lock.
         newest: look at so many transactions, the latest; None for all. The next opening looks at the others.
     """
-    names = sorted(files.names(FOLDER), key=lambda name: (len(name), name))
+    names = sorted(files.names(DISPLACED), key=lambda name: (len(name), name))
     for name in names if newest is None else names[-newest:]:
-        folder = f"{FOLDER}/{name}"
+        folder = f"{DISPLACED}/{name}"
         found = files.lstat(folder)
         age = now - found.st_mtime if found is not None else 0.0
         if age > DAY:

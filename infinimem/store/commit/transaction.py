@@ -11,7 +11,7 @@ none, and what a person saved meanwhile is kept.
 
 A file is installed by exchange, so that what it displaces can be looked at. Where that is not what the
 transaction was made from, a person saved it in between: the moves are made on their version instead
-(replay.py). The caller holds the lock. Source: docs/FORMAT.md, docs/RELIABILITY.md.
+(install.py). The caller holds the lock. Source: docs/FORMAT.md, docs/RELIABILITY.md.
 """
 
 from __future__ import annotations
