@@ -11,8 +11,7 @@ import pytest
 
 from infinimem.errors import ModelUnavailable, SpendingCapReached
 from infinimem.llm import tasks
-from infinimem.llm.base import Bill, Reply, total
-from infinimem.llm.connect import Capped
+from infinimem.llm.base import Bill, Capped, Reply, total
 from infinimem.llm.offline.client import OfflineClient
 from infinimem.llm.parallel import in_order
 from infinimem.model import Usage
