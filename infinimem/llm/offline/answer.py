@@ -16,7 +16,7 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from infinimem.grounding.duplicates import number
+from infinimem.grounding.claims import number
 from infinimem.grounding.sentences import split_speaker, strip_ordinal
 from infinimem.llm.offline.lexicon import MONTHS, names, vocatives
 from infinimem.retrieval.priors import kin

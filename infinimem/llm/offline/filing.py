@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from infinimem import tokens
-from infinimem.grounding.duplicates import Fact, find_duplicates
+from infinimem.grounding.claims import Fact, find_duplicates
 from infinimem.llm.offline.lexicon import content_terms, content_words
-from infinimem.llm.offline.salience import Corpus, similarity, title
-from infinimem.llm.offline.summary import summary
+from infinimem.llm.offline.salience import Corpus, similarity, summary, title
 from infinimem.llm.offline.topics import continues, day_of, is_leftover
 from infinimem.terms import fold, query_terms
 from infinimem.terms import tokens as terms_of
