@@ -14,7 +14,6 @@ Reason codes of `verify`:
     EMPTY_TEXT         a new entry says nothing
     FOREIGN_RECORD     a record outside the strategy's folder
     STALE_RECORD       a record that someone changed since the plan was made (store/plans.py)
-    PROTECTED          a new entry would replace a person's line, or a pinned one
 and of archivings that are withheld (the line stays live):
     UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
     NOT_A_DUPLICATE    the two texts differ in more than wording
@@ -140,25 +139,16 @@ def _protected(entry: Entry) -> bool:
 
 def _bad_adds(plan: Plan, lookup: Lookup, roots: Sequence[str]) -> list[Reason]:
     reasons = []
-    moved = {move.seq for move in plan.moves}
     for add in plan.adds:
         if not add.text.strip():
             reasons.append(Reason("EMPTY_TEXT", add.origin))
         if not add.origin:
             reasons.append(Reason("NO_ORIGIN", (), add.text[:80]))
-        missing = tuple(seq for seq in (*add.origin, *add.replaces) if lookup(seq) is None)
+        missing = tuple(seq for seq in add.origin if lookup(seq) is None)
         if missing:
             reasons.append(Reason("UNKNOWN_SEQ", missing, add.text[:80]))
         if add.to != CURRENT and not _under(add.to, roots):
             reasons.append(Reason("BAD_TARGET", add.origin, add.to))
-        for place in filter(None, map(lookup, add.replaces)):
-            if place.doc_id != CURRENT and not _under(place.doc_id, roots):
-                reasons.append(_foreign(place))
-            elif _protected(place.entry):
-                reasons.append(Reason("PROTECTED", (place.entry.seq,)))
-        twice = tuple(seq for seq in add.replaces if seq in moved)
-        if twice:
-            reasons.append(Reason("MOVED_TWICE", twice))
     return reasons
 
 

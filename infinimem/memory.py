@@ -17,8 +17,8 @@ from typing import Any
 
 from infinimem.embedders.connect import Choice
 from infinimem.errors import LibraryError, ModelUnavailable, UsageError
-from infinimem.llm.base import LLM, total
-from infinimem.llm.connect import Capped, permitted
+from infinimem.llm.base import LLM, Capped, total
+from infinimem.llm.connect import permitted
 from infinimem.model import Answer, Finding, Located, Plan, Receipt, Turn
 from infinimem.operations.as_of import as_of
 from infinimem.operations.as_of import moment as moment_of

@@ -103,7 +103,6 @@ class NewEntry:
         time: ISO 8601; None takes the time that all origins share.
         by: "model" where a model phrased it, None where it is verbatim.
         refers: what its pronouns stand for; searched, never shown as evidence.
-        replaces: entries that this line stands for (free rewriting); they go to the archive.
     """
 
     text: str
@@ -113,7 +112,6 @@ class NewEntry:
     time: str | None = None
     by: Literal["model"] | None = None
     refers: str | None = None
-    replaces: tuple[int, ...] = ()
 
 
 Why = Literal["moved", "split", "merged", "superseded", "duplicate"]

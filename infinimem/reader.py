@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection
 
 from infinimem.answer import answer
 from infinimem.errors import UsageError
-from infinimem.llm.base import total
-from infinimem.llm.connect import Capped
+from infinimem.llm.base import Capped, total
 from infinimem.model import Answer, Evidence
 from infinimem.store.library import Clock
 from infinimem.store.sources import only

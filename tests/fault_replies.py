@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from infinimem.llm import reading, template
+from infinimem.llm import reading, tasks
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline.client import RULES
 from infinimem.memory import Memory
@@ -115,7 +115,7 @@ class Honest:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer truly, as text."""
-        template.check(task.name, task.variables, variables)
+        tasks.check(task.name, task.variables, variables)
         self.usage[task.name] = self.usage.get(task.name, Usage()) + Usage(calls=1)
         data = self._extract(variables) if task.name == "extract" else RULES[task.name](variables)
         if task.name == "rewrite":

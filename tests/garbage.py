@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from infinimem.llm import template
+from infinimem.llm import tasks
 from infinimem.llm.base import Bill, Reply, Task
 from infinimem.model import Usage
 
@@ -29,7 +29,7 @@ class GarbageLLM:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Answer nonsense."""
-        template.check(task.name, task.variables, variables)
+        tasks.check(task.name, task.variables, variables)
         call = f"{task.name}:{json.dumps(variables, sort_keys=True, default=str)}"
         with self._lock:
             self._asked[call] += 1

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from cli_runner import Ran, Shell
 from hook_library import FACTS, facts, meeting, said, serving, transcript
-from infinimem.tools.fence import LABEL
+from infinimem.tools.tool import LABEL
 from trusting import write_trusted
 
 from infinimem import InfinimemError, Turn, open_memory

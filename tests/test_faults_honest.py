@@ -11,7 +11,7 @@ import pytest
 from fault_replies import Honest, overheard
 
 from infinimem import Turn, open_memory
-from infinimem.strategies.infini.wording import unsupported, verbatim
+from infinimem.strategies.infini.asking import unsupported, verbatim
 
 PHRASED = (
     ("My name is Priya and I'm a nurse at St. Mary's in Leeds.", "Priya is a nurse at St. Mary's in Leeds."),

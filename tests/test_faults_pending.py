@@ -17,7 +17,7 @@ from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.openai_client import OpenAIClient
-from infinimem.llm.template import render
+from infinimem.llm.tasks import render
 from infinimem.memory import Memory
 from infinimem.model import Usage
 from infinimem.testing import ScriptedLLM

@@ -203,10 +203,8 @@ def test_what_shares_an_origin_goes_too_and_is_shown(library: Library) -> None:
     assert [p.text for p in library.view().entries()] == ["Unrelated"]
 
 
-def test_free_rewriting_and_copies_lead_back_to_the_same_turn(library: Library) -> None:
-    sort(
-        library, Plan("consolidate", adds=(NewEntry("Skin: Dr. Vu", (3,), to="topics/skin", replaces=(3,)),))
-    )
+def test_new_lines_and_copies_lead_back_to_the_same_turn(library: Library) -> None:
+    sort(library, Plan("consolidate", adds=(NewEntry("Skin: Dr. Vu", (3,), to="topics/skin"),)))
     line = next(p.entry.line for p in library.view().document("topics/bike").entries)
     (library.root / "topics/copy.md").write_text(f"{line}\n")
     library.adopt_edits()

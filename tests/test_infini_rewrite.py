@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from infini_library import Library, entry, ids, one_topic, rewritten
 
 from infinimem.strategies.infini.asking import Asker
-from infinimem.strategies.infini.claims import Claim
-from infinimem.strategies.infini.rewrite import Draft, rewrite
+from infinimem.strategies.infini.rewrite import Claim, Draft, rewrite
 from infinimem.testing import ScriptedLLM
 
 

@@ -62,8 +62,6 @@ def test_an_altered_line_is_lost_and_invented() -> None:
         (Plan(adds=(NewEntry("  ", (1,)),)), "EMPTY_TEXT"),
         (Plan(adds=(NewEntry("x", (9,)),)), "UNKNOWN_SEQ"),
         (Plan(adds=(NewEntry("x", (1,), to="evidence/a"),)), "BAD_TARGET"),
-        (Plan(adds=(NewEntry("x", (1,), replaces=(1,)),), moves=(Move(1, "topics/a"),)), "MOVED_TWICE"),
-        (Plan(adds=(NewEntry("x", (1,), replaces=(9,)),)), "UNKNOWN_SEQ"),
         (Plan(records=(Put("CURRENT", ""),)), "FOREIGN_RECORD"),
         (Plan(records=(Put("topics/a", "", (1, 9)),)), "UNKNOWN_SEQ"),
     ],
@@ -73,24 +71,15 @@ def test_a_bad_plan_is_refused_with_one_code(plan: Plan, code: str) -> None:
     assert {reason.code for reason in verdict.refused} == {code}
 
 
-@pytest.mark.parametrize(
-    "plan", [Plan(moves=(Move(1, "topics/a"),)), Plan(adds=(NewEntry("x", (1,), replaces=(1,)),))]
-)
 @pytest.mark.parametrize("doc", ["evidence/e", "mine"])
-def test_evidence_and_notes_cannot_be_moved_or_replaced(plan: Plan, doc: str) -> None:
-    verdict = verify(plan, lookup(entry(1), doc=doc), ("topics/",))
+def test_evidence_and_notes_cannot_be_moved(doc: str) -> None:
+    verdict = verify(Plan(moves=(Move(1, "topics/a"),)), lookup(entry(1), doc=doc), ("topics/",))
     assert [reason.code for reason in verdict.refused] == ["BAD_TARGET"]
 
 
-def test_a_line_of_a_topic_is_moved_and_replaced() -> None:
-    plan = Plan(moves=(Move(1, "topics/b"),), adds=(NewEntry("x", (2,), "topics/b", replaces=(2,)),))
+def test_a_line_of_a_topic_is_moved() -> None:
+    plan = Plan(moves=(Move(1, "topics/b"),), adds=(NewEntry("x", (2,), "topics/b"),))
     assert verify(plan, lookup(entry(1), entry(2), doc="topics/a"), ("topics/",)).refused == ()
-
-
-@pytest.mark.parametrize("theirs", [entry(1, source="human"), entry(1, pin="yes")])
-def test_a_line_of_a_person_s_is_not_replaced(theirs: Entry) -> None:
-    plan = Plan(adds=(NewEntry("x", (1,), replaces=(1,)),))
-    assert [reason.code for reason in verify(plan, lookup(theirs), ("topics/",)).refused] == ["PROTECTED"]
 
 
 @pytest.mark.parametrize(

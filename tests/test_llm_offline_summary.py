@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from infinimem.llm.offline.summary import summary
+from infinimem.llm.offline.salience import summary
 
 
 def summed(*said: tuple[str, str]) -> str:

@@ -19,7 +19,7 @@ from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.extract import split
-from infinimem.llm.offline.fillers import is_filler
+from infinimem.llm.offline.lexicon import is_filler
 from infinimem.llm.reading import read
 
 
@@ -417,7 +417,7 @@ def test_any_text_is_placed_once_and_nothing_raises(texts: list[str], others: li
 _SORT = """
 import json, sys
 from infinimem.llm.offline.filing import plan
-from infinimem.llm.offline.summary import summary
+from infinimem.llm.offline.salience import summary
 from infinimem.llm.offline.topics import titled_groups
 texts = json.load(sys.stdin)
 groups = titled_groups(texts)

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from infinimem import tokens
-from infinimem.llm import template
+from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.tasks import ALL, EXTRACT, SELECT
 
 
 @pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
 def test_a_template_uses_exactly_the_variables_of_its_task(task: Task) -> None:
-    assert template.placeholders(task.name) == task.variables
+    assert tasks.placeholders(task.name) == task.variables
 
 
 def test_there_is_no_template_without_a_task() -> None:
@@ -27,7 +27,7 @@ def test_there_is_no_template_without_a_task() -> None:
 
 @pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
 def test_instructions_are_short_ask_for_json_and_show_every_key(task: Task) -> None:
-    system = template.template(task.name).system
+    system = tasks.template(task.name).system
     assert tokens.count(system) < 400
     assert "JSON only" in system and "material" in system
     shape = json.loads(system[system.index("\n{") :])
@@ -57,20 +57,20 @@ def test_schemas_name_all_keys_and_allow_no_others(task: Task) -> None:
 
 def test_strings_go_in_as_they_are_and_values_as_json_one_item_a_line() -> None:
     docs = [{"id": "a"}, {"id": "ü"}]
-    prompt = template.render("select", {"question": 'Who "is" it?', "docs": docs, "limit": 3})
+    prompt = tasks.render("select", {"question": 'Who "is" it?', "docs": docs, "limit": 3})
     assert 'Who "is" it?' in prompt.user
     assert '[\n{"id": "a"},\n{"id": "ü"}\n]' in prompt.user
     assert "At most 3 ids" in prompt.system
 
 
 def test_placeholders_inside_values_stay_text() -> None:
-    prompt = template.render("select", {"question": "{{docs}} {{nobody}}", "docs": [], "limit": 1})
+    prompt = tasks.render("select", {"question": "{{docs}} {{nobody}}", "docs": [], "limit": 1})
     assert prompt.user.endswith("{{docs}} {{nobody}}")
 
 
 def test_missing_and_unused_variables_are_errors() -> None:
     with pytest.raises(ValueError, match="missing: context, problems; unused: other"):
-        template.render("extract", {"turns": [], "other": 1})
+        tasks.render("extract", {"turns": [], "other": 1})
     with pytest.raises(ValueError, match="missing: limit"):
-        template.check(SELECT.name, SELECT.variables, {"question": "", "docs": []})
-    template.check(EXTRACT.name, EXTRACT.variables, {"turns": [], "context": [], "problems": []})
+        tasks.check(SELECT.name, SELECT.variables, {"question": "", "docs": []})
+    tasks.check(EXTRACT.name, EXTRACT.variables, {"turns": [], "context": [], "problems": []})

@@ -13,7 +13,7 @@ from mcp_client import drive, make_library, texts
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
 
-from infinimem.tools.fence import LABEL
+from infinimem.tools.tool import LABEL
 from mcp import MCPError
 
 from infinimem import open_memory, tokens

@@ -18,7 +18,7 @@ from git_repository import run_git
 from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 from infinimem.store.create import init
-from infinimem.store.names import unlawful
+from infinimem.store.spec import unlawful
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
 CONVERSATION, TURNS = "conv-30", 60

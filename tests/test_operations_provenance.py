@@ -157,16 +157,14 @@ def test_a_copy_leads_through_its_original(memory: Memory) -> None:
     assert kinds(memory, copy) == story, "what became of the original since is its own story"
 
 
-def test_rewritten_lines_lead_to_all_their_turns(memory: Memory) -> None:
+def test_a_line_of_several_turns_leads_to_all_of_them(memory: Memory) -> None:
     text = "Nora moved to Porto and rents a flat near Lisbon castle."
-    added = NewEntry(text, (FLAT, PORTO), HOME, "Home", by="model", replaces=(FLAT, PORTO))
+    added = NewEntry(text, (FLAT, PORTO), HOME, "Home", by="model")
     outcome = apply(memory, adds=(added,))
     assert isinstance(outcome, Applied)
     (new,) = outcome.added
     story = memory.history(new.seq)
     assert [event.seq for event in story if event.event == "said"] == [2, 3]
-    assert [event.why for event in story if event.seq == FLAT][-1] == f"rewritten as {new.seq}"
-    assert ("heir", new.seq, f"rewrites {FLAT}") in kinds(memory, FLAT)
     (blamed,) = memory.blame(HOME, new.start_line)
     assert [turn.seq for turn in blamed.turns] == [2, 3]
 

@@ -355,19 +355,33 @@ def test_what_is_too_much_unasked_is_done_when_approved(planned: Memory) -> None
     assert {where(planned, seq) for seq in olds} == {"archive/home"}
 
 
-def test_a_rewriting_plan_comes_back_whole(planned: Memory) -> None:
+def test_a_plan_with_a_new_line_comes_back_whole(planned: Memory) -> None:
     text = "Nora rents a flat near Lisbon castle and moved to Porto."
-    add = NewEntry(text, (FLAT, PORTO), HOME, "Home", by="model", replaces=(FLAT, PORTO))
+    add = NewEntry(text, (FLAT, PORTO), HOME, "Home", by="model")
     review.keep(planned.library, Plan("consolidate", adds=(add,)), planned.view, "infini", "offline")
     rows = [row for row in planned.review() if row.item == "p2"]
     assert [(row.seq, row.why, row.by_text) for row in rows] == [
-        (FLAT, "rewritten", text), (PORTO, "rewritten", text),
+        (FLAT, "added", text), (PORTO, "added", text),
     ]  # fmt: skip
     with pytest.raises(LibraryError, match="together"):
         planned.decide([f"p2:{FLAT}"])
     planned.decide(["p2"])
-    assert {where(planned, seq) for seq in (FLAT, PORTO)} == {"archive/home"}
     assert text in [place.text for place in planned.view.entries()]
+
+
+def test_a_new_line_that_stood_for_others_in_an_old_plan_comes_beside_them(planned: Memory) -> None:
+    before = {seq: where(planned, seq) for seq in (FLAT, PORTO)}
+    add = NewEntry("Nora rents in Porto.", (FLAT,), HOME, "Home", by="model")
+    review.keep(planned.library, Plan("consolidate", adds=(add,)), planned.view, "infini", "offline")
+    path = planned.library.root / ".infinimem/plans/0002.json"
+    old = json.loads(path.read_text())
+    old["plan"]["adds"][0]["replaces"] = [PORTO]
+    path.write_text(json.dumps(old))
+    assert [row.seq for row in planned.review() if row.item == "p2"] == sorted((FLAT, PORTO))
+    planned.decide(["p2"])
+    assert {seq: where(planned, seq) for seq in (FLAT, PORTO)} == before
+    (new,) = [place for place in planned.view.entries() if place.text == "Nora rents in Porto."]
+    assert set(new.entry.origin) == {FLAT, PORTO}
 
 
 @pytest.mark.parametrize(

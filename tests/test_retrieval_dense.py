@@ -20,7 +20,7 @@ from infinimem.retrieval import cache
 from infinimem.retrieval.dense import BESIDE_WEIGHT, Dense
 from infinimem.retrieval.disk import disk_index
 from infinimem.retrieval.index import in_memory
-from infinimem.retrieval.named_people import nameless
+from infinimem.retrieval.priors import nameless
 from infinimem.retrieval.scoring import MEANING_WEIGHT
 from infinimem.retrieval.searcher import indexed, searcher
 from infinimem.retrieval.vectors import Held, Vectors

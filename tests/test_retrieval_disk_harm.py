@@ -10,7 +10,7 @@ from disk_library import assert_same, index_folder, large_library, write_note
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
-from infinimem.retrieval import building, cache, committed
+from infinimem.retrieval import cache, committed, index
 from infinimem.retrieval.disk import disk_index
 from infinimem.retrieval.searcher import indexed, searcher
 from infinimem.retrieval.tantivy_index import TantivyIndex
@@ -108,15 +108,15 @@ def test_a_note_that_could_not_be_read_is_found_once_it_can(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_note(memory.library.root, 3, "a zither\n")
-    read = building.Files.read_stamped
+    read = index.Files.read_stamped
 
-    def refused(self: building.Files, path: str, *bounds: int) -> tuple[bytes, object]:
+    def refused(self: index.Files, path: str, *bounds: int) -> tuple[bytes, object]:
         if path == "notes/n3.md":
-            raise building.LibraryError("too many open files")
+            raise index.LibraryError("too many open files")
         return read(self, path, *bounds)
 
     with monkeypatch.context() as patch:
-        patch.setattr(building.Files, "read_stamped", refused)
+        patch.setattr(index.Files, "read_stamped", refused)
         assert found(memory, "zither") == []
     disk_index.cache_clear()
     searcher.cache_clear()

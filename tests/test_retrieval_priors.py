@@ -11,9 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem.errors import SettingsError
-from infinimem.retrieval.named_dates import REACH, NamedDate, nearness, read_dates
-from infinimem.retrieval.named_people import Asked, asked_of
-from infinimem.retrieval.priors import GAIN, STATED, Attributes, asking, factors
+from infinimem.retrieval.priors import (
+    GAIN,
+    REACH,
+    STATED,
+    Asked,
+    Attributes,
+    NamedDate,
+    asked_of,
+    asking,
+    factors,
+    nearness,
+    read_dates,
+)
 from infinimem.settings import SearchSettings, parse_settings, template
 
 ON = SearchSettings()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from in_memory import LISBON, view_of
 
 from infinimem.model import Retrieved
-from infinimem.retrieval.origins import KnownLines, Origins
-from infinimem.retrieval.packing import FIRST, MOST, ROOM, best_that_fit, pack
+from infinimem.retrieval.origins import FIRST, MOST, ROOM, KnownLines, Origins, best_that_fit, pack
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.sources import only

@@ -12,9 +12,8 @@ from infinimem.markdown.document import Document
 from infinimem.retrieval import searcher
 from infinimem.retrieval.index import in_memory
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.scoring import compared
+from infinimem.retrieval.scoring import TermCounts, compared
 from infinimem.retrieval.searcher import Searcher
-from infinimem.retrieval.term_counts import TermCounts
 from infinimem.settings import Settings
 from infinimem.store.view import View
 from infinimem.terms import query_terms

@@ -19,7 +19,7 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.model import Move, Plan
 from infinimem.store import freshness
-from infinimem.store.commit.replay import Moves, replay
+from infinimem.store.commit.install import Moves, replay
 from infinimem.store.create import init
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied

@@ -13,7 +13,7 @@ from infinimem.operations.doctor.examine import examine
 from infinimem.store.create import init
 from infinimem.store.files import MAX_FILE
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied, Rejected
+from infinimem.store.outcome import Applied
 
 
 @pytest.fixture
@@ -162,19 +162,6 @@ def test_a_portion_of_nothing_is_refused(tmp_path: Path, name: str) -> None:
 
 
 # ── what may be replaced, and a save in between ─────────────────────────────────────────────────
-
-
-def test_a_new_line_replaces_neither_evidence_nor_a_person_s_line(library: Library) -> None:
-    fill(library, "a")
-    with (library.root / "CURRENT.md").open("a") as file:
-        file.write("- my own\n")
-    receipt = library.adopt_edits()
-    assert receipt
-    for seq, code in ((1, "BAD_TARGET"), (receipt.rows[0].seq, "PROTECTED")):
-        add = NewEntry("anew", (seq,), to="topics/a", replaces=(seq,))
-        outcome = library.apply(Plan("consolidate", adds=(add,)))
-        assert isinstance(outcome, Rejected)
-        assert [reason.code for reason in outcome.reasons] == [code]
 
 
 def test_a_pasted_line_of_the_evidence_takes_no_turn_away(library: Library) -> None:

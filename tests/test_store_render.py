@@ -145,25 +145,3 @@ def test_a_plan_leaves_a_line_where_a_person_carried_it_meanwhile(library: Libra
     assert places == {mine: "topics/mine", other: "topics/far"}
     assert outcome.receipt is not None
     assert outcome.receipt.notes == (f"left out, moved or deleted meanwhile: {mine}",)
-
-
-@pytest.mark.parametrize("carried", [True, False], ids=["carried elsewhere", "deleted"])
-def test_a_plan_does_not_rewrite_what_a_person_took_away_meanwhile(library: Library, carried: bool) -> None:
-    mine, other = filed(library, "topics/one", "topics/one")
-    base = library.view()
-    before = base.entry(mine)
-    assert before is not None
-    carry(library, mine, "topics/mine")
-    if not carried:
-        (library.root / "topics/mine.md").unlink()
-    new = NewEntry(
-        "fact 0 and fact 1", (mine, other), "topics/one", "Facts", by="model", replaces=(mine, other)
-    )
-    outcome = done(library, Plan("consolidate", adds=(new,)), base)
-    assert outcome.added == ()
-    place = outcome.view.entry(mine)
-    assert (place and (place.doc_id, place.entry)) == (("topics/mine", before.entry) if carried else None)
-    kept = outcome.view.entry(other)
-    assert kept is not None
-    assert kept.doc_id == "topics/one"
-    assert not list((library.root / "archive").glob("*.md"))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from in_memory import LISBON, view_of
 from infinimem.tools import Toolbox
-from infinimem.tools.fence import fenced, shown
+from infinimem.tools.tool import fenced, shown
 
 VIEW = view_of(LISBON)
 TOOLS = Toolbox(lambda: VIEW)

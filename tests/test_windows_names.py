@@ -13,7 +13,7 @@ from in_memory import view_of
 from infinimem.markdown.characters import normalize
 from infinimem.model import Turn
 from infinimem.store.evidence import parts
-from infinimem.store.names import is_device, unlawful
+from infinimem.store.spec import is_device, unlawful
 from infinimem.strategies.infini.topics import Slugs, slugify
 
 DEVICES = ("con", "PRN", "Aux", "nul", "COM1", "com9", "lpt0", "LPT¹", "com³", "CON: ", "nul.", "aux!")

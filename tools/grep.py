@@ -9,8 +9,7 @@ from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern
 from infinimem.retrieval.packed_grep import search
 from infinimem.store.view import Scope, View
 
-from .fence import RESULT_LENGTH, shown
-from .tool import SCOPE, Result, Tool
+from .tool import RESULT_LENGTH, SCOPE, Result, Tool, shown
 
 DESCRIPTION = (
     "Find a regular expression (RE2 syntax, case-insensitive) in every document. Good for names, numbers, "

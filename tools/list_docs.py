@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 
 from infinimem.store.view import Scope, View
 
-from .fence import shown
-from .tool import SCOPE, Result, Tool
+from .tool import SCOPE, Result, Tool, shown
 
 DESCRIPTION = (
     "List the documents with their summaries and sizes in tokens, 20 a page, sorted by id. "

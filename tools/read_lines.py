@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 
 from infinimem.store.view import View
 
-from .fence import RESULT_LENGTH, shown
-from .tool import DOC_ID, Result, Tool
+from .tool import DOC_ID, RESULT_LENGTH, Result, Tool, shown
 
 DESCRIPTION = "Read lines of a document, at most 100 at a time. Lines count from 1, the header included."
 MOST = 100

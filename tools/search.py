@@ -16,8 +16,7 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import Scope, View
 from infinimem.terms import Analyzer, analyzer
 
-from .fence import shown
-from .tool import SCOPE, Result, Tool
+from .tool import SCOPE, Result, Tool, shown
 
 DESCRIPTION = (
     "Rank the sections of all documents by how well they answer a query (BM25, stemmed words in any order). "

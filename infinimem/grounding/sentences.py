@@ -1,10 +1,14 @@
-"""Where sentences end, and who says them."""
+"""Where sentences end, who says them, and words that tell nothing about a topic (common_words.txt)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from importlib import resources
 from typing import NamedTuple
+
+from infinimem.terms import STOP_WORDS, tokens
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\W_a-z])|(?<=[。！？])")
 _ABBREVIATION = re.compile(
@@ -50,3 +54,11 @@ def split_speaker(line: str) -> tuple[str, str]:
     """ "Caroline: I moved." as its two parts; ("", line) where no one is named."""
     found = _SPEAKER.match(line)
     return (found[1], line[found.end() :]) if found else ("", line)
+
+
+@cache
+def common_terms() -> frozenset[str]:
+    """Terms that tell nothing about a topic: function words and common words, stemmed."""
+    text = (resources.files("infinimem.grounding") / "common_words.txt").read_text(encoding="utf-8")
+    words = [*STOP_WORDS, *text.split()]
+    return frozenset(term for word in words for term in tokens(word))

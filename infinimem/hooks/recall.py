@@ -15,7 +15,7 @@ from infinimem.hooks.event import Event
 from infinimem.importers.recalled import BEGIN, END, without_recalled
 from infinimem.reader import Reader
 from infinimem.terms import analyzer
-from infinimem.tools.fence import LABEL, fenced, shown
+from infinimem.tools.tool import LABEL, fenced, shown
 
 BUDGET = 300
 """Tokens of each part: what is closest to a project or a prompt, and what is newest."""

@@ -1,4 +1,5 @@
-"""The seam to language models: one protocol, typed tasks, replies that carry their failure as data.
+"""The seam to language models: one protocol, typed tasks, replies that carry their failure as data,
+and the ceiling on what a client may spend.
 
 A client never raises for what a model answered, only where it cannot be reached or is not configured
 (errors.ModelError). It knows nothing of libraries, documents or plans.
@@ -6,11 +7,14 @@ A client never raises for what a model answered, only where it cannot be reached
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from threading import Lock
 from typing import Any, Literal, Protocol
 
+from infinimem.errors import SpendingCapReached
 from infinimem.model import Usage
 
 Failure = Literal["JSON_PARSE_FAIL", "SCHEMA_FAIL", "EMPTY", "TRUNCATED"]
@@ -87,3 +91,48 @@ class LLM(Protocol):
 def total(usage: Mapping[str, Usage]) -> Usage:
     """The sum over all tasks."""
     return sum(tuple(usage.values()), Usage())  # a copy: another thread may book meanwhile
+
+
+class Capped:
+    """Passes calls on to a client until a cap is reached; of calls side by side those under way are let end.
+
+    Args:
+        llm: the client.
+    """
+
+    def __init__(self, llm: LLM) -> None:
+        self._llm = llm
+        self._ceiling: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self._llm.name
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        return self._llm.usage
+
+    def _spent(self) -> int:
+        usage = total(self.usage)
+        return usage.tokens_in + usage.tokens_out
+
+    @contextmanager
+    def cap(self, max_tokens: int | None) -> Iterator[None]:
+        """For the time of the block, refuse calls once `max_tokens` are spent in it; None changes nothing."""
+        before = self._ceiling
+        if max_tokens is not None:
+            self._ceiling = min(self._spent() + max_tokens, before if before is not None else inf)
+        try:
+            yield
+        finally:
+            self._ceiling = before
+
+    def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+        """Ask once; see `LLM.complete`.
+
+        Raises:
+            SpendingCapReached: the cap is spent; nothing was sent.
+        """
+        if self._ceiling is not None and self._spent() >= self._ceiling:
+            raise SpendingCapReached("the token cap is spent; what was applied stays, raise the cap to go on")
+        return self._llm.complete(task, variables)

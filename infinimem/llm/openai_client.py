@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
-from infinimem.llm import reading, template
+from infinimem.llm import reading, tasks
 from infinimem.llm.base import Bill, Reply, Task
-from infinimem.llm.template import Prompt
+from infinimem.llm.tasks import Prompt
 from infinimem.remote.endpoint import Endpoint, Refused, used
 
 _LARGEST = 4 * 1024 * 1024
@@ -110,8 +110,8 @@ class OpenAIClient:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`."""
-        template.check(task.name, task.variables, variables)
-        prompt = template.render(task.name, variables)
+        tasks.check(task.name, task.variables, variables)
+        prompt = tasks.render(task.name, variables)
         try:
             response = self._ask(task, prompt)
         except Refused as refusal:

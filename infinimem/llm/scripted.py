@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
-from infinimem.llm import reading, template
+from infinimem.llm import reading, tasks
 from infinimem.llm.base import Bill, Reply, Task
 from infinimem.model import Usage
 
@@ -49,7 +49,7 @@ class ScriptedLLM:
             ValueError: a variable is missing or unused.
             Exception: the one that the script holds.
         """
-        template.check(task.name, task.variables, variables)
+        tasks.check(task.name, task.variables, variables)
         self.calls.append(Call(task.name, variables))
         answer = self._next(task.name, variables)
         if isinstance(answer, Exception):

@@ -13,8 +13,7 @@ from functools import cached_property
 
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.markdown.header import Header, edit_header, header_end, read_header
-from infinimem.markdown.insertion import Sections, plain_title
-from infinimem.markdown.scan import Heading, Item, Scan, item_start, scan
+from infinimem.markdown.scan import Heading, Item, Scan, Sections, item_start, plain_title, scan
 from infinimem.markdown.signature import parse_entry, text_start
 from infinimem.model import Located
 

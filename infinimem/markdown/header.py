@@ -3,6 +3,10 @@
 A header has a few kilobytes, no aliases, no tags, no duplicate keys, bounded depth. One that does not pass is
 a `problem`, and its bytes are never rewritten. Editing touches the lines of the keys it changes; nothing is
 ever dumped anew.
+
+YAML is read from parser events: strings, lists and mappings only. Nothing recurses, and the parser is stopped
+at the first event that a header may not hold, so a bomb costs no more than its first bytes. The yaml package
+is slow to import, so the first header imports it.
 """
 
 from __future__ import annotations
@@ -16,6 +20,11 @@ from typing import Any
 from infinimem.markdown.characters import clean_text
 
 MAX_BYTES = 16 * 1024
+MAX_DEPTH = 8
+MAX_EVENTS = 20_000
+
+_Key = tuple[str, int, int]
+"""A top-level key: its name, its physical line from 0 with the delimiter before it, its column."""
 
 Value = str | int | Sequence["Value"] | Mapping[str, "Value"]
 
@@ -171,9 +180,7 @@ def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], dict[str, tup
     """
     if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines[:end]) > MAX_BYTES:
         raise ValueError(f"it is longer than {MAX_BYTES // 1024} KiB")  # before YAML sees it
-    from infinimem.markdown.header_yaml import load
-
-    values, keys = load("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1]))
+    values, keys = _parse("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1]))
     spans: dict[str, tuple[int, int]] = {}
     for at, (key, line, _) in enumerate(keys):
         last = keys[at + 1][1] if at + 1 < len(keys) else end - 1
@@ -182,3 +189,70 @@ def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], dict[str, tup
             last -= 1
         spans[key] = (line, last)
     return values, spans, " " * (keys[0][2] if keys else 0)
+
+
+class RefusedError(ValueError):
+    """Why a header is not read; one line."""
+
+
+def _parse(text: str) -> tuple[dict[str, Any], list[_Key]]:
+    """Values and top-level keys, in order, of the YAML between the delimiters of a header.
+
+    Raises:
+        RefusedError: an alias, an anchor, a tag, a key that stands twice, too much of anything, or no YAML.
+    """
+    import yaml
+
+    try:
+        return _collect(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 2 if error.problem_mark else 1
+        raise RefusedError(f"{error.problem or error.context} (line {line})") from None
+    except (yaml.YAMLError, UnicodeError):
+        raise RefusedError("it holds bytes or characters that YAML does not allow") from None
+
+
+def _collect(text: str) -> tuple[dict[str, Any], list[_Key]]:
+    import yaml
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # both refuse the same headers
+    keys: list[_Key] = []
+    root: list[Any] = []
+    stack: list[tuple[Any, list[str]]] = [(root, [])]  # a container, and the key that waits for its value
+    for count, event in enumerate(yaml.parse(text, Loader=loader)):
+        if count > MAX_EVENTS or len(stack) > MAX_DEPTH + 1:
+            raise RefusedError("it is nested too deeply or holds too many values")
+        if isinstance(event, yaml.DocumentStartEvent) and (root or event.version or event.tags):
+            raise RefusedError("it holds a second YAML document or a directive")
+        if isinstance(event, yaml.AliasEvent):
+            raise RefusedError("aliases are not allowed")
+        if isinstance(event, yaml.CollectionEndEvent):
+            stack.pop()
+        if not isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent)):
+            continue
+        if event.anchor is not None or event.tag is not None:
+            raise RefusedError("anchors and tags are not allowed")
+        if not root and not (isinstance(event, yaml.MappingStartEvent) and not event.flow_style):
+            raise RefusedError("it does not consist of `key: value` lines")
+        value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+        if isinstance(event, yaml.ScalarEvent):
+            value = event.value
+        container, waiting = stack[-1]
+        if isinstance(container, list):
+            container.append(value)
+        elif waiting:
+            container[waiting.pop()] = value
+        elif not isinstance(value, str):
+            raise RefusedError("a key is not a plain string")
+        elif value in container:
+            raise RefusedError(f"the key {value[:40]!r} stands twice")
+        else:
+            container[value] = ""
+            waiting.append(value)
+            if container is root[0] and event.start_mark:
+                # Not the mark's own line: YAML breaks lines at more than "\n".
+                at = event.start_mark.index
+                keys.append((value, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at) - 1))
+        if not isinstance(event, yaml.ScalarEvent):
+            stack.append((value, []))
+    return (root[0] if root else {}), keys

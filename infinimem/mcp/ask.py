@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from infinimem.memory import Memory
 from infinimem.store.view import View
-from infinimem.tools.fence import shown
-from infinimem.tools.tool import Result, Tool
+from infinimem.tools.tool import Result, Tool, shown
 
 DESCRIPTION = (
     "Answer a question from memory, with citations. Slower than search: a model reads what is found. "

@@ -14,8 +14,7 @@ from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory
 from infinimem.model import Turn
 from infinimem.store.view import View
-from infinimem.tools.fence import shown
-from infinimem.tools.tool import Result, Tool
+from infinimem.tools.tool import Result, Tool, shown
 
 DESCRIPTION = (
     "Write something down for later conversations. Nothing is overwritten: a correction is remembered anew. "

@@ -18,7 +18,7 @@ from mcp.types import (
 from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text, visible
 from infinimem.store.view import View
-from infinimem.tools.fence import shown
+from infinimem.tools.tool import shown
 
 PREFIX = "infinimem://doc/"
 MARKDOWN = "text/markdown"

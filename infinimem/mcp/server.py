@@ -39,7 +39,7 @@ from mcp.types import (
 from infinimem.errors import InfinimemError
 from infinimem.memory import Memory
 from infinimem.store.view import View
-from infinimem.tools.fence import LABEL, shown
+from infinimem.tools.tool import LABEL, shown
 
 from . import resources
 from .tools import Offer, offers

@@ -48,7 +48,7 @@ class ReviewItem:
         was: document and line where it is now; "" if it is gone.
         now: the document that would receive it.
         heading: its section there.
-        why: "moved", "superseded", "duplicate", …; "rewritten" where a new line would stand for it.
+        why: "moved", "superseded", "duplicate", …; "added" where a new line is drawn from it.
         text: how it reads.
         by: the line that would stand for it, for an archiving.
         by_where, by_text: where that one is, and how it reads; of a rewriting the new text.
@@ -140,14 +140,11 @@ def _planned(plan: Kept, view: View) -> Iterator[ReviewItem]:
             void = _edited(plan.marks, (move.seq, move.by), view) or _void(move, view)
         yield _of_move(item, move, view, "PLAN", void)
     for add in plan.plan.adds:
-        why = "rewritten" if add.replaces else "added"
-        for seq in sorted(kept_plans.seqs_of(add)):
+        for seq in sorted(set(add.origin)):
             void = "" if view.entry(seq) else "the line is gone"
-            if add.replaces:
-                void = _left(plan, seq, view) or _edited(plan.marks, (seq,), view)
             was, text = _where(seq, view)
             yield ReviewItem(
-                item, seq, was, add.to, add.heading, why, text, by_text=add.text, code="PLAN", void=void
+                item, seq, was, add.to, add.heading, "added", text, by_text=add.text, code="PLAN", void=void
             )
 
 
@@ -233,7 +230,7 @@ def _archive(library: Library, rows: Sequence[ReviewItem]) -> Iterator[Receipt]:
 
 def _carry_out(library: Library, plan: Kept, seqs: Collection[int]) -> Iterator[Receipt]:
     """Do what a kept plan says of these lines."""
-    named = {move.seq for move in plan.plan.moves}.union(*map(kept_plans.seqs_of, plan.plan.adds))
+    named = {move.seq for move in plan.plan.moves}.union(*(add.origin for add in plan.plan.adds))
     wanted = replace(kept_plans.without(plan, sorted(named - set(seqs))).plan, op=REVIEW, rejected=())
     archived = {move.seq for move in wanted.moves if move.archives}
     if not (wanted.moves or wanted.adds):

@@ -16,8 +16,8 @@ import numpy as np
 from infinimem.embedders.base import Embedder
 from infinimem.retrieval.columns import NONE, Array
 from infinimem.retrieval.lexical import Kind
-from infinimem.retrieval.named_people import nameless
 from infinimem.retrieval.pieces import plain
+from infinimem.retrieval.priors import nameless
 from infinimem.retrieval.rows import SAID, Rows
 from infinimem.retrieval.vectors import Held, top, unchanged, vectors_of
 from infinimem.store.view import View

@@ -21,9 +21,8 @@ from typing import Any
 
 from infinimem.model import Located
 from infinimem.retrieval import cache
-from infinimem.retrieval.building import Shelves, write_index
 from infinimem.retrieval.committed import Changes, Committed, Comparison
-from infinimem.retrieval.index import Indexed, RowLines
+from infinimem.retrieval.index import Indexed, RowLines, Shelves, write_index
 from infinimem.retrieval.lexical import nowhere
 from infinimem.retrieval.origins import KnownLines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces

@@ -3,6 +3,11 @@
 Each prior changes a score by at most `GAIN` of it, so it decides between pieces of like wording and hides
 none. Where a question names nobody, or the rows carry no such attribute, nothing changes.
 
+Dates are read from the text alone: "8 May 2023", "2023-05-08", "in May", "in 2022"; "last week" and "since
+2021" name no period by themselves. English month names; ISO dates in any language. Names are those of the
+entries' speakers; a question that names two of them prefers nobody. Words whose answers use another one
+("Where does she live?" - "I moved to Lisbon.") never outrank a question's own.
+
 Source: the same priors, stronger, were in the best pipeline without vectors that was measured on LoCoMo. The
 two constants were chosen on LoCoMo's development conversations and checked on questions of LongMemEval.
 """
@@ -10,13 +15,14 @@ two constants were chosen on LoCoMo's development conversations and checked on q
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from infinimem.retrieval.named_dates import nearness, read_dates
-from infinimem.retrieval.named_people import asked_of
 from infinimem.settings import SearchSettings
+from infinimem.terms import STOP_WORDS, fold, tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,3 +92,244 @@ def factors(question: str, rows: Attributes, settings: SearchSettings) -> NDArra
     if settings.statements:
         found *= 1 - GAIN * rows.asking.astype(np.float64)
     return found
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+REACH = 8
+"""Days from a named one at which an entry is no longer near: people tell of a day within the week."""
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        "jan january,feb february,mar march,apr april,may,jun june,jul july,aug august,sep sept september,"
+        "oct october,nov november,dec december".split(","),
+        start=1,
+    )
+    for name in names.split()
+}
+_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?"
+_DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})\b"
+_OPEN = r"(?:\b(?P<open>since|until|till|before|after|by) )?"
+_DATES = (
+    re.compile(r"\b(?P<year>\d{4})[-/](?P<month>\d{1,2})(?:[-/](?P<day>\d{1,2}))?(?!\d)"),
+    re.compile(rf"\b{_DAY} (?:of )?{_MONTH}(?:,? ?{_YEAR})?"),
+    re.compile(rf"\b{_MONTH} {_DAY}\b(?!:)(?:,? ?{_YEAR})?"),
+    re.compile(rf"{_OPEN}\b{_MONTH},? (?:of )?{_YEAR}"),
+    re.compile(rf"\b(?:in|during|of|for|last|this|early|mid|late)[ -]{_MONTH}"),
+    re.compile(
+        rf"\b(?:in|during|of|from|year|spring|summer|autumn|fall|winter|early|mid|late)[ -]{_YEAR}(?![-\d])"
+    ),
+)
+"""The most precise first; a month or a year alone only behind a word that says that it is one."""
+
+
+@dataclass(frozen=True)
+class NamedDate:
+    """A day, a month or a year; 0 for what is left out ("8 May" has no year)."""
+
+    year: int
+    month: int = 0
+    day: int = 0
+
+    def period(self, year: int) -> tuple[int, int] | None:
+        """Its first and last day in that year, as ordinals; None if there is no such day."""
+        try:
+            first = date(year, self.month or 1, self.day or 1)
+            if self.day:
+                return first.toordinal(), first.toordinal()
+            month = self.month or 12
+            return first.toordinal(), date(year + month // 12, month % 12 + 1, 1).toordinal() - 1
+        except ValueError:
+            return None
+
+
+def read_dates(text: str) -> tuple[tuple[NamedDate, ...], str]:
+    """The dates that a text names, and the text without them, folded.
+
+    Args:
+        text: a question or keywords, any text.
+    """
+    found: dict[NamedDate, None] = {}
+    rest = fold(text)
+    for pattern in _DATES:
+        rest = pattern.sub(lambda match: _take(match, found), rest)
+    return tuple(found), rest
+
+
+def _take(match: re.Match[str], found: dict[NamedDate, None]) -> str:
+    parts = match.groupdict()
+    month = parts.get("month") or "0"
+    named = NamedDate(
+        int(parts.get("year") or 0), _MONTHS.get(month) or int(month), int(parts.get("day") or 0)
+    )
+    if named.period(named.year or 2000) is None:  # a leap year: any day of a year has its place
+        return match[0]
+    if not parts.get("open"):
+        found[named] = None
+    return " , "
+
+
+def nearness(dates: Collection[NamedDate], days: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    """1 where an entry's time is in a named period, less for each day beside it, 0 from `REACH` on.
+
+    Args:
+        dates: as `read_dates` gives them; without a year, that day or month of any year.
+        days: time of each entry as yyyymmdd, with zeros for a day or month that it leaves out; 0 for none.
+    """
+    import numpy as np
+
+    distinct, places = np.unique(days, return_inverse=True)
+    first, last = np.array([_span(day) for day in distinct.tolist()] or [(0, 0)], dtype=np.int64).T
+    near = np.zeros(len(first))
+    years = {year + beside for year in (distinct // 10000).tolist() for beside in (-1, 0, 1)}
+    for named in dates:
+        for year in (named.year,) if named.year else sorted(years):
+            if (period := named.period(year)) is not None:
+                gaps = np.maximum(np.maximum(period[0] - last, first - period[1]), 0)
+                near = np.maximum(near, 1 - gaps / REACH)
+    return np.asarray((near * (first > 0))[places])
+
+
+@lru_cache(maxsize=1 << 16)
+def _span(day: int) -> tuple[int, int]:
+    """First and last day (ordinals) of a time as yyyymmdd; zeros for none."""
+    time = NamedDate(day // 10000, day // 100 % 100, day % 100)
+    return time.period(time.year) or (0, 0)
+
+
+_ONESELF = frozenset({"i", "me", "my", "mine", "myself"})
+_ADDRESSED = frozenset({"you", "your", "yours", "yourself", "yourselves"})
+_TO_ME = re.compile(r"\b(?:tell|show|give|remind|help|let|ask) me\b")
+_TITLES = frozenset({"dr", "mr", "mrs", "ms", "miss", "prof", "sir"})
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Whose words a question asks for.
+
+    Args:
+        speakers: the names of the one person (several where people share the name that was used).
+        oneself: whether it speaks of the asker and names nobody; never with `speakers`.
+    """
+
+    speakers: frozenset[str] = frozenset()
+    oneself: bool = False
+
+
+def asked_of(question: str, speakers: Collection[str]) -> Asked:
+    """Whose words a question asks for.
+
+    Args:
+        question: any text; a name in it counts as a whole word, in any case, possessives too.
+        speakers: names of those who may have said the answer, as their entries give them.
+    """
+    words = [_bare(word) for word in _WORD.findall(fold(question))]
+    named = _named(fold(question), words, speakers)
+    said = set(_WORD.findall(_TO_ME.sub(" ", " ".join(words))))
+    oneself = bool(said & _ONESELF) and not said & _ADDRESSED
+    if len(named) == 1 and not oneself:
+        return Asked(speakers=named[0])
+    return Asked(oneself=oneself and not named)
+
+
+def nameless(question: str, speakers: Collection[str]) -> str:
+    """A question without the names of speakers; all of it where nothing else is said.
+
+    A name is rarely in what its bearer says, so that a vector of it leads away from that.
+
+    Args:
+        question: any text.
+        speakers: names, as entries give them; their words count whole, in any case, possessives too.
+    """
+    names: set[str] = set()
+    rest = question
+    for words, spaceless in map(_name, speakers):
+        names.update(set(words) - _TITLES - STOP_WORDS)
+        if spaceless:
+            rest = rest.replace(spaceless, " ")
+    rest = _WORD.sub(lambda word: " " if _bare(fold(word[0])) in names else word[0], rest)
+    return rest if _WORD.search(rest) else question
+
+
+def _named(question: str, words: Sequence[str], speakers: Collection[str]) -> list[frozenset[str]]:
+    """The speakers named, a set for each distinct name; whole names go before first names."""
+    whole: dict[tuple[str, ...], set[str]] = {}
+    first: dict[tuple[str, ...], set[str]] = {}
+    found: list[frozenset[str]] = []
+    present = set(words)
+    for speaker in sorted(speakers):
+        name, spaceless = _name(speaker)
+        if spaceless:
+            found += [frozenset({speaker})] * (spaceless in question)
+        elif name[:1] and name[0] in present:
+            whole.setdefault(name, set()).add(speaker)
+            if len(name) > 1 and name[0] not in _TITLES | STOP_WORDS:
+                first.setdefault(name[:1], set()).add(speaker)
+    used: set[int] = set()
+    for names in (whole, first):
+        for name in sorted(names, key=lambda name: (-len(name), name)):
+            places = {range(at, at + len(name)) for at in _places(name, words)}
+            free = [place for place in places if not used.intersection(place)]
+            if free:
+                used.update(*free)
+                found.append(frozenset(names[name]))
+    return list(dict.fromkeys(found))
+
+
+def _places(name: Sequence[str], words: Sequence[str]) -> Iterator[int]:
+    if len(name) == 1 and name[0] in STOP_WORDS:
+        return iter(())  # "Will she come?" names nobody called Will
+    return (at for at in range(len(words)) if tuple(words[at : at + len(name)]) == tuple(name))
+
+
+@lru_cache(maxsize=1 << 14)
+def _name(speaker: str) -> tuple[tuple[str, ...], str]:
+    """The words of a name; or the whole of it where its script has no spaces."""
+    folded = fold(speaker)
+    return ((), folded) if _SPACELESS.search(speaker) else (tuple(_WORD.findall(folded)), "")
+
+
+def _bare(word: str) -> str:
+    return re.sub(r"'(?:s|m|ve|d|ll|re)?$", "", word)
+
+
+_GROUPS = """
+live move home house address reside settle based
+job work employ employer career company profession occupation
+like love enjoy favorite favourite prefer fan
+born birth birthday
+marry married wife husband spouse wedding partner
+child kid son daughter
+name call
+buy purchase get bought
+drink coffee tea
+eat food meal dish
+trip travel visit vacation holiday went
+start begin began join
+hobby free pastime
+read book author
+allergic allergy
+"""
+
+
+@cache
+def kin() -> Mapping[str, frozenset[str]]:
+    """Each term of everyday questions with those that answers use in its place."""
+    groups = [
+        frozenset(term for word in row.split() for term in tokens(word)) for row in _GROUPS.split("\n") if row
+    ]
+    return {
+        term: frozenset().union(*(g for g in groups if term in g)) - {term}
+        for group in groups
+        for term in group
+    }
+
+
+def related(terms: Iterable[str]) -> list[str]:
+    """The kin of some terms, sorted; empty where they have none."""
+    return sorted({other for term in terms for other in kin().get(term, ())})

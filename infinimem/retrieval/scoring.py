@@ -4,6 +4,9 @@ A turn like "I drew it yesterday" is found by its neighbours and by the session 
 How rare a term is counts alike in all three, by the rows that say it; priors (priors.py) then decide between
 rows of like wording. Whatever engine gathered the candidates, the same rows get the same scores.
 
+`TermCounts` serves comparing a text with a few documents: an index of the whole library would take longer to
+build, and in an import each consolidation would build it anew.
+
 Where vectors count, the row that is nearest in meaning gets `MEANING_WEIGHT` of what the row with the best
 words gets, each other one its share of that: neither scale has to be known. Without them nothing changes.
 
@@ -15,16 +18,27 @@ dense.BESIDE_WEIGHT were chosen on both together (docs/SEARCH.md gives the figur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from infinimem.retrieval.columns import Array
+from infinimem.markdown.document import Document
+from infinimem.markdown.sections import partitions
+from infinimem.model import Located
+from infinimem.retrieval.columns import MOST_COUNTED, Array
 from infinimem.retrieval.lexical import Kind
+from infinimem.retrieval.origins import Origins
+from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.priors import Attributes, factors
 from infinimem.retrieval.rows import Rows, Statistics
 from infinimem.settings import SearchSettings
+from infinimem.store.lines import drawn_from
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import View
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -135,3 +149,91 @@ def _shared(similarity: Array, best: float) -> Array:
     """
     nearest = similarity.max()
     return MEANING_WEIGHT * (best or 1.0) * similarity / nearest if nearest > 0 else similarity
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentTerms:
+    """The terms of a document's heading blocks."""
+
+    counts: Mapping[str, int]
+    length: int
+    """How many they are, repeats counted."""
+    language: str
+    """That they were made in."""
+    asked: Mapping[int, Located | None]
+    """The lines that were looked up for it, by seq: an entry is also counted by who said it, and when."""
+
+
+NOTHING = DocumentTerms({}, 0, "", {})
+
+_kept: WeakKeyDictionary[Document, DocumentTerms] = WeakKeyDictionary()
+
+
+class TermCounts:
+    """The term counts of a snapshot's documents.
+
+    Args:
+        view: the snapshot.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._language = view.settings.search.language
+        self._own: dict[str, DocumentTerms] = {}
+
+    def texts(self, doc_ids: Sequence[str], terms: Sequence[str]) -> tuple[Array, Array]:
+        """How often documents hold terms, and how many terms they have; as `Rows.texts`."""
+        found = [self._of(doc_id) for doc_id in doc_ids]
+        occurrences = np.zeros((len(found), len(terms)))
+        for row, one in enumerate(found):
+            occurrences[row] = [one.counts.get(term, 0) for term in terms]
+        return occurrences, np.array([one.length for one in found], dtype=np.float64)
+
+    def _of(self, doc_id: str) -> DocumentTerms:
+        if doc_id not in self._own:
+            self._own[doc_id] = self._found(self._view.document(doc_id)) if doc_id in self._view else NOTHING
+        return self._own[doc_id]
+
+    def _found(self, document: Document) -> DocumentTerms:
+        one = _kept.get(document)
+        if one is None or not self._holds(one):
+            _kept[document] = one = self._made(document)
+        return one
+
+    def _holds(self, one: DocumentTerms) -> bool:
+        """Whether it says of this snapshot what it said of an earlier one."""
+        same = (self._view.entry(seq) is place for seq, place in one.asked.items())
+        return one.language == self._language and all(same)
+
+    def _made(self, document: Document) -> DocumentTerms:
+        lines = _Asked(self._view)
+        pieces = Pieces(self._view, Origins(self._view, lines))
+        counts: Counter[str] = Counter()
+        length = 0
+        for block in partitions(document):
+            if block.text.strip():
+                terms = pieces.terms_at(document, block.start_line, block.end_line)
+                counts.update({term: min(often, MOST_COUNTED) for term, often in Counter(terms).items()})
+                length += len(terms)
+        return DocumentTerms(dict(counts), length, self._language, lines.found)
+
+
+class _Asked:
+    """Where the numbered lines of a snapshot stand (origins.Lines); remembers which were looked up."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.found: dict[int, Located | None] = {}
+
+    def evidence(self, seq: int) -> str | None:
+        place = self._at(seq)
+        return place.doc_id if place and place.doc_id.startswith(EVIDENCE) else None
+
+    def cites(self, seq: int) -> tuple[int, ...]:
+        place = self._at(seq)
+        return drawn_from(place.entry) if place else ()
+
+    def _at(self, seq: int) -> Located | None:
+        if seq not in self.found:
+            self.found[seq] = self._view.entry(seq)
+        return self.found[seq]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from infinimem.markdown.sections import partitions
 from infinimem.model import Retrieved
 from infinimem.retrieval.cache import cache_folder, is_large
-from infinimem.retrieval.synonyms import related
+from infinimem.retrieval.priors import related
 from infinimem.store.view import Scope, View
 from infinimem.terms import analyzer
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from infinimem.retrieval.lexical import Kind
     from infinimem.retrieval.pieces import Pieces
     from infinimem.retrieval.rows import Place
-    from infinimem.retrieval.term_counts import TermCounts
+    from infinimem.retrieval.scoring import TermCounts
 
 log = logging.getLogger("infinimem")
 
@@ -63,7 +63,7 @@ class Searcher:
 
     @cached_property
     def _term_counts(self) -> TermCounts:
-        from infinimem.retrieval.term_counts import TermCounts
+        from infinimem.retrieval.scoring import TermCounts
 
         return TermCounts(self._view)
 

@@ -1,7 +1,7 @@
 """What people did to the files, taken in: typed items signed, copies renumbered, edits and deletions noted.
 
-What a merge of clones doubled is settled on the way (clone_merge.py). Pure; texts stay as they are. Source:
-docs/FORMAT.md, Entry and Merged clones.
+What a merge of clones doubled is settled on the way (external_edits.py). Pure; texts stay as they are.
+Source: docs/FORMAT.md, Entry and Merged clones.
 """
 
 from __future__ import annotations
@@ -11,8 +11,14 @@ from dataclasses import replace
 
 from infinimem.markdown.signature import format_entry, format_seqs
 from infinimem.model import Entry, ReceiptRow
-from infinimem.store.clone_merge import Position, citing, position, renumbered, renumbered_copy
-from infinimem.store.external_edits import ExternalEdits
+from infinimem.store.external_edits import (
+    ExternalEdits,
+    Position,
+    citing,
+    position,
+    renumbered,
+    renumbered_copy,
+)
 from infinimem.store.lines import drawn_from
 from infinimem.store.render import Rendered
 from infinimem.store.state.last_seen import tracked

@@ -21,8 +21,7 @@ from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
 from infinimem.store.lines import Mark, fold, marks_of, plain
-from infinimem.store.names import slug
-from infinimem.store.spec import EVIDENCE
+from infinimem.store.spec import EVIDENCE, slug
 from infinimem.store.view import View
 
 PART_BYTES = 2 * 1024 * 1024

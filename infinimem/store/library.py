@@ -20,7 +20,7 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.store import evidence, hooks
 from infinimem.store.adopt_edits import adopt, turns_without_entries
-from infinimem.store.commit import backups
+from infinimem.store.commit import transaction as commit
 from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
 from infinimem.store.external_edits import find_edits, is_unedited
 from infinimem.store.files import MAX_OWNED, Files
@@ -95,13 +95,13 @@ class Library:
     def _open(self) -> None:
         """Finish what a crash left, mend what a loss of power tore, take in late saves."""
         rebooted = sequence.rebooted(self.files)
-        left = (unfinished, backups.waiting, tails.waiting, hooks.unfinished)
+        left = (unfinished, commit.displaced, tails.waiting, hooks.unfinished)
         if not (rebooted or any(waits(self.files) for waits in left)):
             return
         # A disk that refuses is no reason not to read: what was moved stands in one place at least.
         with suppress(LibraryError), exclusive(self.files, timeout=1.0):
             self._recover()
-            backups.recheck(self.files, self.clock().timestamp())
+            commit.recheck(self.files, self.clock().timestamp())
             if rebooted:
                 tails.mend(self.files, self.view(), self.seen_lines())
                 sequence.settle(self.files)
@@ -374,7 +374,7 @@ class Library:
         except Conflict:
             self.fresh.doubt()
             raise
-        backups.recheck(self.files, self.clock().timestamp(), backups.LATEST)
+        commit.recheck(self.files, self.clock().timestamp(), commit.LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
 

@@ -18,7 +18,7 @@ from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
 from infinimem.model import Located, Plan, Reason, Receipt
-from infinimem.store.commit.replay import Moves
+from infinimem.store.commit.install import Moves
 from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
@@ -60,14 +60,12 @@ def _current(plan: Plan, base: View | None, now: View) -> Plan:
         was, place = base.entry(seq), now.entry(seq)
         return was is None or (place is not None and place.doc_id == was.doc_id)
 
-    named = {seq for add in plan.adds for seq in add.replaces} | {move.seq for move in plan.moves}
-    left = sorted(seq for seq in named if not stays(seq))
+    left = sorted({move.seq for move in plan.moves if not stays(move.seq)})
     if not left:
         return plan
     note = f"left out, moved or deleted meanwhile: {format_seqs(left)}"
     return replace(
         plan,
-        adds=tuple(add for add in plan.adds if not set(add.replaces) & set(left)),
         moves=tuple(move for move in plan.moves if move.seq not in left),
         notes=(*plan.notes, note),
     )

@@ -80,7 +80,7 @@ class _PlanRenderer:
             self._gained[add.to] += 1
             self._result.added.append((seq, line))
             self._result.rows.append(ReceiptRow(seq, "-", add.to, "added"))
-        for move in [*map(_line_move, plan.moves), *_replaced(plan, first_seq)]:
+        for move in map(_line_move, plan.moves):
             place = self._view.entry(move.seq)
             assert place is not None
             target, heading = move.to, move.heading
@@ -270,15 +270,6 @@ class _LineMove:
 def _line_move(move: Move) -> _LineMove:
     words = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
     return _LineMove(move.seq, move.to, move.heading, words.get(move.why, move.why), move.archives)
-
-
-def _replaced(plan: Plan, first_seq: int) -> list[_LineMove]:
-    """The sources of rewritten lines, on their way to the archive; each goes once."""
-    heirs: dict[int, tuple[int, str]] = {}
-    for seq, add in enumerate(plan.adds, first_seq):
-        for old in add.replaces:
-            heirs.setdefault(old, (seq, add.to))
-    return [_LineMove(old, to, "", f"rewritten as {seq}", True) for old, (seq, to) in heirs.items()]
 
 
 def _counted(row: Mapping[str, Value]) -> dict[str, Value]:

@@ -16,10 +16,10 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from infinimem.grounding.duplicates import number
+from infinimem.grounding.claims import number
 from infinimem.grounding.sentences import split_speaker, strip_ordinal
 from infinimem.llm.offline.lexicon import MONTHS, names, vocatives
-from infinimem.retrieval.synonyms import kin
+from infinimem.retrieval.priors import kin
 from infinimem.terms import STOP_WORDS, fold, query_terms, tokens
 
 QUOTED = "No model was asked; what memory holds closest to the question, quoted:"

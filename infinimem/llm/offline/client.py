@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from infinimem.llm import template
+from infinimem.llm import tasks
 from infinimem.llm.base import Bill, Reply, Task
 from infinimem.llm.offline.answer import answer
 from infinimem.llm.offline.describe import describe, merge_units, split_unit, update_unit
 from infinimem.llm.offline.diagnose import diagnose
 from infinimem.llm.offline.extract import extract
-from infinimem.llm.offline.filing import merge, plan, select
+from infinimem.llm.offline.filing import layout, merge, plan, select
 from infinimem.llm.offline.judge import lenient, strict
-from infinimem.llm.offline.layout import layout
 from infinimem.llm.offline.step import step
 from infinimem.llm.offline.topics import rewrite
 from infinimem.model import Usage
@@ -52,7 +51,7 @@ class OfflineClient:
         Raises:
             ValueError: a variable is missing or unused.
         """
-        template.check(task.name, task.variables, variables)
+        tasks.check(task.name, task.variables, variables)
         used = Usage(calls=1)
         self.usage.book(task.name, used)
         return Reply(RULES[task.name](variables), usage=used)

@@ -13,12 +13,11 @@ from itertools import combinations
 from typing import Any
 
 from infinimem import law
-from infinimem.grounding.claims import is_duplicate
-from infinimem.grounding.duplicates import TODAY
+from infinimem.grounding.claims import TODAY, is_duplicate
 from infinimem.grounding.sentences import Said, split_speaker, strip_ordinal
 from infinimem.grounding.values import LIKELY, SURE, values
 from infinimem.llm.offline.describe import GAP, said_by
-from infinimem.llm.offline.summary import states
+from infinimem.llm.offline.salience import states
 from infinimem.markdown.characters import normalised
 from infinimem.model import Entry
 from infinimem.terms import STOP_WORDS, fold, tokens

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from infinimem.grounding.sentences import sentences
-from infinimem.llm.offline.fillers import is_filler
-from infinimem.llm.offline.lexicon import content_terms
+from infinimem.llm.offline.lexicon import content_terms, is_filler
 
 SHORT_WORDS = 60
 """A message up to this long stays whole; longer ones are cut into pieces of about this size."""

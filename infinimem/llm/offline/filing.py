@@ -1,4 +1,4 @@
-"""Documents for topics, for each other and for a question, by the terms that they share."""
+"""Documents for topics, for each other and for questions, and sections for facts: by the terms they share."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from infinimem import tokens
+from infinimem.grounding.claims import Fact, find_duplicates
 from infinimem.llm.offline.lexicon import content_terms, content_words
-from infinimem.llm.offline.salience import Corpus, similarity, title
+from infinimem.llm.offline.salience import Corpus, similarity, summary, title
 from infinimem.llm.offline.topics import continues, day_of, is_leftover
-from infinimem.terms import query_terms
+from infinimem.terms import fold, query_terms
 from infinimem.terms import tokens as terms_of
 
 NEAR = 0.22
@@ -213,3 +214,48 @@ def _shared(profiles: Sequence[Profile]) -> str:
     common = set.intersection(*map(set, profiles))
     best = sorted(common, key=lambda term: (-sum(profile[term] for profile in profiles), term))
     return f"shared terms: {', '.join(best[:5])}"
+
+
+Sections = dict[str, list[Fact]]
+
+
+def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `layout`; no contradiction is claimed."""
+    sections = _sections(variables["doc"], variables["incoming"])
+    duplicates = find_duplicates([fact for facts in sections.values() for fact in facts])
+    gone = {pair["discarded"] for pair in duplicates}
+    kept = {
+        heading: [fact for fact in facts if fact["id"] not in gone] for heading, facts in sections.items()
+    }
+    return {
+        "layout": [
+            {"heading": heading, "fact_ids": [fact["id"] for fact in facts]}
+            for heading, facts in kept.items()
+            if facts
+        ],
+        "duplicates": duplicates,
+        "superseded": [],
+        "summary": _summary(kept, variables["summary_length"]),
+    }
+
+
+def _sections(doc: Mapping[str, Any], incoming: Sequence[Mapping[str, Any]]) -> Sections:
+    """Headings in their order with old and new facts; a heading that occurs twice is one section."""
+    sections: Sections = {}
+    for section in doc["sections"]:
+        sections.setdefault(section["heading"], []).extend(section["facts"])
+    for topic in incoming:
+        sections.setdefault(_fitting(sections, topic["title"]), []).extend(topic["facts"])
+    return sections
+
+
+def _fitting(headings: Iterable[str], title: str) -> str:
+    """The first that says the same as a title, or holds all its telling words; else the title itself."""
+    wanted = frozenset(content_terms(title))
+    same = next((heading for heading in headings if fold(heading) == fold(title)), None)
+    holds = (heading for heading in headings if wanted and wanted <= frozenset(content_terms(heading)))
+    return same or next(holds, title)
+
+
+def _summary(sections: Mapping[str, Sequence[Fact]], limit: Any) -> str:
+    return summary([fact for facts in sections.values() for fact in facts], int(limit))

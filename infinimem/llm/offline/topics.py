@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
-from infinimem.grounding.duplicates import find_duplicates
+from infinimem.grounding.claims import find_duplicates
 from infinimem.llm.offline.lexicon import MONTHS, content_terms
 from infinimem.llm.offline.salience import Corpus, similarity, title
 

@@ -11,8 +11,7 @@ from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT, Finding, Level, Located
 from infinimem.operations.doctor.inspection import ROOM, Inspection, listed
 from infinimem.operations.provenance import at as _at
-from infinimem.store.clone_merge import Position, position
-from infinimem.store.external_edits import ExternalEdits
+from infinimem.store.external_edits import ExternalEdits, Position, position
 from infinimem.store.lines import drawn_from, fold, former
 from infinimem.store.spec import ARCHIVE, RECORDS, TOPICS
 from infinimem.store.state import sequence

@@ -12,7 +12,7 @@ from functools import cmp_to_key
 
 from infinimem import law
 from infinimem.grounding import negation
-from infinimem.grounding.duplicates import TODAY
+from infinimem.grounding.claims import TODAY
 from infinimem.grounding.sentences import Said
 from infinimem.grounding.values import LIKELY, Value, values
 from infinimem.model import Finding, Located

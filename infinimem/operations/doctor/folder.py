@@ -13,7 +13,7 @@ from infinimem.operations.doctor.inspection import Inspection
 from infinimem.operations.review import CODES, awaiting
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
-from infinimem.store.names import unlawful
+from infinimem.store.spec import unlawful
 from infinimem.store.state import sequence
 from infinimem.store.state.drawn import PATH as DRAWN
 from infinimem.store.state.sequence import MARK

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from infinimem import tokens
-from infinimem.grounding.duplicates import find_duplicates
+from infinimem.grounding.claims import find_duplicates
 from infinimem.model import CURRENT, Finding, Located
 from infinimem.operations.doctor.inspection import Inspection
 from infinimem.operations.provenance import at

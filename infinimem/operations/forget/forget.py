@@ -16,8 +16,7 @@ from infinimem.operations.forget.choice import Choice, Wanted, choose
 from infinimem.operations.forget.journal import Journal
 from infinimem.operations.forget.machine_state import Residue, git_advice
 from infinimem.operations.forget.redaction import FORGOTTEN, Redaction
-from infinimem.store.commit import backups
-from infinimem.store.commit.transaction import Conflict, recover
+from infinimem.store.commit.transaction import Conflict, recheck, recover
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.plans import violations
@@ -103,7 +102,7 @@ def forget(library: Library, wanted: Wanted) -> Forgotten:
 
 def _forget(library: Library, wanted: Wanted) -> Forgotten:
     """Under the lock. What someone saves meanwhile is taken out of their version too."""
-    backups.recheck(library.files, library.clock().timestamp())  # late saves come back first
+    recheck(library.files, library.clock().timestamp())  # late saves come back first
     view = _looked(library)
     choice = _chosen(library, view, wanted)
     first = redaction = _redaction(library, view, choice)

@@ -24,8 +24,8 @@ from infinimem.model import CURRENT, Move
 from infinimem.operations.forget.choice import numbered
 from infinimem.operations.forget.redaction import Redaction
 from infinimem.operations.forget.words import Texts
-from infinimem.store.commit import backups
 from infinimem.store.commit.install import CONFLICTS, NAMED
+from infinimem.store.commit.transaction import DISPLACED, clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.listing import explained
 from infinimem.store.spec import EVIDENCE, MEMORIES, TOPICS
@@ -66,7 +66,7 @@ def set_aside(files: Files, redaction: Redaction) -> None:
         if seqs & named or any(map(concerned, plan.moves)) or any(map(texts.tells, said)):
             files.remove(f"{kept_plans.FOLDER}/{kept.number:04d}.json")
     for path, data in _stored(files, STATE):
-        if data is None or path.startswith((backups.FOLDER, rejected.FOLDER, last_seen.PATH)):
+        if data is None or path.startswith((DISPLACED, rejected.FOLDER, last_seen.PATH)):
             continue  # `finish` looks after these
         if path.startswith(f"{CONFLICTS}/") and (named_so := _CONFLICT.fullmatch(path, len(CONFLICTS) + 1)):
             _conflict(files, path, named_so, data, redaction)
@@ -113,7 +113,7 @@ def finish(files: Files) -> None:
     """Drop what may still hold the texts. The caller holds the lock, and nothing is under way."""
     if not unfinished(files):
         return
-    backups.clear(files)
+    clear_displaced(files)
     for name in files.names(rejected.FOLDER):
         files.remove(f"{rejected.FOLDER}/{name}")
     if files.exists(tails.INTENT):

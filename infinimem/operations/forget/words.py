@@ -10,7 +10,7 @@ from infinimem.markdown.characters import clean_text, normalize
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import text_start
 from infinimem.model import Located
-from infinimem.store.names import slug
+from infinimem.store.spec import slug
 
 Finds = Callable[[str], Sequence[str]]
 """Gives what a pattern finds in a line of text."""

@@ -11,24 +11,130 @@ none, and what a person saved meanwhile is kept.
 
 A file is installed by exchange, so that what it displaces can be looked at. Where that is not what the
 transaction was made from, a person saved it in between: the moves are made on their version instead
-(replay.py). The caller holds the lock. Source: docs/FORMAT.md, docs/RELIABILITY.md.
+(install.py). The caller holds the lock. Source: docs/FORMAT.md, docs/RELIABILITY.md.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from infinimem.errors import LibraryError
-from infinimem.store.commit import backups
-from infinimem.store.commit.install import NAMED, Step, document, install
-from infinimem.store.commit.replay import Moves
+from infinimem.store import disk
+from infinimem.store.commit.install import CONFLICTS, NAMED, Installation, Moves, Step, document, install
 from infinimem.store.files import MAX_OWNED, Files, digest
+from infinimem.store.folders import located
+from infinimem.store.listing import explained
 from infinimem.store.receipts import amend, parse_receipt
 from infinimem.store.spec import JOURNAL
 from infinimem.store.state import last_seen
 from infinimem.store.state.last_seen import Changes, SeenLine
+
+DISPLACED = ".infinimem/displaced"
+DAY = 86_400.0
+SETTLED = 60.0
+"""Seconds after which a file that was looked at is not looked at again."""
+LATEST = 8
+"""Transactions that are looked at after each; all of them would take the square of a large import's time."""
+
+
+def _discard(files: Files, folder: str) -> None:
+    """Remove a staging folder that nothing was committed from, or what else has its place."""
+    for name in files.names(folder):
+        files.remove(f"{folder}/{name}", durable=False)
+    with explained("remove", folder), suppress(FileNotFoundError), located(files.root, folder) as at:
+        try:
+            disk.remove_folder(at)
+        except NotADirectoryError:
+            disk.unlink(at)
+
+
+def clear_displaced(files: Files) -> None:
+    """Drop all that is kept."""
+    for name in files.names(DISPLACED):
+        _discard(files, f"{DISPLACED}/{name}")
+
+
+def _put_aside(files: Files, folder: str, steps: Sequence[Step]) -> None:
+    """Drop the manifest of a finished transaction, durably, and put its staging aside.
+
+    A manifest that came back after a later transaction would move lines a second time. A disk that has no
+    room for what is put aside does not stop it.
+    """
+    done = [
+        {
+            "step": step.to_json(),
+            "slot": slot.rpartition("/")[2],
+            "was": digest(files.read(slot, MAX_OWNED)),
+            "now": digest(files.read(step.path, MAX_OWNED)),
+        }
+        for step in steps
+        for slot in files.beside(step.slot)
+    ]
+    files.remove(f"{folder}/manifest")
+    name = folder.rpartition("/")[2]
+    with suppress(LibraryError):
+        files.stage(f"{folder}/done", json.dumps(done).encode(), durable=False)
+        if name in files.names(DISPLACED):
+            _discard(files, f"{DISPLACED}/{name}")
+        files.rename(folder, f"{DISPLACED}/{name}")
+
+
+def displaced(files: Files) -> bool:
+    """Whether `recheck` has anything to do."""
+    return bool(files.names(DISPLACED))
+
+
+def recheck(files: Files, now: float, newest: int | None = None) -> None:
+    """Bring back what was written to a displaced file since, and drop those older than a day.
+
+    Args:
+        now: seconds since 1970. The caller holds the lock.
+        newest: look at so many transactions, the latest, and at the oldest; None for all. The next opening
+            looks at the others.
+    """
+    names = sorted(files.names(DISPLACED), key=lambda name: (len(name), name))
+    for name in names if newest is None else dict.fromkeys([*names[:1], *names[-newest:]]):
+        folder = f"{DISPLACED}/{name}"
+        found = files.lstat(folder)
+        age = now - found.st_mtime if found is not None else 0.0
+        if there := "done" in files.names(folder):
+            _bring_back(files, folder)
+        if age > DAY:
+            _discard(files, folder)
+        elif there and age > SETTLED:
+            files.remove(f"{folder}/done", durable=False)
+
+
+def _bring_back(files: Files, folder: str) -> None:
+    # A list that a loss of power tore is passed over: no editor outlives that.
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        listed = json.loads(files.read(f"{folder}/done", MAX_OWNED) or b"")
+        late = []
+        for kept in listed:
+            theirs = files.read(f"{folder}/{kept['slot']}", MAX_OWNED)
+            if theirs is not None and digest(theirs) != kept["was"]:
+                step = Step.from_json(kept["step"])
+                _take_in(files, step, f"{folder}/{kept['slot']}", theirs, kept["now"])
+                late.append({**kept, "was": digest(theirs), "now": digest(files.read(step.path, MAX_OWNED))})
+            else:
+                late.append(kept)
+        if late != listed:
+            files.stage(f"{folder}/done", json.dumps(late).encode(), durable=False)
+
+
+def _take_in(files: Files, step: Step, slot: str, theirs: bytes, ours: str) -> None:
+    """A late version: into its place if what stands there is `ours` still, else aside for a person."""
+    if digest(files.read(step.path, MAX_OWNED)) == ours:
+        Installation(files, replace(step, slot=f"{slot}.late"), step.moves).adopt(theirs)
+        files.sync_folder_of(step.path)
+    else:
+        aside = f"{CONFLICTS}/{slot.split('/')[-2]}-late-{step.path.replace('/', '-')}"
+        files.stage(aside, theirs)
+        files.sync_folder_of(aside)
+
 
 FOLDER = ".infinimem/tx"
 
@@ -112,12 +218,12 @@ class Transaction:
         try:
             steps = self._staged()
         except LibraryError:  # what is kept for a day gives way to what is new
-            backups.discard(self._files, self._folder)
-            backups.clear(self._files)
+            _discard(self._files, self._folder)
+            clear_displaced(self._files)
             steps = self._staged()
         for step in steps:
             if digest(self._files.read(step.path, MAX_OWNED)) != step.old:
-                backups.discard(self._files, self._folder)
+                _discard(self._files, self._folder)
                 raise Conflict(f"{step.path} changed while it was being written; try again")
         manifest = Manifest(tuple(steps), self._notice)
         self._files.stage(f"{self._folder}/manifest.new", manifest.to_bytes())
@@ -153,7 +259,7 @@ def recover(files: Files) -> None:
         folder = f"{FOLDER}/{name}"
         manifest = Manifest.parse(files.read(f"{folder}/manifest", limit=MAX_OWNED) or b"")
         if manifest is None:
-            backups.discard(files, folder)
+            _discard(files, folder)
         else:
             _finish(files, folder, manifest)
 
@@ -183,7 +289,7 @@ def _finish(files: Files, folder: str, manifest: Manifest) -> None:
     for path in {step.path.rpartition("/")[0]: step.path for step in steps}.values():
         files.sync_folder_of(path)
     last_seen.note(files, _noticed(files, manifest))
-    backups.keep(files, folder, steps)
+    _put_aside(files, folder, steps)
 
 
 def _noticed(files: Files, manifest: Manifest) -> Changes:

@@ -50,7 +50,7 @@ def keep(files: Files, plan: Plan, view: View, time: str, strategy: str, model: 
         Its number.
     """
     number = 1 + max((whole(name.removesuffix(".json")) or 0 for name in files.names(FOLDER)), default=0)
-    moved = [move.seq for move in plan.moves] + [seq for add in plan.adds for seq in add.replaces]
+    moved = [move.seq for move in plan.moves]
     stood = {seq: place.doc_id for seq in moved if (place := view.entry(seq))}
     checked = marks({*moved, *(move.by for move in plan.moves)}, view.entry)
     write(files, Kept(number, replace(plan, rejected=()), time, strategy, model, stood, checked))
@@ -93,25 +93,22 @@ def plans(files: Files) -> tuple[Kept, ...]:
 def without(kept: Kept, seqs: Collection[int]) -> Kept:
     """The plan without what it says of these lines, nor summaries that would tell of them."""
     moves = tuple(move for move in kept.plan.moves if move.seq not in seqs)
-    adds = tuple(add for add in kept.plan.adds if not seqs_of(add) & set(seqs))
+    adds = tuple(add for add in kept.plan.adds if not set(add.origin) & set(seqs))
     partly = {move.to for move in kept.plan.moves if move.seq in seqs}
     partly |= {add.to for add in kept.plan.adds if add not in adds}
     derived = tuple(item for item in kept.plan.derived if item.doc_id not in partly)
     return replace(kept, plan=replace(kept.plan, moves=moves, adds=adds, derived=derived))
 
 
-def seqs_of(add: NewEntry) -> set[int]:
-    """The lines that a new one is named by: those it stands for, else those it was drawn from."""
-    return set(add.replaces or add.origin)
+def _add(origin: list[int], replaces: list[int] | None = None, **rest: Any) -> NewEntry:
+    """A new line. One that stood for others, in plans of earlier releases, is added beside them."""
+    return NewEntry(origin=tuple(dict.fromkeys((*origin, *(replaces or ())))), **rest)
 
 
 def _plan(data: Mapping[str, Any]) -> Plan:
     return Plan(
         op=str(data["op"]),
-        adds=tuple(
-            NewEntry(**{**row, "origin": tuple(row["origin"]), "replaces": tuple(row["replaces"])})
-            for row in data["adds"]
-        ),
+        adds=tuple(_add(**row) for row in data["adds"]),
         moves=tuple(Move(**row) for row in data["moves"]),
         derived=tuple(Derived(**{**row, "origin": tuple(row["origin"])}) for row in data["derived"]),
         records=tuple(Put(**{**row, "origin": tuple(row["origin"])}) for row in data["records"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.model import Evidence, Retrieved
-from infinimem.retrieval.packing import MOST, pack
+from infinimem.retrieval.origins import MOST, pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import AllmemSettings
 from infinimem.store.spec import EVIDENCE

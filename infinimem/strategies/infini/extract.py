@@ -20,8 +20,7 @@ from infinimem.model import Located, NewEntry, Plan, Reason
 from infinimem.settings import InfiniSettings
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
-from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of
-from infinimem.strategies.infini.wording import cut, unsupported, verbatim
+from infinimem.strategies.infini.asking import Asker, Data, cut, once, seqs_of, unsupported, verbatim
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200

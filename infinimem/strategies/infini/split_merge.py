@@ -18,9 +18,8 @@ from infinimem.store.render import HEADER_KEYS
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome
-from infinimem.strategies.infini.apply import apply
 from infinimem.strategies.infini.asking import Asker, Data
-from infinimem.strategies.infini.layout import target
+from infinimem.strategies.infini.layout import apply, target
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.topics import (
     INBOX,

@@ -20,17 +20,16 @@ from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Reason
-from infinimem.retrieval.packing import best_that_fit
+from infinimem.retrieval.origins import best_that_fit
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
 from infinimem.store.spec import INFINI, TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
-from infinimem.strategies.infini.apply import apply, compose
 from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.extract import extract
-from infinimem.strategies.infini.layout import plain, target
+from infinimem.strategies.infini.layout import apply, compose, plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
 from infinimem.strategies.infini.rewrite import rewrite, unsorted
 from infinimem.strategies.infini.topics import PORTION, Slugs, fitting, movable, sections, title_of

@@ -17,8 +17,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.store.lines import fold
-from infinimem.store.names import is_device, slug
-from infinimem.store.spec import TOPICS
+from infinimem.store.spec import TOPICS, is_device, slug
 from infinimem.store.view import View, aliases_of
 
 INBOX = f"{TOPICS}inbox"

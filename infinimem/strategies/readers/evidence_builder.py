@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from infinimem import tokens
 from infinimem.errors import DocumentNotFound
 from infinimem.model import CURRENT, Retrieved
-from infinimem.retrieval.packing import pack
+from infinimem.retrieval.origins import pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
