@@ -1,8 +1,8 @@
 """A tool: a function over the library that a model, a client or a person calls by name.
 
-Arguments are checked against the tool's own schema (kinds are mended, ranges clamped and told), and results are plain data, so that whoever sits at
-the other end gets an answer or one line of error, never an exception. Stored text is cut, made visible, and
-fenced so that it cannot pose as anything else.
+Arguments are checked against the tool's own schema: kinds are mended, ranges clamped and told. Results are
+plain data, so that whoever sits at the other end gets an answer or one line of error, never an exception.
+Stored text is cut, made visible, and fenced so that it cannot pose as anything else.
 """
 
 from __future__ import annotations

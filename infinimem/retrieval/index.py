@@ -1,8 +1,8 @@
 """The index of a snapshot: its rows, and what gathers candidates among them; in memory for small libraries.
 
-`Shelves` turns documents into rows: which shelf each piece is on, and what is known of it there.
-Ask for an index through `searcher.indexed`. A large library's lies in the cache directory (disk.py), with what changed since
-overlaid in memory.
+`Shelves` turns documents into rows: which shelf each piece is on, and what is known of it there. Ask for an
+index through `searcher.indexed`. A large library's lies in the cache directory (disk.py), with what changed
+since overlaid in memory.
 """
 
 from __future__ import annotations
