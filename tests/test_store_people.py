@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from datetime import UTC, datetime
@@ -194,6 +195,20 @@ def test_a_restored_list_of_what_was_seen_is_compared_with_every_line(library: L
     assert library.adopt_edits() is not None
     assert library.adopt_edits() is None  # from here on only what changes is looked at
     path.write_bytes(before)
+    receipt = library.adopt_edits()
+    assert receipt is not None
+    assert [(row.seq, row.why) for row in receipt.rows] == [(5, "edited")]
+
+
+def test_an_edit_that_keeps_size_and_time_is_taken_in_when_its_document_is_written(library: Library) -> None:
+    library.view().document("topics/life")
+    path = library.root / "topics/life.md"
+    before = path.stat()
+    edit(library, "topics/life", "Lives in Lisbon", "Lives in London")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_ino == before.st_ino
+    assert isinstance(library.apply(Plan("consolidate", moves=(Move(6, "topics/life"),))), Applied)
+    assert "Lives in London" in path.read_text()
     receipt = library.adopt_edits()
     assert receipt is not None
     assert [(row.seq, row.why) for row in receipt.rows] == [(5, "edited")]

@@ -371,8 +371,9 @@ class Library:
             transaction.put(change)
         try:
             transaction.commit()
-        except Conflict:
+        except Conflict:  # perhaps by a save that kept the time and size of the file: read all anew
             self.fresh.doubt()
+            self._parsed, self._view = Parsed(self.files, self.initialised), None
             raise
         commit.recheck(self.files, self.clock().timestamp(), commit.LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
