@@ -32,7 +32,7 @@ SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 """In memory where there is such a place: crashes are injected, no disk is needed for them."""
 BEGAN = datetime(2025, 3, 3, 12, tzinfo=UTC)
 
-CAUSED = re.compile(r"signature does not parse|above the high-water mark|an archived line without a reason")
+CAUSED = re.compile(r"signature cannot be parsed|above the high-water mark|archived without a reason")
 """What `doctor` says of a signature that a person broke, of a seq that they made up, and of a heading of the
 archive that went with what they deleted."""
 
