@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 from allmem_library import Library
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -113,3 +116,14 @@ def test_what_is_taken_over_is_what_is_derived_anew(
             space.sync(trial, ["u-000004"])  # is set right for who asks next
             assert changed(bank, trial) == (("u-000004",) if bank.units else ())
             assert [put.doc_id for put in puts(bank, trial)] == ([f"{UNITS}u-000004"] if bank.units else [])
+
+
+def test_a_snapshot_does_not_keep_those_before_it() -> None:
+    view = snapshot({})
+    first = weakref.ref(view)
+    for _ in range(4):
+        view.derived(RecordStore.load)
+        view = snapshot({}, (view, {f"{UNITS}u-000001"}))
+    view.derived(RecordStore.load)
+    gc.collect()
+    assert first() is None

@@ -22,13 +22,14 @@ class Derived:
     """
 
     def __init__(self, inherited: Mapping[Derive[Any], tuple[Any, frozenset[str]]] | None = None) -> None:
-        self._inherited = inherited or {}
+        self._inherited = dict(inherited or {})
         self._made: dict[Derive[Any], Any] = {}
 
     def get(self, view: object, make: Derive[T]) -> T:
         if make not in self._made:
             known, changed = self._inherited.get(make, (None, None))
             self._made.setdefault(make, make(view, known, changed))
+            self._inherited.pop(make, None)  # it may hold the snapshot that it was made of, and so on
         found: T = self._made[make]
         return found
 
@@ -37,7 +38,7 @@ class Derived:
         own = {make: (found, frozenset(changed)) for make, found in self._made.copy().items()}
         older = {
             make: (found, was.union(changed))
-            for make, (found, was) in self._inherited.items()
+            for make, (found, was) in self._inherited.copy().items()
             if make not in own and len(was) < FAR
         }
         return Derived(older | own)

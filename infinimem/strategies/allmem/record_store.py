@@ -90,18 +90,9 @@ class RecordStore:
     def copy(self) -> RecordStore:
         """A bank to try edits on; costs the same however many units there are."""
         twin = copy(self)
-        for name in (
-            "units",
-            "graph",
-            "lost",
-            "_surface",
-            "_findings",
-            "_sessions",
-            "_read",
-            "_suffixes",
-            "_edited",
-        ):
-            setattr(twin, name, getattr(self, name).copy())
+        for name, value in vars(self).items():
+            if isinstance(value, SharedDict | Graph | set):
+                setattr(twin, name, value.copy())
         return twin
 
     # ── loading ─────────────────────────────────────────────────────────────────────────────────
