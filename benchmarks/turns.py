@@ -3,9 +3,9 @@
     python benchmarks/turns.py [--turns 1000,20000,100000] [--strategy NAME] [--times N] [--profile]
 
 Libraries are made as files: sessions of 25 turns; for infini two entries to three turns and topics of 150
-lines, for allmem a unit a turn. Then, in
-one process with the offline rules, `record` and `observe` of one short turn are measured in turn: the median
-of N, its syncs counted and their time taken off. "opened" is the first observe, which reads the library.
+lines, for allmem a unit a turn. Then, in one process with the offline rules, `record` and `observe` of one
+short turn are measured in turn: the median of N, its syncs counted and their time taken off. "opened" is the
+first observe, which reads the library.
 The same sizes give the same bytes.
 
     python benchmarks/turns.py --imports 10000,20000,40000

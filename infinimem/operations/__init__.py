@@ -1,6 +1,7 @@
 """What people do to a library as a whole: look back, undo, review, forget, check. Over the store's public
 functions; the store imports none of it, and calls the hooks that are registered here."""
 
+from infinimem.operations.forget import BEGUN
 from infinimem.store.files import Files
 from infinimem.store.hooks import HOOKS, Hook, Locked
 
@@ -9,14 +10,13 @@ class _Forget(Hook):
     """A `forget` that was cut short is finished by whoever opens the library next."""
 
     def unfinished(self, files: Files) -> bool:
-        from infinimem.operations.forget import machine_state
-
-        return machine_state.unfinished(files)
+        return files.exists(BEGUN)
 
     def finish(self, files: Files) -> None:
-        from infinimem.operations.forget import machine_state
+        if self.unfinished(files):
+            from infinimem.operations.forget import machine_state
 
-        machine_state.finish(files)
+            machine_state.finish(files)
 
 
 class _Git(Hook):

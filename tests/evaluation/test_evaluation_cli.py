@@ -97,7 +97,10 @@ def test_every_ablation_runs_from_the_command(shell: Shell, data: str) -> None:
         "infini_infini.maintenance=False",
         "infini_infini.feed=turn",
     }
-    assert "people = false" in (shell.library / "o/work/infini/conv-1/infinimem.toml").read_text()
+    assert (
+        "people = false"
+        in (shell.library.joinpath("o", "work", "infini", "conv-1", "infinimem.toml")).read_text()
+    )
 
 
 def test_an_estimate_starts_nothing(shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from infinimem.configuration import SETTINGS
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Move
+from infinimem.operations.forget import BEGUN
 from infinimem.operations.forget.choice import numbered
 from infinimem.operations.forget.redaction import Redaction
 from infinimem.operations.forget.words import Texts
@@ -33,7 +34,6 @@ from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequen
 from infinimem.store.view import OWNED
 from infinimem.user_folders import cache_root, caches
 
-BEGUN = ".infinimem/forgetting"
 GIT = ".git"
 STATE = ".infinimem/"
 _OURS = (f"{CURRENT}.md", *OWNED, STATE)
@@ -104,14 +104,9 @@ def begin(files: Files) -> None:
     files.replace(BEGUN, b"")
 
 
-def unfinished(files: Files) -> bool:
-    """Whether a `forget` did not come to its end."""
-    return files.exists(BEGUN)
-
-
 def finish(files: Files) -> None:
     """Drop what may still hold the texts. The caller holds the lock, and nothing is under way."""
-    if not unfinished(files):
+    if not files.exists(BEGUN):
         return
     clear_displaced(files)
     for name in files.names(rejected.FOLDER):
