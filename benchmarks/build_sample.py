@@ -22,6 +22,7 @@ from typing import Any
 
 from infinimem import Turn, open_memory
 from infinimem.cli.demo import CONVERSATION
+from infinimem.grounding.when import day_of, settled
 from infinimem.importers import read_turns
 from infinimem.testing import ScriptedLLM
 
@@ -56,10 +57,12 @@ class Author:
         seqs = {self.ids[turn["text"]]: turn["id"] for turn in asked["turns"]}
         kept = [fact for fact in self.facts if fact.turns[-1] in seqs]
         used = {turn for fact in kept for turn in fact.turns}
-        entries = [
-            {"text": fact.text, "from": [seqs[turn] for turn in fact.turns], "time": None, "refers": None}
-            for fact in kept
-        ]
+        days = {turn["id"]: day_of(turn["time"]) for turn in asked["turns"]}
+        entries = []
+        for fact in kept:
+            cited = [seqs[turn] for turn in fact.turns]
+            when = settled(fact.text, days[cited[-1]])
+            entries.append({"text": fact.text, "from": cited, "when": when, "refers": None})
         return {"entries": entries, "empty": [seq for turn, seq in seqs.items() if turn not in used]}
 
     def rewrite(self, asked: Mapping[str, Any]) -> dict[str, Any]:

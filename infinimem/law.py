@@ -167,7 +167,7 @@ def _withhold(
             continue
         old, new = lookup(move.seq), lookup(move.by) if move.by is not None else None
         assert old is not None
-        reason = _why_not(move, old.entry, new, archived, same, move.seq in approved)
+        reason = _why_not(move, old.entry, new, lookup, archived, same, move.seq in approved)
         exact = new is not None and normalised(old.entry.text) == normalised(new.entry.text)
         if reason is None and not exact and move.seq not in approved:
             reason = None if allowed else Reason("TOO_MANY", (move.seq,))
@@ -183,7 +183,13 @@ def _withhold(
 
 
 def _why_not(
-    move: Move, old: Entry, survivor: Located | None, archived: set[int], same: Same, approved: bool
+    move: Move,
+    old: Entry,
+    survivor: Located | None,
+    lookup: Lookup,
+    archived: set[int],
+    same: Same,
+    approved: bool,
 ) -> Reason | None:
     seqs = (move.seq, *((move.by,) if move.by is not None else ()))
     if survivor is None or move.by == move.seq or move.by in archived or is_archive(survivor.doc_id):
@@ -195,7 +201,7 @@ def _why_not(
         return Reason("OTHER_SPEAKER", seqs)
     if move.why == "duplicate" and not same(old.text, new.text):
         return Reason("NOT_A_DUPLICATE", seqs)
-    if move.why == "superseded" and not is_newer(new, old):
+    if move.why == "superseded" and not is_newer(new, old, lookup):
         return Reason("NOT_NEWER", seqs)
     return None
 
@@ -205,13 +211,41 @@ def is_archive(doc_id: str) -> bool:
     return doc_id.startswith(("archive/", "evidence/"))
 
 
-def is_newer(new: Entry, old: Entry) -> bool:
-    """The recency rule: later time; where one is missing or they are equal, higher seq."""
-    if new.time and old.time:
-        later, earlier = _moment(new.time), _moment(old.time)
+def said_at(entry: Entry, lookup: Lookup) -> str | None:
+    """When a line was said: the latest time of the turns that it came from; its own where these tell none.
+
+    An older version wrote the time of what happened there.
+    """
+    origins = (place.entry.time for seq in entry.origin if (place := lookup(seq)))
+    return latest(origins) or entry.time
+
+
+def happened(entry: Entry, lookup: Lookup) -> str | None:
+    """When it happened, where that is not when it was said; as `said_at` reads older lines."""
+    if when := entry.fields.get("when"):
+        return when
+    own, said = entry.time or "", said_at(entry, lookup) or ""
+    return own[:10] if own[:10] != said[:10] else None
+
+
+def latest(times: Iterable[str | None]) -> str | None:
+    """The latest of some times, as it is written; None where none is known."""
+    known = [time for time in times if time]
+    return max(known, key=lambda time: (_moment(time).replace(tzinfo=None), time), default=None)
+
+
+def is_newer(new: Entry, old: Entry, lookup: Lookup = lambda seq: None) -> bool:
+    """The recency rule: said later; where one time is missing or they are equal, higher seq.
+
+    Args:
+        lookup: finds the turns that the lines came from; without it their own times count.
+    """
+    told, before = said_at(new, lookup), said_at(old, lookup)
+    if told and before:
+        later, earlier = _moment(told), _moment(before)
         if (later.tzinfo is None) != (earlier.tzinfo is None):
             later, earlier = later.replace(tzinfo=None), earlier.replace(tzinfo=None)
-        if "T" not in new.time or "T" not in old.time:  # known to the day only
+        if "T" not in told or "T" not in before:  # known to the day only
             return (later.date(), new.seq) > (earlier.date(), old.seq)
         return (later, new.seq) > (earlier, old.seq)
     return new.seq > old.seq

@@ -100,7 +100,7 @@ class NewEntry:
         origin: seqs of the evidence (or entries) that it was drawn from; never empty.
         to: id of the document that receives it.
         heading: section of that document ("" for its end).
-        time: ISO 8601; None takes the time that all origins share.
+        when: when it happened, where that is not when it was said (grounding/when.py).
         by: "model" where a model phrased it, None where it is verbatim.
         refers: what its pronouns stand for; searched, never shown as evidence.
     """
@@ -109,7 +109,7 @@ class NewEntry:
     origin: tuple[int, ...]
     to: str = CURRENT
     heading: str = ""
-    time: str | None = None
+    when: str | None = None
     by: Literal["model"] | None = None
     refers: str | None = None
 

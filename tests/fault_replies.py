@@ -126,9 +126,7 @@ class Honest:
         entries, empty = [], []
         for turn in variables["turns"]:
             told = self._entries.get((turn["speaker"], turn["text"]), [turn["text"]])
-            entries += [
-                {"text": text, "from": [turn["id"]], "time": turn["time"], "refers": None} for text in told
-            ]
+            entries += [{"text": text, "from": [turn["id"]], "when": None, "refers": None} for text in told]
             empty += [] if told else [turn["id"]]
         return {"entries": entries, "empty": empty}
 

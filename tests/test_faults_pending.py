@@ -206,8 +206,8 @@ def test_an_endpoint_that_is_down_and_comes_back(tmp_path: Path, answer: Say | N
     if answer is None:  # nobody listens there any more
         left_pending(root, client(url), ModelUnavailable)
     reply = (
-        '{"entries": [{"text": "Moved to Lisbon in March.", "from": ["1"], "time": null, "refers": null}, '
-        '{"text": "My sister Rita visits on 14 June.", "from": ["2"], "time": null, "refers": null}], '
+        '{"entries": [{"text": "Moved to Lisbon in March.", "from": ["1"], "when": null, "refers": null}, '
+        '{"text": "My sister Rita visits on 14 June.", "from": ["2"], "when": null, "refers": null}], '
         '"empty": ["3"]}'
     )
     with serve(chat(reply)) as server:

@@ -43,7 +43,7 @@ def obedient() -> ScriptedLLM:
     def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "entries": [
-                {"text": turn["text"], "from": [turn["id"]], "time": turn["text"], "refers": turn["text"]}
+                {"text": turn["text"], "from": [turn["id"]], "when": turn["text"], "refers": turn["text"]}
                 for turn in variables["turns"]
             ],
             "empty": [],
@@ -172,7 +172,7 @@ def test_no_line_is_trusted_more_than_what_it_came_from(case: tuple[Memory, str]
         assert entry.origin
         assert entry.origin == tuple(seq for seq in entry.origin if seq in said)
         assert entry.source == min((said[seq].source for seq in entry.origin), key=SOURCES.index)
-        assert entry.fields.keys() <= {"speaker", "by", "refers"}
+        assert entry.fields.keys() <= {"speaker", "by", "refers", "when"}
         assert "\n" not in entry.line
         cited.update(entry.origin)
     whole = {one_line(clean_text(entry.text)) for seq, entry in said.items() if seq in cited}

@@ -15,7 +15,7 @@ from infinimem.testing import ScriptedLLM
 
 
 def extracted(*entries: tuple[str, str], empty: tuple[str, ...] = ()) -> dict[str, Any]:
-    items = [{"text": text, "from": [seq], "time": None, "refers": None} for text, seq in entries]
+    items = [{"text": text, "from": [seq], "when": None, "refers": None} for text, seq in entries]
     return {"entries": items, "empty": list(empty)}
 
 

@@ -51,7 +51,7 @@ def facts(*texts: str, **more: Any) -> list[dict[str, Any]]:
 def test_a_short_message_is_an_entry_with_white_space_folded() -> None:
     data = extract(turn(7, "  I moved\nto  Lisbon. "))
     assert data == {
-        "entries": [{"text": "I moved to Lisbon.", "from": ["7"], "time": None, "refers": None}],
+        "entries": [{"text": "I moved to Lisbon.", "from": ["7"], "when": None, "refers": None}],
         "empty": [],
     }
 

@@ -77,13 +77,13 @@ def test_a_line_is_credited_to_who_said_all_of_it(
     ("times", "told"),
     [
         (("2025-03-01T09:00:00", "2025-03-01T09:00:00"), "2025-03-01T09:00:00"),
-        (("2025-03-01T09:00:00", "2025-03-01T09:01:00"), "2025-03-01"),
-        (("2025-03-01", "2025-03-02"), None),
-        (("2025-03-01", None), None),
+        (("2025-03-01T09:01:00", "2025-03-01T09:00:00"), "2025-03-01T09:01:00"),
+        (("2025-03-01", "2025-03-02"), "2025-03-02"),
+        (("2025-03-01", None), "2025-03-01"),
         ((None, None), None),
     ],
 )
-def test_a_line_has_no_time_that_its_origins_do_not_share(
+def test_a_line_has_the_time_when_the_latest_of_its_origins_was_said(
     library: Library, times: tuple[str | None, ...], told: str | None
 ) -> None:
     line = drawn(library, *(Turn(f"I run, {at}", time=time) for at, time in enumerate(times)))

@@ -6,7 +6,7 @@ line text, and code moves what they name (STRATEGIES: reference rewriting).
 
 Shapes that several tasks share:
     turn     {"id", "role", "speaker", "time", "text"}
-    fact     {"id", "time", "source", "text"}, and "speaker" where it is known
+    fact     {"id", "time", "source", "text"}, and "speaker", "when" where they are known
     topic    {"title", "facts": [fact, …]}
     doc      {"id", "summary"}
     unit     {"id", "time", "speaker", "text", "summary", "keywords"}; "time" and "speaker" may be null
@@ -73,7 +73,7 @@ EXTRACT = _task(
     "extract",
     "turns context problems",
     4096,
-    entries=_list(text=TEXT, **{"from": IDS}, time=MAYBE, refers=MAYBE),
+    entries=_list(text=TEXT, **{"from": IDS}, when=MAYBE, refers=MAYBE),
     empty=IDS,
 )
 """Turns into standing facts. `context`: the turns just before, for pronouns only. `problems`: what was

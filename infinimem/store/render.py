@@ -117,10 +117,12 @@ class _PlanRenderer:
             fields["by"] = add.by
         if add.refers:
             fields["refers"] = one_line(clean_text(add.refers))
+        if add.when:
+            fields["when"] = add.when
         return format_entry(
             seq,
             one_line(clean_text(add.text)),
-            time=add.time or common_time(entry.time for entry in origins),
+            time=law.latest(entry.time for entry in origins),
             source=least_trusted(origins),
             origin=tuple(sorted(add.origin)),
             fields=fields,

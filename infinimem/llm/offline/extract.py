@@ -1,9 +1,9 @@
 """Extraction by rules: a message becomes an entry, a long one an entry an item, paragraph or sentence group.
 
 Texts of entries are pieces of the message with white space folded, nothing else is changed: what is not
-phrased anew cannot be wrong. Times and pronouns are left to whoever can read: a text that keeps its
-"yesterday" is counted from its own time, and the nouns of the turn before as `refers` found nothing that the
-index, which knows the turns around an entry, does not find by itself.
+phrased anew cannot be wrong. What a text's words settle of when it happened goes to `when`. Pronouns are left
+to whoever can read: the nouns of the turn before as `refers` found nothing that the index, which knows the
+turns around an entry, does not find by itself.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from infinimem.grounding.sentences import sentences
+from infinimem.grounding.when import day_of, settled
 from infinimem.llm.offline.lexicon import content_terms, is_filler
 
 SHORT_WORDS = 60
@@ -36,7 +37,11 @@ def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
         text, asked = turn["text"], "?" in before
         before = text
         pieces = [] if is_filler(text, names, answers=asked) else list(split(text))
-        entries += [{"text": piece, "from": [turn["id"]], "time": None, "refers": None} for piece in pieces]
+        day = day_of(turn.get("time"))
+        entries += [
+            {"text": piece, "from": [turn["id"]], "when": settled(piece, day), "refers": None}
+            for piece in pieces
+        ]
         if not pieces:
             empty.append(turn["id"])
     return {"entries": entries, "empty": empty}

@@ -45,7 +45,7 @@ def contradictions(inspection: Inspection) -> Iterator[Finding]:
         for value in values(_said(line)):
             values_of[value.of].append((line, value))
     for _, same in sorted(values_of.items()):
-        yield from _differing(same)
+        yield from _differing(same, inspection.view.entry)
     yield from _denials(inspection.live)
 
 
@@ -54,9 +54,13 @@ def _said(line: Located) -> Said:
     return Said(line.entry.fields.get("speaker", line.entry.source), line.text)
 
 
-def _differing(same: Sequence[tuple[Located, Value]]) -> Iterator[Finding]:
+def _differing(same: Sequence[tuple[Located, Value]], lookup: law.Lookup) -> Iterator[Finding]:
     """One finding a subject, at its newest line, with the older lines that say otherwise."""
-    *older, (newest, value) = sorted(same, key=lambda one: _by_age(one[0]))
+
+    def by_age(one: tuple[Located, Value], two: tuple[Located, Value]) -> int:
+        return 1 if law.is_newer(one[0].entry, two[0].entry, lookup) else -1
+
+    *older, (newest, value) = sorted(same, key=cmp_to_key(by_age))
     others = {
         line.seq: (line, min(other.sure, value.sure))
         for line, other in older
@@ -69,11 +73,6 @@ def _differing(same: Sequence[tuple[Located, Value]]) -> Iterator[Finding]:
         what = f"line {newest.seq} gives {_subject(value)} another value than {named}"
         sure = max(sure for _, sure in others.values()) >= LIKELY
         yield Finding("error" if sure else "note", what, at(newest), ADVICE)
-
-
-@cmp_to_key
-def _by_age(one: Located, two: Located) -> int:
-    return 1 if law.is_newer(one.entry, two.entry) else -1
 
 
 def _subject(value: Value) -> str:

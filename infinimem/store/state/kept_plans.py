@@ -100,7 +100,7 @@ def without(kept: Kept, seqs: Collection[int]) -> Kept:
     return replace(kept, plan=replace(kept.plan, moves=moves, adds=adds, derived=derived))
 
 
-def _add(origin: list[int], replaces: list[int] | None = None, **rest: Any) -> NewEntry:
+def _add(origin: list[int], replaces: list[int] | None = None, time: None = None, **rest: Any) -> NewEntry:
     """A new line. One that stood for others, in plans of earlier releases, is added beside them."""
     return NewEntry(origin=tuple(dict.fromkeys((*origin, *(replaces or ())))), **rest)
 

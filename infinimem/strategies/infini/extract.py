@@ -8,12 +8,11 @@ Source: Infini Memory, section 3.3 and prompt A.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from infinimem import tokens
+from infinimem.grounding.when import day_of, fits
 from infinimem.llm import tasks
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located, NewEntry, Plan, Reason
@@ -24,7 +23,6 @@ from infinimem.strategies.infini.asking import Asker, Data, cut, once, seqs_of, 
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
 
 
 @dataclass(frozen=True)
@@ -163,7 +161,10 @@ def _ask(
             unborne.append(Reason("UNSUPPORTED", tuple(p.seq for p in origin), ", ".join(missing)))
             as_said |= {piece.seq for piece in origin}
         else:
-            entries.append(_entry(text, origin, copied, item))
+            entry = _entry(text, origin, copied, item)
+            entries.append(entry)
+            if (item["when"] or "").strip() and entry.when is None:
+                unborne.append(Reason("IMPLAUSIBLE_WHEN", entry.origin, item["when"][:40]))
     asker.reject(tasks.EXTRACT, reply, unborne)
     cited = {seq for entry in entries for seq in entry.origin}
     empty = set(seqs_of(data["empty"], by_seq))
@@ -176,7 +177,7 @@ def _entry(text: str, origin: Sequence[ShownTurn], copied: bool, item: Data) -> 
     return NewEntry(
         text,
         tuple(piece.seq for piece in origin),
-        time=_resolved(item["time"]),
+        when=_when(item["when"], origin),
         by=None if copied else "model",
         refers=refers or None,
     )
@@ -201,13 +202,11 @@ def _problems(data: Data, turns: Mapping[int, ShownTurn]) -> list[Reason]:
     return reasons
 
 
-def _resolved(time: str | None) -> str | None:
-    """A date or date-time in ISO 8601, or None; then the store takes the origins' own."""
-    text = (time or "").strip()
-    if not _TIME.fullmatch(text):
-        return None
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return text.replace(" ", "T")
+def _when(when: str | None, origin: Sequence[ShownTurn]) -> str | None:
+    """When it happened, if the words of its turns can mean that."""
+    told = (when or "").strip()
+    return (
+        told
+        if told and fits(told, ((piece.text, day_of(piece.place.entry.time)) for piece in origin))
+        else None
+    )

@@ -43,10 +43,9 @@ class Topic:
 
 
 def fact(entry: Entry) -> dict[str, str | None]:
-    """An entry as data (llm/tasks.py, shape `fact`), with its speaker where it has one."""
+    """An entry as data (llm/tasks.py, shape `fact`), with its speaker and `when` where it has them."""
     told = {"id": str(entry.seq), "time": entry.time, "source": entry.source, "text": entry.text}
-    speaker = entry.fields.get("speaker")
-    return {**told, "speaker": speaker} if speaker else told
+    return told | {key: entry.fields[key] for key in ("speaker", "when") if key in entry.fields}
 
 
 def shown(topic: Topic) -> dict[str, object]:
