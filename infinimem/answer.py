@@ -5,6 +5,7 @@ It knows evidence and one language task, nothing of files or strategies.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ QUOTED = 3
 """Lines that are cited where a model made up its citations."""
 LINE_LENGTH = 2000
 """Characters of one line that are shown; a document pasted as one message must not fill the prompt."""
+_HEADING = re.compile(r"#{1,6}(?:\s|\Z)")
 NOTHING = "The memory holds nothing about it."
 UNREADABLE = "The model gave no usable answer ({failure}). The best line of the evidence: {line}"
 
@@ -34,6 +36,22 @@ class _Line:
     time: str | None
     source: str | None
     citation: Citation
+    speaker: str | None = None
+    when: str | None = None
+    refers: str | None = None
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether it is a heading, which states nothing and cannot be cited."""
+        return _HEADING.match(self.text) is not None and not self.citation.seqs
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """As data (llm/tasks.py); what is not known is left out."""
+        if self.is_heading:
+            return {"heading": self.text.lstrip("#").strip()}
+        keys = ("id", "time", "source", "speaker", "text", "when", "refers")
+        return {key: value for key in keys if (value := getattr(self, key))}
 
 
 def answer(
@@ -59,11 +77,12 @@ def answer(
     if not lines:
         return NOTHING, ()
     reply = llm.complete(tasks.ANSWER, {"question": question, "evidence": _by_document(lines), "now": now})
-    best = tuple(line.citation for line in lines[:QUOTED])
+    best = tuple(line.citation for line in lines if not line.is_heading)[:QUOTED]
     if reply.data is None or not reply.data["answer"].strip():
-        quoted = next((line for line in lines if not line.text.startswith("#")), lines[0])
-        return UNREADABLE.format(failure=reply.failure or "EMPTY", line=quoted.text), (quoted.citation,)
-    known = {line.id: line.citation for line in lines}
+        quoted = next((line for line in lines if not line.is_heading), lines[0])
+        said = f"{quoted.speaker}: {quoted.text}" if quoted.speaker else quoted.text
+        return UNREADABLE.format(failure=reply.failure or "EMPTY", line=said), (quoted.citation,)
+    known = {line.id: line.citation for line in lines if not line.is_heading}
     cited = (name.strip(" #[]<>") for name in reply.data["cites"])
     citations = tuple(known[name] for name in dict.fromkeys(cited) if name in known)
     if reply.data["cites"] and not citations:
@@ -88,7 +107,16 @@ def _split(item: Retrieved) -> Iterator[_Line]:
     """
     if len(item.seqs) == 1 and not item.physical:
         place = Citation(item.doc_id, item.start_line, item.end_line, item.seqs, item.text)
-        yield _Line(str(item.seqs[0]), _said(item.speaker, item.text), item.time, item.source, place)
+        yield _Line(
+            str(item.seqs[0]),
+            _cut(item.text),
+            item.time,
+            item.source,
+            place,
+            item.speaker,
+            item.when,
+            item.refers,
+        )
         return
     quoted = () if item.seqs else item.origin  # of a record, which shows what turns said
     source = item.source if quoted or item.doc_id.startswith((EVIDENCE, MEMORIES)) else "human"
@@ -96,17 +124,17 @@ def _split(item: Retrieved) -> Iterator[_Line]:
         entry = parse_entry(text)
         if entry and entry.seq in item.seqs:
             place = Citation(item.doc_id, number, number, (entry.seq,), entry.text)
-            said = _said(entry.fields.get("speaker"), entry.text)
-            yield _Line(str(entry.seq), said, entry.time, entry.source, place)
+            about = (entry.fields.get(key) for key in ("speaker", "when", "refers"))
+            yield _Line(str(entry.seq), _cut(entry.text), entry.time, entry.source, place, *about)
             source = entry.source if item.doc_id.startswith(EVIDENCE) else source
         elif text.strip():
             place = Citation(item.doc_id, number, number, quoted, text.strip())
             time = item.time if quoted else None
-            yield _Line(f"{item.doc_id}:{number}", _said(None, text.strip()), time, source, place)
+            yield _Line(f"{item.doc_id}:{number}", _cut(text.strip()), time, source, place)
 
 
-def _said(speaker: str | None, text: str) -> str:
-    text = one_line(f"{speaker}: {text}" if speaker else text)
+def _cut(text: str) -> str:
+    text = one_line(text)
     return text if len(text) <= LINE_LENGTH else f"{text[: LINE_LENGTH - 1]}…"
 
 
@@ -123,8 +151,7 @@ def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
 
 def _by_document(lines: Iterable[_Line]) -> list[dict[str, Any]]:
     """The `evidence` variable of the task: runs of lines of one document, best first."""
-    documents: dict[str, list[dict[str, str | None]]] = {}
+    documents: dict[str, list[dict[str, str]]] = {}
     for line in lines:
-        shown = {"id": line.id, "time": line.time, "source": line.source, "text": line.text}
-        documents.setdefault(line.citation.doc_id, []).append(shown)
+        documents.setdefault(line.citation.doc_id, []).append(line.shown)
     return [{"doc_id": doc_id, "lines": shown} for doc_id, shown in documents.items()]

@@ -304,6 +304,8 @@ class Retrieved:
     source: str | None = None
     headings: tuple[str, ...] = ()
     speaker: str | None = None
+    when: str | None = None
+    refers: str | None = None
     physical: bool = False
     """Whether `text` is lines of the file, signatures included; the text of an entry is only what was said,
     however much it looks like a signed line."""

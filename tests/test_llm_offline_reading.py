@@ -114,11 +114,8 @@ def test_a_name_that_a_line_calls_out_is_not_its_subject() -> None:
 
 
 def test_headings_are_no_answers_and_unsigned_lines_may_be() -> None:
-    lines = [
-        {"id": "notes/a:3", "time": None, "source": "human", "text": text}
-        for text in ("# Kiln hot", "The kiln is hot")
-    ]
-    lines[0]["id"] = "notes/a:1"
+    said = {"id": "notes/a:3", "source": "human", "text": "The kiln is hot"}
+    lines: list[dict[str, Any]] = [{"heading": "Kiln hot"}, said]
     assert answer("Is the kiln hot?", [{"doc_id": "notes/a", "lines": lines}])[1] == ["notes/a:3"]
 
 

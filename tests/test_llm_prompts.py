@@ -8,10 +8,13 @@ from importlib import resources
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from infinimem import tokens
 from infinimem.llm import tasks
 from infinimem.llm.base import Task
+from infinimem.llm.shown import shown
 from infinimem.llm.tasks import ALL, EXTRACT, SELECT
 
 
@@ -55,11 +58,37 @@ def test_schemas_name_all_keys_and_allow_no_others(task: Task) -> None:
             assert schema["additionalProperties"] is False
 
 
+def test_what_was_said_is_told_in_lines_below_what_it_belongs_to() -> None:
+    turns = [
+        {"id": "1", "role": "user", "speaker": "Ana", "time": "2023-05-08T10:00:00", "text": "Ana: I moved."},
+        {"id": "2", "role": "assistant", "speaker": None, "time": None, "text": "Nice", "when": "2023-04"},
+    ]
+    doc = {"id": "topics/home", "sections": [{"heading": "Moves", "facts": turns[:1]}], "lines": []}
+    assert shown(turns) == "[1] 2023-05-08 Ana: I moved.\n[2] (assistant): Nice (when 2023-04)"
+    assert shown(doc).splitlines() == [
+        '{"id": "topics/home", "lines": []}',
+        "  # Moves",
+        "    [1] 2023-05-08 Ana: I moved.",
+    ]
+    assert (
+        shown([{"doc_id": "a", "lines": [{"heading": "Moves"}, *turns[:1]]}]).splitlines()[1] == "  # Moves"
+    )
+
+
+@given(st.text(st.sampled_from("[1] x:\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), max_size=30))
+def test_no_text_passes_for_a_line_of_its_own(text: str) -> None:
+    told = shown([{"id": "7", "text": text}, {"id": "8", "text": "end"}])
+    assert [line for line in told.splitlines() if not line.startswith(" " * 8) and line.strip()] == [
+        told.splitlines()[0],
+        "[8]: end",
+    ]
+
+
 def test_strings_go_in_as_they_are_and_values_as_json_one_item_a_line() -> None:
     docs = [{"id": "a"}, {"id": "ü"}]
     prompt = tasks.render("select", {"question": 'Who "is" it?', "docs": docs, "limit": 3})
     assert 'Who "is" it?' in prompt.user
-    assert '[\n{"id": "a"},\n{"id": "ü"}\n]' in prompt.user
+    assert '\n{"id": "a"}\n{"id": "ü"}\n' in prompt.user
     assert "At most 3 ids" in prompt.system
 
 

@@ -15,7 +15,6 @@ Shapes that several tasks share:
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -23,6 +22,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from infinimem.llm.base import Task
+from infinimem.llm.shown import shown
 from infinimem.model import Entry
 
 Schema = dict[str, Any]
@@ -190,8 +190,9 @@ ANSWER = _task(
     answer=TEXT,
     cites=IDS,
 )
-"""Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [{"id", "time", "source", "text"}]}], best
-first; ids are seqs, or "doc:line" for lines that no one signed. `cites` names the lines relied upon."""
+"""Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [line, …]}], best first, where a line is a
+fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
+signed. `cites` names the lines relied upon."""
 
 # ── measuring ───────────────────────────────────────────────────────────────────────────────────
 
@@ -250,14 +251,13 @@ def render(name: str, variables: Mapping[str, Any]) -> Prompt:
 
     Args:
         name: of the task and its template.
-        variables: strings go in as they are, everything else as JSON. Placeholders inside values are
-            text like any other.
+        variables: as `shown` tells them. Placeholders inside values are text like any other.
 
     Raises:
         ValueError: a variable is missing, or the template does not use it.
     """
     check(name, placeholders(name), variables)
-    system, user = (_PLACEHOLDER.sub(lambda m: _text(variables[m[1]]), half) for half in template(name))
+    system, user = (_PLACEHOLDER.sub(lambda m: shown(variables[m[1]]), half) for half in template(name))
     return Prompt(system, user)
 
 
@@ -275,16 +275,3 @@ def check(name: str, expected: Iterable[str], variables: Mapping[str, Any]) -> N
     ]
     if faults:
         raise ValueError(f"variables of task {name!r} do not fit its template; {'; '.join(faults)}")
-
-
-def _text(value: Any) -> str:
-    """A value as the prompt shows it; a list has one item a line, so that a model can point at it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | tuple) and value:
-        return "[\n" + ",\n".join(_json(item) for item in value) + "\n]"
-    return _json(value)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

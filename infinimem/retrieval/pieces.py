@@ -159,6 +159,8 @@ class Pieces:
             source=entry.source,
             headings=place.headings,
             speaker=self._speaker(place),
+            when=entry.fields.get("when"),
+            refers=entry.fields.get("refers"),
         )
 
     # ── as they are found ───────────────────────────────────────────────────────────────────────

@@ -36,7 +36,6 @@ ALIKE, RELATED, CALLED = 0.7, 0.35, 0.1
 ASKING = 0.8
 """A line that asks is worth less than one that tells."""
 
-_HEADING = re.compile(r"#{1,6} ")
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 
 
@@ -60,9 +59,9 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `answer`."""
     rows = (row for doc in variables["evidence"] for row in doc["lines"])
     lines = [
-        _Line(row["id"], row.get("time") or "", row["text"])
+        _Line(row["id"], row.get("time") or "", ": ".join(filter(None, (row.get("speaker"), row["text"]))))
         for row in rows
-        if not _HEADING.match(row["text"])
+        if "text" in row
     ]
     found = _current(_ranked(variables["question"], lines))
     if not found:

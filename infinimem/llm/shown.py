@@ -1,0 +1,71 @@
+"""Values as a model is shown them: a line for what was said, JSON for the rest.
+
+A line costs half of its JSON and says the same: `[517] 2023-05-18 Ann (AI): text (when 2023-04)`. Clients
+that are programs read the values themselves (llm/offline/).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from infinimem.markdown.characters import one_line
+
+_NOTED = ("when", "refers")
+_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_INDENT = "\n" + 8 * " "
+"""Before what goes on on another line: no text can pass for a line of its own."""
+
+
+def shown(value: Any) -> str:
+    """A variable of a prompt.
+
+    Args:
+        value: a string, which stays as it is; or JSON values, in which whatever has an id and a text is told
+            in a line, and lists of such below what they belong to.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and value:
+        return "\n".join("\n".join(_lines(item)) for item in value)
+    return "\n".join(_lines(value))
+
+
+def _lines(value: Any) -> Iterator[str]:
+    if not isinstance(value, Mapping):
+        yield _json(value)
+    elif _is_said(value):
+        yield _line(value)
+    else:
+        told = {key: item for key, item in value.items() if not _has_said(item)}
+        yield f"# {one_line(told['heading'])}" if told.keys() == {"heading"} else _json(told)
+        for rows in filter(_has_said, value.values()):
+            yield from (f"  {line}" for row in rows for line in _lines(row))
+
+
+def _has_said(value: Any) -> bool:
+    """Whether a list holds lines, at whatever depth."""
+    return isinstance(value, list | tuple) and any(
+        isinstance(item, Mapping) and (_is_said(item) or any(map(_has_said, item.values()))) for item in value
+    )
+
+
+def _is_said(value: Mapping[str, Any]) -> bool:
+    return {"id", "text"} <= value.keys() and "keywords" not in value
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    text, speaker = row["text"], row.get("speaker") or ""
+    if speaker and text.startswith(f"{speaker}:"):
+        text = text[len(speaker) + 1 :].lstrip()
+    source = row.get("source") or row.get("role") or "user"
+    who = " ".join(filter(None, (speaker, "" if source in ("user", "human") else f"({source})")))
+    head = " ".join(filter(None, (f"[{row['id']}]", (row.get("time") or "")[:10], who)))
+    notes = ", ".join(f"{key} {row[key]}" for key in _NOTED if row.get(key))
+    return f"{head}: {_BREAK.sub(_INDENT, text)}" + (f" ({notes})" if notes else "")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
