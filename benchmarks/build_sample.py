@@ -56,14 +56,13 @@ class Author:
     def extract(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         seqs = {self.ids[turn["text"]]: turn["id"] for turn in asked["turns"]}
         kept = [fact for fact in self.facts if fact.turns[-1] in seqs]
-        used = {turn for fact in kept for turn in fact.turns}
         days = {turn["id"]: day_of(turn["time"]) for turn in asked["turns"]}
         entries = []
         for fact in kept:
             cited = [seqs[turn] for turn in fact.turns]
             when = settled(fact.text, days[cited[-1]])
             entries.append({"text": fact.text, "from": cited, "when": when, "refers": None})
-        return {"entries": entries, "empty": [seq for turn, seq in seqs.items() if turn not in used]}
+        return {"entries": entries}
 
     def rewrite(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         superseded = self._superseded(asked["facts"])

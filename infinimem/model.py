@@ -221,6 +221,8 @@ class Plan:
     records: tuple[Put, ...] = ()
     empty: tuple[int, ...] = ()
     """Evidence seqs in which there was nothing to keep."""
+    refused: tuple[int, ...] = ()
+    """Evidence seqs of which no entry was accepted: readers see these turns until an entry cites them."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way and how it was mended; lines of the receipt."""
     rejected: tuple[RejectedReply, ...] = ()

@@ -123,12 +123,11 @@ class Honest:
         return reading.read(json.dumps(data, ensure_ascii=False), task.schema)
 
     def _extract(self, variables: Mapping[str, Any]) -> dict[str, Any]:
-        entries, empty = [], []
+        entries = []
         for turn in variables["turns"]:
             told = self._entries.get((turn["speaker"], turn["text"]), [turn["text"]])
             entries += [{"text": text, "from": [turn["id"]], "when": None, "refers": None} for text in told]
-            empty += [] if told else [turn["id"]]
-        return {"entries": entries, "empty": empty}
+        return {"entries": entries}
 
 
 def _supersede(data: dict[str, Any], facts: Sequence[Mapping[str, Any]]) -> None:

@@ -36,6 +36,7 @@ class Library:
         self.refuse: list[str] = []
         """Reasons for the next plans, one each; "" lets one pass."""
         self._empty: set[int] = set()
+        self.refused: set[int] = set()
         self._high = 0
         for doc_id, text in (documents or {}).items():
             self.write(doc_id, text)
@@ -52,6 +53,7 @@ class Library:
             frozen.__getitem__,
             self.settings,
             drawn=frozenset(self._empty),
+            refused=frozenset(self.refused),
             buffer_age=self.age,
         )
 
@@ -101,7 +103,8 @@ class Library:
         ]
         assert not law.conserved(before, after, done.added)
         self._high += len(plan.adds)
-        self._empty |= set(plan.empty)
+        self._empty |= {*plan.empty, *plan.refused}
+        self.refused |= set(plan.refused)
         for doc_id, document in done.documents.items():
             if document is None:
                 del self.documents[doc_id]

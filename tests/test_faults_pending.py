@@ -207,8 +207,7 @@ def test_an_endpoint_that_is_down_and_comes_back(tmp_path: Path, answer: Say | N
         left_pending(root, client(url), ModelUnavailable)
     reply = (
         '{"entries": [{"text": "Moved to Lisbon in March.", "from": ["1"], "when": null, "refers": null}, '
-        '{"text": "My sister Rita visits on 14 June.", "from": ["2"], "when": null, "refers": null}], '
-        '"empty": ["3"]}'
+        '{"text": "My sister Rita visits on 14 June.", "from": ["2"], "when": null, "refers": null}]}'
     )
     with serve(chat(reply)) as server:
         memory = offline(root, 1, client(server.url))
@@ -230,23 +229,26 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("answer", UNUSABLE.values(), ids=UNUSABLE)
-def test_an_answer_that_stays_unusable_has_its_turns_stored_as_they_were_said(
+def test_an_answer_that_stays_unusable_leaves_its_turns_to_be_found_as_they_were_said(
     tmp_path: Path, answer: Say
 ) -> None:
     root = tmp_path / "m"
     with serve(answer) as server:
         memory = offline(root, model=client(server.url))
-        drawn = memory.observe(turns([*MORNING, "two\n lines"], "s1"))
+        assert memory.observe(turns([*MORNING, "two\n lines"], "s1")) == ()
         assert len(server.requests) == 2  # the question, and one call to mend the answer
-    assert [place.text for place in drawn] == [*MORNING, "two lines"]
-    assert [place.entry.origin for place in drawn] == [(1,), (2,), (3,), (4,)]
-    assert all("by" not in place.entry.fields for place in drawn)
+        assert memory.observe([]) == ()
+        assert len(server.requests) == 2
     assert memory.status()["pending"] == 0
-    assert problems(root, {place.seq: place.text for place in drawn}) == []
+    again = offline(root)
+    assert again.view.unfiled() == (1, 2, 3, 4)
+    for number, text in enumerate(MORNING, 1):
+        assert number in [seq for item in again.retrieve(text).items for seq in item.seqs]
+    assert problems(root, {}) == []
 
 
 def test_the_call_to_mend_an_answer_says_what_was_wrong(tmp_path: Path) -> None:
-    llm = ScriptedLLM({"extract": ["no", '{"entries": [], "empty": ["1", "2", "3"]}']})
+    llm = ScriptedLLM({"extract": ["no", '{"entries": []}']})
     assert offline(tmp_path / "m", model=llm).observe(turns(MORNING, "s1")) == ()
     first, second = llm.calls
     assert first.variables["problems"] == []

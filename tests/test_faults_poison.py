@@ -46,7 +46,6 @@ def obedient() -> ScriptedLLM:
                 {"text": turn["text"], "from": [turn["id"]], "when": turn["text"], "refers": turn["text"]}
                 for turn in variables["turns"]
             ],
-            "empty": [],
         }
 
     def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,10 +46,9 @@ class Run:
         return [reply for plan in self.plans for reply in plan.rejected]
 
     def passed_over(self) -> set[int]:
-        """Turns in which the model, rightly or not, found nothing to keep: the only ones without an entry."""
-        replies = [reply.read.data for reply in self.llm.arrived if reply.task == "extract"]
-        ids = named(name for data in replies if data is not None for name in data["empty"])
-        return {int(name) for name in ids if name.isascii() and name.isdigit()}
+        """Turns without an entry: in which the model, rightly or not, found nothing, or that stand for
+        themselves."""
+        return {seq for plan in self.plans for seq in (*plan.empty, *plan.refused)}
 
 
 def start(root: Path, llm: Mangled, chance: random.Random) -> Run:
@@ -155,8 +154,7 @@ def accounted(reply: Arrived) -> bool:
     gone = [pair.get("discarded", pair.get("old")) for pair in pairs]
     match reply.task:
         case "extract":
-            cited = {name for item in data["entries"] for name in named(item["from"])}
-            ids = [*sorted(cited), *dict.fromkeys(named(data["empty"]))]
+            return {name for item in data["entries"] for name in named(item["from"])} <= reply.shown
         case "rewrite":
             ids = [name for topic in data["topics"] for name in topic["fact_ids"]] + gone
         case "plan":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,8 +24,8 @@ def item(text: str, *origin: object, when: str | None = None, refers: str | None
     return {"text": text, "from": [str(seq) for seq in origin], "when": when, "refers": refers}
 
 
-def reply(*entries: dict[str, Any], empty: Sequence[object] = ()) -> dict[str, Any]:
-    return {"entries": list(entries), "empty": [str(seq) for seq in empty]}
+def reply(*entries: dict[str, Any]) -> dict[str, Any]:
+    return {"entries": list(entries)}
 
 
 def observe(library: Library, *replies: Any) -> tuple[list[Plan], ScriptedLLM]:
@@ -45,7 +44,6 @@ def test_a_phrased_entry_names_its_origin_and_a_copied_one_is_nobodys() -> None:
         reply(
             item("Ana moved to Lisbon last month", 1, when="2023-04", refers="Lisbon, Portugal"),
             item("The flat is small.", 1),
-            empty=(2,),
         ),
     )
     phrased, copied = plan.adds
@@ -87,46 +85,60 @@ def test_what_an_entry_refers_to_is_of_bounded_length() -> None:
     ["Ana paid 14 euros", "Ana met Bruno there", "Ana does not live in Lisbon", "zebra"],
     ids=["number", "name", "negation", "unrelated"],
 )
-def test_what_the_origin_does_not_hold_is_replaced_by_the_origin(said: str) -> None:
+def test_what_the_origin_does_not_hold_goes_back_once_and_is_then_refused(said: str) -> None:
     library = Library()
     library.say("I live in\nLisbon now", speaker="Ana")
-    (plan,), llm = observe(library, reply(item(said, 1)))
-    assert plan.adds == (NewEntry("I live in Lisbon now", (1,)),)
+    (plan,), llm = observe(library, reply(item(said, 1)), reply(item(said, 1)))
+    assert (plan.adds, plan.empty, plan.refused) == ((), (), (1,))
+    assert [call.variables["problems"] for call in llm.calls] == [
+        [],
+        [plan.notes[0].removeprefix("extract: ")],
+    ]
+    assert plan.notes[0].startswith("extract: UNSUPPORTED 1")
+
+
+def test_what_a_model_mends_is_taken() -> None:
+    library = Library()
+    library.say("I live in Lisbon now", speaker="Ana")
+    (plan,), _ = observe(library, reply(item("Ana met Bruno", 1)), reply(item("Ana lives in Lisbon", 1)))
+    assert [add.text for add in plan.adds] == ["Ana lives in Lisbon"]
+    assert (plan.refused, plan.notes) == ((), ())
+
+
+def test_the_people_of_the_conversation_may_be_named() -> None:
+    library = Library()
+    library.say("Do you paint?", speaker="Bruno")
+    library.say("Yes, I do", speaker="Ana")
+    (plan,), llm = observe(library, reply(item("Ana told Bruno that yes, she does", 2)))
+    assert [add.text for add in plan.adds] == ["Ana told Bruno that yes, she does"]
+    assert plan.empty == (1,)
     assert len(llm.calls) == 1
-    assert any("UNSUPPORTED" in note for note in plan.notes)
 
 
-def test_beside_a_supported_sentence_the_origin_of_an_unsupported_one_is_kept_too() -> None:
+def test_a_turn_that_an_accepted_entry_cites_is_not_refused() -> None:
     library = Library()
     library.say("I live in Lisbon now", "I paint")
-    (plan,), _ = observe(library, reply(item("Lives in Lisbon", 1), item("Has 3 kids", 1), item("Paints", 2)))
-    assert [add.text for add in plan.adds] == ["Lives in Lisbon", "Paints", "I live in Lisbon now"]
+    told = reply(item("Lives in Lisbon", 1), item("Has 3 kids", 1), item("Paints 4 hours", 2))
+    (plan,), _ = observe(library, told, told)
+    assert [add.text for add in plan.adds] == ["Lives in Lisbon"]
+    assert plan.refused == (2,)
 
 
-def test_problems_are_listed_once_and_what_stays_open_is_kept_as_said() -> None:
+def test_problems_are_listed_and_what_no_entry_names_is_empty() -> None:
     library = Library()
     library.say("I like tea", "I like figs", "I own a kayak")
-    bad = reply(item("likes tea", 1), item("", 2), item("x", 77), empty=(1,))
-    (plan,), llm = observe(library, bad, reply(item("likes tea", 1), empty=(3, 9)))
-    assert llm.calls[1].variables["problems"] == [
-        "MISSING 2, 3",
-        "REPEATED 1",
-        "UNKNOWN: 77",
-        "EMPTY_TEXT",
-        "NO_ORIGIN",
-    ]
-    assert [(add.text, add.origin, add.by) for add in plan.adds] == [
-        ("likes tea", (1,), "model"),
-        ("I like figs", (2,), None),
-    ]
-    assert plan.empty == (3,)
+    bad = reply(item("likes tea", 1), item("", 2), item("x", 77))
+    (plan,), llm = observe(library, bad, reply(item("likes tea", 1)))
+    assert llm.calls[1].variables["problems"] == ["UNKNOWN: 77", "EMPTY_TEXT 2", "NO_ORIGIN: x"]
+    assert [(add.text, add.origin, add.by) for add in plan.adds] == [("likes tea", (1,), "model")]
+    assert plan.empty == (2, 3)
 
 
-def test_a_reply_that_cannot_be_read_twice_keeps_every_turn_as_said() -> None:
+def test_a_reply_that_cannot_be_read_twice_leaves_every_turn_to_stand_for_itself() -> None:
     library = Library()
     library.say("one\n\n  two", "three")
     (plan,), llm = observe(library, "no JSON", '{"entries": [')
-    assert plan.adds == (NewEntry("one two", (1,)), NewEntry("three", (2,)))
+    assert (plan.adds, plan.refused) == ((), (1, 2))
     assert len(llm.calls) == 2
 
 
@@ -138,12 +150,17 @@ def test_a_dead_endpoint_leaves_the_turns_pending_and_what_came_before_applied()
     assert [place.entry.seq for place in library.view().uncited()] == [2]
 
 
-def test_a_refused_plan_is_followed_by_the_turns_as_said_and_then_by_nothing() -> None:
+def test_after_a_refused_plan_its_turns_stand_for_themselves_and_after_another_nothing_is_asked() -> None:
     library = Library(feed="turn")
     library.say("I like tea", "two", "three")
     library.refuse = ["BAD", "", "BAD", "BAD"]
     plans, _ = observe(library, reply(item("likes tea", 1)), reply(item("two", 2)), reply(item("three", 3)))
-    assert [plan.adds[0].text for plan in plans] == ["likes tea", "I like tea", "two", "two"]
+    assert [([add.text for add in plan.adds], plan.refused) for plan in plans] == [
+        (["likes tea"], ()),
+        ([], (1,)),
+        (["two"], ()),
+        ([], (2,)),
+    ]
     assert [place.entry.seq for place in library.view().uncited()] == [2, 3]
 
 
@@ -169,18 +186,14 @@ def test_a_turn_larger_than_a_chunk_is_asked_about_in_parts_and_planned_once() -
         shown.append(" ".join(turn["text"] for turn in variables["turns"]))
         if "Day 0" in shown[-1]:
             return reply(item("Day 0 went well for the garden.", 2))
-        return (
-            "garbage" if "Day 39" in shown[-1] else reply(empty=[turn["id"] for turn in variables["turns"]])
-        )
+        return "garbage" if "Day 39" in shown[-1] else reply()
 
     llm = ScriptedLLM({"extract": answer})
     library.drive(Infini(llm, library.settings).observe(view, view.uncited()))
-    assert [len(plan.adds) for plan in library.plans] == [0, 2, 0]
+    assert [(len(plan.adds), plan.refused) for plan in library.plans] == [(0, ()), (1, ()), (0, ())]
     assert all(tokens.count(part) <= 60 for part in shown)
     assert "".join(dict.fromkeys(shown[1:-1])).split() == text.split()
-    first, last = library.plans[1].adds
-    assert first.origin == last.origin == (2,)
-    assert last.text.endswith("Day 39 went well for the garden.") and last.by is None
+    assert library.plans[1].adds[0].origin == (2,)
 
 
 # ── feeding ─────────────────────────────────────────────────────────────────────────────────────
@@ -220,7 +233,7 @@ def test_nonsense_of_the_right_shape_loses_no_turn(seed: int) -> None:
     assert library.view().uncited() == ()
     for plan in library.plans:
         cited = {seq for add in plan.adds for seq in add.origin}
-        assert not cited & set(plan.empty)
+        assert not cited & {*plan.empty, *plan.refused}
         for add in plan.adds:
             origins = [place.entry.text for seq in add.origin if (place := view.entry(seq))]
             assert add.by is None or not unsupported(add.text, origins)

@@ -14,9 +14,9 @@ from infinimem.strategies.infini import Infini
 from infinimem.testing import ScriptedLLM
 
 
-def extracted(*entries: tuple[str, str], empty: tuple[str, ...] = ()) -> dict[str, Any]:
+def extracted(*entries: tuple[str, str]) -> dict[str, Any]:
     items = [{"text": text, "from": [seq], "when": None, "refers": None} for text, seq in entries]
-    return {"entries": items, "empty": list(empty)}
+    return {"entries": items}
 
 
 def observe(library: Library, *replies: Any) -> tuple[RejectedReply, ...]:
@@ -46,7 +46,7 @@ def test_an_honest_reply_is_not_kept() -> None:
 def test_a_mended_reply_is_kept_with_what_was_wrong() -> None:
     library = Library()
     library.say("I like tea.", "Hello.")
-    (reply,) = observe(library, "Sorry, no.", extracted(("I like tea.", "1"), empty=("2",)))
+    (reply,) = observe(library, "Sorry, no.", extracted(("I like tea.", "1")))
     assert (reply.task, reply.text) == ("extract", "Sorry, no.")
     assert reply.reasons[0].startswith("JSON_PARSE_FAIL")
 
@@ -60,7 +60,7 @@ def test_both_replies_are_kept_where_neither_can_be_read() -> None:
 def test_an_unsupported_entry_names_its_turn_and_what_it_claims() -> None:
     library = Library()
     library.say("I like tea.")
-    (reply,) = observe(library, extracted(("I like 14 teas.", "1")))
+    (reply,) = observe(library, extracted(("I like 14 teas.", "1")), extracted(("I like tea.", "1")))
     assert reply.reasons == ("UNSUPPORTED 1: number 14",)
     assert json.loads(reply.text)["entries"][0]["text"] == "I like 14 teas."
 

@@ -296,7 +296,7 @@ def test_what_is_remembered_at_once_is_read_by_a_model_once(tmp_path: Path) -> N
         turns = variables["turns"]
         shown.extend(turn["id"] for turn in turns)
         time.sleep(0.05)
-        return {"entries": [], "empty": [turn["id"] for turn in turns]}
+        return {"entries": []}
 
     memory = open_memory(tmp_path, model=ScriptedLLM({"extract": extract}), create=True)
 

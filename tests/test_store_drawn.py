@@ -124,3 +124,30 @@ def test_a_garbled_high_water_mark_is_a_lost_one(library: Library, damage: bytes
     say(library, "one", "two")
     (library.root / ".infinimem" / "seq").write_bytes(damage)
     assert say(library, "three") == [3]
+
+
+def test_a_refused_turn_stands_for_itself_until_an_entry_cites_it(library: Library) -> None:
+    one, two, three = say(library, "one", "two", "three")
+    library.apply(Plan(refused=(one, two), empty=(three,)))
+    assert pending(library.view()) == []
+    assert Library(library.root).view().unfiled() == (one, two)
+    library.apply(Plan("consolidate", adds=(NewEntry("one, said", (one,), "topics/a"),)))
+    assert library.view().unfiled() == (two,)
+
+
+@pytest.mark.parametrize("damage", [b"1+3;\n5-", b"\x00\xff 7-\n1+3;\n9-2;\n", b"1+3;\n2"])
+def test_what_can_be_read_of_a_damaged_list_of_refused_turns_counts(library: Library, damage: bytes) -> None:
+    said = say(library, "one", "two", "three", "four")
+    library.apply(Plan(empty=tuple(said)))
+    (library.root / ".infinimem" / "refused").write_bytes(damage)
+    assert library.view().unfiled() == (1, 3)
+    library.apply(Plan(refused=(4,)))
+    assert Library(library.root).view().unfiled() == (1, 3, 4)
+
+
+def test_without_the_list_refused_turns_count_as_holding_nothing(library: Library) -> None:
+    (one,) = say(library, "one")
+    library.apply(Plan(refused=(one,)))
+    (library.root / ".infinimem" / "refused").unlink()
+    assert library.view().unfiled() == ()
+    assert pending(library.view()) == []

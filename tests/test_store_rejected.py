@@ -94,7 +94,7 @@ def test_a_link_in_its_place_is_not_followed(files: Files, tmp_path: Path) -> No
 
 
 def test_what_a_model_said_wrongly_is_there_to_read_and_no_tool_shows_it(tmp_path: Path) -> None:
-    llm = ScriptedLLM({"extract": ["Sorry, quuxley.", '{"entries": [], "empty": ["1"]}']})
+    llm = ScriptedLLM({"extract": ["Sorry, quuxley.", '{"entries": []}']})
     memory = open_memory(tmp_path / "m", model=llm, create=True)
     memory.observe([Turn("Thanks!")])
     (path,) = sorted((tmp_path / "m" / FOLDER).iterdir())

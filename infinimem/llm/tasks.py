@@ -74,10 +74,9 @@ EXTRACT = _task(
     "turns context problems",
     4096,
     entries=_list(text=TEXT, **{"from": IDS}, when=MAYBE, refers=MAYBE),
-    empty=IDS,
 )
 """Turns into standing facts. `context`: the turns just before, for pronouns only. `problems`: what was
-wrong with the last reply ([] at first). `empty` names turns with nothing to keep."""
+wrong with the last reply ([] at first). Turns that no entry names held nothing to keep."""
 
 REWRITE = _task(
     "rewrite",

@@ -146,12 +146,7 @@ class Indexed:
         if not self.view.initialised:
             return _NONE
         said, positions = self.rows.turns()
-        if self.view.drawn is None or not self.view.spec.has_entries:
-            waiting = np.array([place.entry.seq for place in self.view.uncited()], dtype=np.int64)
-        else:
-            done = np.fromiter(self.view.drawn, np.int64, len(self.view.drawn))
-            cited = self.rows.cited(self.view.is_note)
-            waiting = np.setdiff1d(said, np.concatenate([done, cited]))
+        waiting = np.array(self.view.unfiled(), dtype=np.int64)
         return np.sort(positions[np.isin(said, waiting)])
 
 

@@ -118,7 +118,8 @@ class Library:
         """The library as it is now; the same object as long as no file changes."""
         listing = self.fresh.look()
         known = drawn.read(self.files) if self.initialised else None
-        state = (listing, known)
+        refused = drawn.read(self.files, drawn.REFUSED) if self.initialised else None
+        state = (listing, (known, refused))
         buffer = listing.stamps.get(CURRENT)
         age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0
         if self._view is not None and self._view[0] == state:
@@ -146,6 +147,7 @@ class Library:
             self.settings,
             initialised=self.initialised,
             drawn=known,
+            refused=refused or frozenset(),
             buffer_age=age,
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
             embedder=self._embedder,
@@ -334,7 +336,9 @@ class Library:
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         if plan.op == "append" and self.spec.has_entries:
-            drawn.note(self.files, view, [*plan.empty, *(seq for add in plan.adds for seq in add.origin)])
+            cited = (seq for add in plan.adds for seq in add.origin)
+            drawn.refuse(self.files, plan.refused)
+            drawn.note(self.files, view, [*plan.empty, *plan.refused, *cited])
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
         if receipt is None:

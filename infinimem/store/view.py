@@ -88,6 +88,7 @@ class View:
         settings: the settings in force.
         initialised: whether the folder has an infinimem.toml; without it every document is a note.
         drawn: evidence seqs that were drawn from; None where that list is lost.
+        refused: those of which no entry was accepted.
         buffer_age: seconds since CURRENT last changed.
         stored: the files that it shows; None where it shows them otherwise than they are.
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
@@ -104,6 +105,7 @@ class View:
         *,
         initialised: bool = True,
         drawn: Set[int] | None = None,
+        refused: Set[int] = frozenset(),
         buffer_age: float = 0.0,
         stored: Stored | None = None,
         embedder: Callable[[], Embedder] | None = None,
@@ -120,6 +122,7 @@ class View:
         self.initialised = initialised
         self.buffer_age = buffer_age
         self.drawn = drawn
+        self.refused = refused
         self._ids = ids
         self._load = load
         self._derived: Derived = before[0]._derived.handed_on(before[1]) if before else Derived()
@@ -269,6 +272,7 @@ class View:
             self.settings,
             initialised=self.initialised,
             drawn=drawn,
+            refused=self.refused,
             buffer_age=self.buffer_age,
             embedder=self.connect_embedder,
             root=self.root,
@@ -318,6 +322,12 @@ class View:
             for seq in sorted(wanted)
             if self._said_at(seq) > newest and not self.repeats(lines.places[seq])
         )
+
+    def unfiled(self) -> tuple[int, ...]:
+        """Seqs of the turns that readers see themselves: no entry says yet, or acceptably, what they say."""
+        lines = self.lines
+        refused = (seq for seq in self.refused if self._is_evidence(seq) and seq not in lines.cites)
+        return tuple(sorted({place.seq for place in self.uncited()}.union(refused)))
 
     @property
     def processed(self) -> frozenset[int]:

@@ -30,7 +30,6 @@ _ROW_END = re.compile(r"[.!?;|。！？][\"'”’)\]]*\s*$")
 def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `extract`."""
     entries: list[dict[str, Any]] = []
-    empty: list[str] = []
     names = {name for turn in (*variables["context"], *variables["turns"]) if (name := turn.get("speaker"))}
     before = variables["context"][-1]["text"] if variables["context"] else ""
     for turn in variables["turns"]:
@@ -42,9 +41,7 @@ def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
             {"text": piece, "from": [turn["id"]], "when": settled(piece, day), "refers": None}
             for piece in pieces
         ]
-        if not pieces:
-            empty.append(turn["id"])
-    return {"entries": entries, "empty": empty}
+    return {"entries": entries}
 
 
 def split(text: str) -> Iterator[str]:

@@ -39,7 +39,7 @@ STATE = ".infinimem/"
 _OURS = (f"{CURRENT}.md", *OWNED, STATE)
 _SILENT = frozenset(folder.rstrip("/") for folder in (*OWNED, MEMORIES, STATE)).union(
     (SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock"),
-    (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH),
+    (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH, drawn.REFUSED),
 )
 """What every library has, and what holds no text of any line."""
 _CONFLICT = re.compile(r"((?:[0-9]+-)?(?:late-|torn-)?)([0-9a-f]{12}-)?(.*)\.md")

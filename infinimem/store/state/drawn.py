@@ -18,6 +18,8 @@ from infinimem.store.state import append_log
 from infinimem.store.view import View
 
 PATH = ".infinimem/drawn"
+REFUSED = ".infinimem/refused"
+"""Of these turns nothing was accepted that a model drew from them: readers see the turns themselves."""
 
 _END = b";"
 """Closes a line of the list, so that a torn one is told from a whole one."""
@@ -25,9 +27,9 @@ _SPAN = 10_000
 """Seqs that a line of the list names at most; far below what a reader of such lists takes."""
 
 
-def read(files: Files) -> Seqs | None:
+def read(files: Files, path: str = PATH) -> Seqs | None:
     """Seqs of evidence that was drawn from; None where the list is lost, or no line of it can be read."""
-    return append_log.value(files, PATH, Seqs, _added) or None
+    return append_log.value(files, path, Seqs, _added) or None
 
 
 def _added(before: Seqs, rows: list[bytes]) -> Seqs:
@@ -52,15 +54,20 @@ def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int
     sound = view.drawn is not None and written.endswith(b"\n")
     if not sound:
         new |= view.processed
-    if not new:
-        return
-    chosen = sorted(new)
+    if new:
+        (files.append if sound else files.replace)(PATH, _rows(new))
+
+
+def refuse(files: Files, seqs: Iterable[int]) -> None:
+    """Add to the list of turns that stand for themselves, under the lock."""
+    if rows := _rows(seqs):
+        files.append(REFUSED, rows)
+
+
+def _rows(seqs: Iterable[int]) -> bytes:
+    chosen = sorted(seqs)
     spans = (chosen[at : at + _SPAN] for at in range(0, len(chosen), _SPAN))
-    data = "".join(f"{format_seqs(span)};\n" for span in spans).encode()
-    if sound:
-        files.append(PATH, data)
-    else:
-        files.replace(PATH, data)
+    return "".join(f"{format_seqs(span)};\n" for span in spans).encode()
 
 
 def not_yet_drawn(adds: Sequence[NewEntry], view: View) -> tuple[NewEntry, ...]:

@@ -151,9 +151,13 @@ _BEGINS = re.compile(rf"(?<![^\n{_FULL_STOPS}])|(?<=[{re.escape(_ENDS)}] )|(?:(?
 _BREAK = re.compile(rf"(?<=[.!?…])(?<!\d\.)\s+|(?<=[{_FULL_STOPS}])|\n+")  # "280. " may head a list item
 
 
-def unsupported(text: str, origins: Sequence[str]) -> list[str]:
-    """What the origins do not bear out; or that text and origins share no word at all."""
-    missing = claims.unsupported(text, origins)
+def unsupported(text: str, origins: Sequence[str], people: Iterable[str] = ()) -> list[str]:
+    """What the origins do not bear out; or that text and origins share no word at all.
+
+    Args:
+        people: names that may stand for "I" and "you".
+    """
+    missing = claims.unsupported(text, [*origins, *people])
     if not missing and _terms("\n".join(origins)).isdisjoint(terms.tokens(text)):
         return ["no word in common"]
     return missing

@@ -1,15 +1,16 @@
 """EXTRACT: what was said into standing facts, one plan for each unit that is fed.
 
-Every turn ends up cited by an entry or marked as empty. What the model forgets, or says without support,
-is stored as it was said; a model that cannot be reached leaves the turns pending.
+Every turn ends up cited by an entry, or marked as empty or as refused: what a model says without support goes
+back to it once, then the turn stands for itself. A model that cannot be reached leaves the turns pending.
 
 Source: Infini Memory, section 3.3 and prompt A.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from infinimem import tokens
 from infinimem.grounding.when import day_of, fits
@@ -19,7 +20,7 @@ from infinimem.model import Located, NewEntry, Plan, Reason
 from infinimem.settings import InfiniSettings
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
-from infinimem.strategies.infini.asking import Asker, Data, cut, once, seqs_of, unsupported, verbatim
+from infinimem.strategies.infini.asking import Asker, Data, cut, seqs_of, unsupported, verbatim
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
@@ -56,9 +57,8 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     for unit in units(new, view.settings.infini):
         outcome = yield _plan(view, unit, asker)
         if isinstance(outcome, Rejected):
-            reasons = [f"extract: {reason}; stored verbatim" for reason in outcome.reasons]
-            entries = [entry for place in unit for entry in _as_said([ShownTurn(place, place.entry.text)])]
-            outcome = yield _closed(unit, entries, reasons)
+            notes = [f"extract: {reason}" for reason in outcome.reasons]
+            outcome = yield _closed(unit, (), {place.entry.seq for place in unit}, notes)
             if isinstance(outcome, Rejected):
                 return
         view = outcome.view
@@ -117,89 +117,77 @@ def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
     if len(told) == 1 and tokens.exceeds(told[0].entry.text, limit):
         calls = [[ShownTurn(told[0], part)] for part in cut(told[0].entry.text, limit)]
     entries: list[NewEntry] = []
+    refused: set[int] = set()
     notes: list[str] = []
     context = [tasks.turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
     for said in calls:
-        found, wrong = _ask(said, context, asker)
+        found, reasons, unfit = _ask(said, context, asker)
         entries += found
-        notes += wrong
+        refused |= unfit
+        notes += (f"extract: {reason}" for reason in reasons)
         context = [piece.shown for piece in said[-1:]]
-    return _closed(unit, entries, notes)
+    return _closed(unit, entries, refused, notes)
 
 
-def _closed(unit: Sequence[Located], entries: Sequence[NewEntry], notes: Sequence[str]) -> Plan:
-    """The plan of a unit: turns that no entry cites are empty."""
+def _closed(
+    unit: Sequence[Located], entries: Sequence[NewEntry], refused: Collection[int], notes: Sequence[str]
+) -> Plan:
+    """The plan of a unit: of the turns that no entry cites some are refused, the others hold nothing."""
     cited = {seq for entry in entries for seq in entry.origin}
-    empty = tuple(place.entry.seq for place in unit if place.entry.seq not in cited)
-    return Plan(adds=tuple(entries), empty=empty, notes=tuple(one_line(clean_text(note)) for note in notes))
-
-
-def _ask(
-    said: Sequence[ShownTurn], context: Sequence[Mapping[str, object]], asker: Asker
-) -> tuple[list[NewEntry], list[str]]:
-    """Entries from one call; what it leaves open or says without support is stored as it was said."""
-    by_seq = {piece.seq: piece for piece in said}
-
-    def check(data: Data) -> list[Reason]:
-        return _problems(data, by_seq)
-
-    turns = [piece.shown for piece in said]
-    reply, wrong = asker.ask(tasks.EXTRACT, {"turns": turns, "context": context}, check)
-    if (data := reply.data) is None:
-        return _as_said(said), [f"extract: {reason}" for reason in wrong]
-    unborne: list[Reason] = []
-    entries: list[NewEntry] = []
-    as_said: set[int] = set()
-    for item in data["entries"]:
-        text = one_line(clean_text(item["text"])).strip()
-        origin = [by_seq[seq] for seq in dict.fromkeys(seqs_of(item["from"], by_seq))]
-        if not text or not origin:
-            continue
-        copied = any(verbatim(text, piece.text) for piece in origin)
-        missing = [] if copied else unsupported(text, [piece.origin for piece in origin])
-        if missing:
-            unborne.append(Reason("UNSUPPORTED", tuple(p.seq for p in origin), ", ".join(missing)))
-            as_said |= {piece.seq for piece in origin}
-        else:
-            entry = _entry(text, origin, copied, item)
-            entries.append(entry)
-            if (item["when"] or "").strip() and entry.when is None:
-                unborne.append(Reason("IMPLAUSIBLE_WHEN", entry.origin, item["when"][:40]))
-    asker.reject(tasks.EXTRACT, reply, unborne)
-    cited = {seq for entry in entries for seq in entry.origin}
-    empty = set(seqs_of(data["empty"], by_seq))
-    open_turns = [p for p in said if p.seq in as_said or (p.seq not in cited and p.seq not in empty)]
-    return [*entries, *_as_said(open_turns)], [f"extract: {reason}" for reason in (*wrong, *unborne)]
-
-
-def _entry(text: str, origin: Sequence[ShownTurn], copied: bool, item: Data) -> NewEntry:
-    refers = one_line(clean_text(item["refers"] or "")).strip()[:REFERS_LENGTH]
-    return NewEntry(
-        text,
-        tuple(piece.seq for piece in origin),
-        when=_when(item["when"], origin),
-        by=None if copied else "model",
-        refers=refers or None,
+    left = [place.entry.seq for place in unit if place.entry.seq not in cited]
+    return Plan(
+        adds=tuple(entries),
+        empty=tuple(seq for seq in left if seq not in refused),
+        refused=tuple(seq for seq in left if seq in refused),
+        notes=tuple(one_line(clean_text(note)) for note in notes),
     )
 
 
-def _as_said(said: Sequence[ShownTurn]) -> list[NewEntry]:
-    """Each text as one line, untouched but for its line breaks."""
-    lines = ((" ".join(one_line(clean_text(piece.text)).split()), piece.seq) for piece in said)
-    return [NewEntry(text, (seq,)) for text, seq in lines if text]
+def _ask(
+    said: Sequence[ShownTurn], context: Sequence[Mapping[str, str | None]], asker: Asker
+) -> tuple[list[NewEntry], list[Reason], set[int]]:
+    """Entries from one call, what is wrong with the reply, and the turns of which something was refused."""
+    turns = {piece.seq: piece for piece in said}
+    shown = [piece.shown for piece in said]
+    people = [name for name in dict.fromkeys(turn["speaker"] for turn in (*context, *shown)) if name]
+
+    def read(data: Data) -> list[NewEntry | Reason]:
+        return [_read(item, turns, people) for item in data["entries"]]
+
+    def check(data: Data) -> list[Reason]:
+        unknown = [
+            name[:20] for item in data["entries"] for name in item["from"] if not seqs_of([name], turns)
+        ]
+        wrong = [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
+        return [*wrong, *(found for found in read(data) if isinstance(found, Reason))]
+
+    reply, wrong = asker.ask(tasks.EXTRACT, {"turns": shown, "context": context}, check)
+    if (data := reply.data) is None:
+        return [], list(wrong), set(turns)
+    found = read(data)
+    entries = [entry for entry in found if isinstance(entry, NewEntry)]
+    vague = [
+        Reason("IMPLAUSIBLE_WHEN", entry.origin, item["when"][:40])
+        for entry, item in zip(found, data["entries"], strict=True)
+        if isinstance(entry, NewEntry) and entry.when is None and (item["when"] or "").strip()
+    ]
+    refused = {seq for reason in found if isinstance(reason, Reason) for seq in reason.seqs}
+    return entries, [*wrong, *vague], refused
 
 
-def _problems(data: Data, turns: Mapping[int, ShownTurn]) -> list[Reason]:
-    """What keeps a reply from accounting for every turn."""
-    named = [(name, item["text"].strip()) for item in data["entries"] for name in item["from"]]
-    cited = dict.fromkeys(str(seq) for name, text in named if text for seq in seqs_of([name], turns))
-    unknown = [name for name, _ in named if not seqs_of([name], turns)]
-    _, reasons = once([cited, dict.fromkeys(data["empty"]), unknown], turns)
-    if any(not item["text"].strip() for item in data["entries"]):
-        reasons.append(Reason("EMPTY_TEXT"))
-    if any(not seqs_of(item["from"], turns) for item in data["entries"]):
-        reasons.append(Reason("NO_ORIGIN"))
-    return reasons
+def _read(item: Data, turns: Mapping[int, ShownTurn], people: Sequence[str]) -> NewEntry | Reason:
+    """An item of a reply as an entry, or why it is none."""
+    text = one_line(clean_text(item["text"])).strip()
+    origin = [turns[seq] for seq in dict.fromkeys(seqs_of(item["from"], turns))]
+    seqs = tuple(piece.seq for piece in origin)
+    if not text or not origin:
+        return Reason("NO_ORIGIN" if text else "EMPTY_TEXT", seqs, text[:80])
+    copied = any(verbatim(text, piece.text) for piece in origin)
+    if not copied and (missing := unsupported(text, [piece.origin for piece in origin], people)):
+        return Reason("UNSUPPORTED", seqs, ", ".join(missing))
+    refers = one_line(clean_text(item["refers"] or "")).strip()[:REFERS_LENGTH]
+    by: Literal["model"] | None = None if copied else "model"
+    return NewEntry(text, seqs, when=_when(item["when"], origin), by=by, refers=refers or None)
 
 
 def _when(when: str | None, origin: Sequence[ShownTurn]) -> str | None:
