@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from infinimem.evaluation.metrics.answers import normal
 from infinimem.evaluation.model import Question
 from infinimem.llm.base import LLM, Task
+from infinimem.llm.offline.judge import says_nothing
 from infinimem.llm.tasks import JUDGE, JUDGE_LENIENT
+from infinimem.model import Usage
 
 TASKS: Mapping[str, Task] = {"strict": JUDGE, "lenient": JUDGE_LENIENT}
 _KINDS = {
@@ -28,7 +31,8 @@ def grade(rule: str) -> str:
 
 
 def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
-    """Grade an answer.
+    """Grade an answer. Where its words settle it no model is asked; the generous rule is asked for only where
+    the strict one said no, for it lets pass whatever that does.
 
     Args:
         llm: answers both tasks.
@@ -42,27 +46,29 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
     Raises:
         ModelUnavailable: the model does not answer.
     """
+    if plain := _plainly_right(question, answer):
+        verdict = {"correct": True, "reason": plain, "text": "", "usage": asdict(Usage())}
+        return dict.fromkeys(TASKS, verdict), dict.fromkeys(map(grade, TASKS), 1.0)
     kind = _KINDS.get(question.category, "plain") if question.answerable else "unanswerable"
+    told = {"question": question.text, "kind": kind, "expected": list(question.expected), "answer": answer}
     verdicts: dict[str, Any] = {}
-    scores: dict[str, float] = {}
     for rule, task in TASKS.items():
-        reply = llm.complete(
-            task,
-            {
-                "question": question.text,
-                "kind": kind,
-                "expected": list(question.expected),
-                "answer": answer,
-            },
-        )
+        reply = llm.complete(task, told)
         verdict = {"correct": None, "reason": "", "text": reply.text, "usage": asdict(reply.usage)}
-        if reply.data is None:
-            verdict["failure"] = reply.failure
-        else:
-            verdict |= reply.data
-            scores[grade(rule)] = float(reply.data["correct"])
-        verdicts[rule] = verdict
-    return verdicts, scores
+        verdicts[rule] = verdict | (reply.data or {"failure": reply.failure})
+        if verdicts[rule]["correct"]:
+            verdicts = dict.fromkeys(TASKS, verdicts[rule]) | verdicts
+            break
+    known = {rule: verdict for rule, verdict in verdicts.items() if verdict["correct"] is not None}
+    return verdicts, {grade(rule): float(verdict["correct"]) for rule, verdict in known.items()}
+
+
+def _plainly_right(question: Question, answer: str) -> str:
+    """Why no judge is needed; "" where one is."""
+    if not question.answerable:
+        return "says nothing, and nothing is expected" if says_nothing(answer) else ""
+    said = normal(answer)
+    return "says what is expected" if said and said in map(normal, question.expected) else ""
 
 
 def indifferent(means: Mapping[str, float], questions: int) -> str | None:

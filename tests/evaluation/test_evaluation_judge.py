@@ -50,6 +50,28 @@ def test_the_judge_is_told_what_kind_of_answer_is_wanted() -> None:
     assert kinds == ["preference", "time", "update", "plain", "unanswerable"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "calls"),
+    [
+        (question("The red bike."), "a red bike", []),
+        (question("x", answerable=False), "The memory holds nothing about it.", []),
+        (question("Lisbon"), "She moved to Lisbon", ["judge_strict"]),
+        (question("Lisbon"), "Somewhere warm", ["judge_strict", "judge_lenient"]),
+    ],
+)
+def test_no_verdict_is_asked_for_that_is_settled(asked: Question, answer: str, calls: list[str]) -> None:
+    model = ScriptedLLM(
+        {
+            "judge_strict": lambda told: {"reason": "", "correct": "Lisbon" in told["answer"]},
+            "judge_lenient": lambda _: {"reason": "", "correct": True},
+        }
+    )
+    verdicts, scores = judge(model, asked, answer)
+    assert [call.task for call in model.calls] == calls
+    assert scores == {"judge strict": float(len(calls) < 2), "judge lenient": 1.0}
+    assert set(verdicts) == {"strict", "lenient"}
+
+
 def test_a_verdict_that_cannot_be_read_is_kept_and_counts_for_nobody() -> None:
     model = ScriptedLLM(
         {"judge_strict": ["Well, yes."], "judge_lenient": ['{"reason": "r", "correct": true}']}
