@@ -73,7 +73,8 @@ def test_answers_are_scored_and_judged_and_their_cost_is_told(tmp_path: Path) ->
         "judge lenient": 1.0,
     }
     assert first.usage == {"answer": Usage(1, 7, 0)}, "the judge's calls are not the method's"
-    assert first.verdicts["strict"]["reason"] == "so"
+    assert first.verdicts["strict"]["reason"] == "says what is expected"
+    assert judge.calls, "of other questions"
 
 
 def test_an_answer_that_failed_is_scored_zero(tmp_path: Path) -> None:
