@@ -31,8 +31,8 @@ from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
 from infinimem.settings import AllmemSettings, EmbedderSettings, Settings
-from infinimem.strategies.allmem import AllMem
 from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, VERSION, Ref, Unit, unit_id
 from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link

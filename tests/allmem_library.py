@@ -10,9 +10,9 @@ from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Plan, Reason, Source
 from infinimem.settings import AllmemSettings, Settings
 from infinimem.store.outcome import Applied, Outcome, Rejected
-from infinimem.store.spec import ALLMEM
 from infinimem.store.view import View
 from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
 from infinimem.strategies.allmem.vector_index import VectorIndex
 

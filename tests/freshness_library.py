@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from infinimem.spec import owned_folders
 from infinimem.store.freshness import Freshness, Listing
 from infinimem.store.library import Library
 from infinimem.store.listing import listed
-from infinimem.store.view import OWNED
 from infinimem.store.watcher import ChangeSet, Watcher
 
 LARGE = 3
@@ -70,7 +70,7 @@ class Reader:
         self.fresh = Freshness(
             files,
             lambda doc_id: 10_000,
-            OWNED,
+            owned_folders(),
             watch=lambda: self.watcher,
             large=large,
             clock=self.clock,
@@ -86,7 +86,7 @@ class Reader:
 
     def wrong(self) -> set[str]:
         """Documents that the next look shows otherwise than they lie there."""
-        seen, there = self.look(), listed(self.library.root, OWNED)
+        seen, there = self.look(), listed(self.library.root, owned_folders())
         assert seen.ids == tuple(sorted(seen.stamps))
         return {doc_id for doc_id in {*seen.stamps, *there} if seen.stamps.get(doc_id) != there.get(doc_id)}
 

@@ -14,13 +14,13 @@ from allmem_library import Library
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.model import Plan
-from infinimem.strategies.allmem import AllMem
 from infinimem.strategies.allmem.audit import replay
 from infinimem.strategies.allmem.diagnose import Context, Proposal
 from infinimem.strategies.allmem.execute import Executor
 from infinimem.strategies.allmem.ledger import BUFFER, rows_of
 from infinimem.strategies.allmem.record_store import puts
 from infinimem.strategies.allmem.route import Item, Routed
+from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.allmem.unit import fits, unit_id
 from infinimem.strategies.allmem.vector_index import Loaded
 from infinimem.strategies.graph.links import Link

@@ -13,7 +13,7 @@ from garbage import GarbageLLM
 
 from infinimem.llm.base import Reply
 from infinimem.model import Plan
-from infinimem.strategies.allmem import AllMem
+from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.allmem.unit import is_unit_id
 from infinimem.testing import ScriptedLLM
 

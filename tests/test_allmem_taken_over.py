@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from infinimem.markdown.document import Document
 from infinimem.store.plans import folded
-from infinimem.store.spec import ALLMEM
 from infinimem.store.view import View
 from infinimem.strategies.allmem.record_store import RecordStore, changed, puts
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.unit import ARCHIVED, KINDS, UNITS, Ref, Unit, render
 from infinimem.strategies.allmem.vector_index import Loaded, VectorIndex
 from infinimem.strategies.graph.links import Link

@@ -14,9 +14,9 @@ from infinimem.errors import ModelUnavailable
 from infinimem.markdown.document import Document
 from infinimem.model import Entry, Plan, Source
 from infinimem.store.outcome import Rejected
-from infinimem.strategies.allmem import AllMem
 from infinimem.strategies.allmem.ledger import BUFFER, buffered
 from infinimem.strategies.allmem.record_store import RecordStore, puts, shown_unit
+from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
 from infinimem.strategies.allmem.write import RUN
 from infinimem.strategies.graph.links import Link

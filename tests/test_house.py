@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = (
     ("model", "errors", "user_folders"),
+    ("plugins",),
+    ("spec",),
     ("settings", "tokens"),
     ("trust", "configuration"),
     ("markdown",),

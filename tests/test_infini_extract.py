@@ -15,9 +15,9 @@ from infinimem import tokens
 from infinimem.errors import ModelUnavailable
 from infinimem.model import NewEntry, Plan
 from infinimem.settings import Settings
-from infinimem.strategies.infini import Infini
 from infinimem.strategies.infini.asking import cut, unsupported, verbatim
 from infinimem.strategies.infini.extract import units
+from infinimem.strategies.infini.strategy import Infini
 from infinimem.testing import ScriptedLLM
 
 

@@ -27,12 +27,14 @@ from allmem_records import (
 from fault_disk import Crash, die, hooked, nothing
 
 from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Reason, Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.files import Files, digest
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
+from infinimem.store.records import evidence_of, sources_of
 from infinimem.store.sources import only
 from infinimem.strategies.allmem.unit import Quote, Ref, Unit, render, unit_id
 from infinimem.strategies.graph.links import Link
@@ -411,3 +413,26 @@ def test_a_record_that_a_person_moved_gets_its_new_id(memory: Memory) -> None:
     assert len(memory.repair()) == 1
     assert tree_of(memory, doc(REX, archived=True)) == before.replace(b"allmem/units", b"allmem/archive")
     assert findings(memory) == []
+
+
+# ── what a header declares ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("shape", ["---\nid: x\nevidence:\n{}\n---\n", "---\nid: x\nevidence: [{}]\n---\n"])
+def test_a_record_names_turns_runs_of_turns_and_records(shape: str) -> None:
+    rows = [
+        "{ref: 51-53}",
+        "{ref: 60, span: 1-4}",
+        "{record: xf-000051-02}",
+        "{unit: u-000007}",
+        "{ref: 9-7}",
+    ]
+    listed = "\n".join(f"  - {row}" for row in rows) if "[" not in shape else ", ".join(rows)
+    record = Document.parse("allmem/units/x", shape.format(listed).encode())
+    assert evidence_of(record) == (51, 52, 53, 60)
+    assert sources_of(record) == ("xf-000051-02", "u-000007")
+
+
+def test_a_run_beyond_all_use_names_no_turn() -> None:
+    rows = "evidence:\n  - {ref: 1-999999}\n  - {ref: 7}\n"
+    assert evidence_of(Document.parse("allmem/units/x", f"---\n{rows}---\n".encode())) == (7,)

@@ -17,8 +17,7 @@ from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
-from infinimem.store.spec import STRATEGIES
-from infinimem.strategies.registry import NAMES
+from infinimem.spec import strategies
 
 Client = Callable[[], LLM]
 
@@ -63,7 +62,7 @@ class Silent:
         raise ModelUnavailable("nobody answers at the endpoint")
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=strategies())
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -123,10 +122,11 @@ class TestStrategy:
     def test_it_writes_into_its_own_folders_alone(self, tmp_path: Path, name: str, client: Client) -> None:
         memory = opened(tmp_path, name, client())
         (tmp_path / "mine.md").write_text("# A note\n\nof a person\n")
-        for other in STRATEGIES.values():
+        for other in strategies().values():
             if other.name != name:
-                (tmp_path / other.live).mkdir(parents=True, exist_ok=True)
-                (tmp_path / other.live / "theirs.md").write_text("# Theirs\n")
+                for folder in other.live:
+                    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+                    (tmp_path / folder / "theirs.md").write_text("# Theirs\n")
         before = files(tmp_path)
         memory.observe(TURNS)
         memory.consolidate()
@@ -202,17 +202,17 @@ class TestStrategy:
             assert {evidence[seq].source for seq in item.origin} <= {"user"}
 
     def test_a_sibling_is_never_read(self, tmp_path: Path, name: str) -> None:
-        for other in NAMES:
+        for other in strategies():
             if other != name:
                 told(tmp_path, other)
-        folders = STRATEGIES[name].folders
+        folders = strategies()[name].folders
         memory = opened(tmp_path, name)
         assert len(memory.view.uncited()) == len(TURNS)
         memory.observe(())
         memory.consolidate()
         found = memory.retrieve("Where does Ann live?").items
         assert found and all(item.doc_id.startswith((*folders, "evidence/", "CURRENT")) for item in found)
-        for other in NAMES:
+        for other in strategies():
             assert opened(tmp_path, other).retrieve("Where does Ann live?").items
 
     def test_the_last_receipt_can_be_taken_back(self, tmp_path: Path, name: str) -> None:

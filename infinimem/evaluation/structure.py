@@ -11,11 +11,11 @@ from typing import Any
 from infinimem.evaluation.model import Transaction
 from infinimem.memory import Memory
 from infinimem.model import Receipt
-from infinimem.store.spec import ALLMEM
 from infinimem.strategies.allmem.audit import AUDIT
 from infinimem.strategies.allmem.invariants import recovery
 from infinimem.strategies.allmem.ledger import rows_of
 from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.spec import SPEC
 from infinimem.strategies.allmem.unit import KINDS, UNITS, VERSION, is_unit_id, number_of
 
 
@@ -46,7 +46,7 @@ def structure_of(memory: Memory) -> dict[str, Any]:
         accepted, applied: proposals by operator; declined; dropped: by reason code; runs: consolidations.
     """
     view = memory.view
-    if view.spec is not ALLMEM:
+    if view.spec is not SPEC:
         return {}
     bank = RecordStore.load(view)
     along, near = recovery(bank, (VERSION,)), recovery(bank, KINDS)

@@ -18,6 +18,7 @@ from infinimem.errors import LibraryError, NotALibrary
 from infinimem.law import Verdict
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
+from infinimem.spec import owned_folders, spec_of
 from infinimem.store import evidence, hooks
 from infinimem.store.adopt_edits import adopt, turns_without_entries
 from infinimem.store.commit import transaction as commit
@@ -31,9 +32,8 @@ from infinimem.store.parsed import Parsed
 from infinimem.store.plans import name_clashes, preview, receipt_and_changes, verified, violations
 from infinimem.store.receipts import next_number, parse_receipt, receipts_of
 from infinimem.store.render import Rendered, render
-from infinimem.store.spec import STRATEGIES
 from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, withheld
-from infinimem.store.view import OWNED, Stored, View
+from infinimem.store.view import Stored, View
 
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
@@ -83,10 +83,10 @@ class Library:
         self.read_only = read_only
         self.configuration = configuration(found or b"", root, trusted=trust)
         self.settings = self.configuration.settings
-        self.spec = STRATEGIES[strategy or self.settings.strategy]
+        self.spec = spec_of(strategy or self.settings.strategy)
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
-        self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
+        self.fresh = Freshness(self.files, self._parsed.limit, owned_folders() if self.initialised else ())
         self._adopted: tuple[object, Mapping[str, Document]] = None, {}
         self._view: tuple[tuple[Listing, object], View] | None = None
         if self.initialised and not read_only:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT
+from infinimem.spec import owned_folders
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
 from infinimem.store.listing import Stamp
-from infinimem.store.view import OWNED
 
 
 class Parsed:
@@ -28,7 +28,7 @@ class Parsed:
 
     def owned(self, doc_id: str) -> bool:
         """Whether the program writes it."""
-        return self._initialised and (doc_id == CURRENT or doc_id.startswith(OWNED))
+        return self._initialised and (doc_id == CURRENT or doc_id.startswith(owned_folders()))
 
     def limit(self, doc_id: str) -> int:
         """The size in bytes over which it is not read."""

@@ -25,14 +25,14 @@ from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
 from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered, render
-from infinimem.store.spec import INFINI, MEMORIES
+from infinimem.store.spec import MEMORIES, TOPICS
 from infinimem.store.view import View
 
 REVIEW = "review"
 """What receipts call that which a person approved."""
 MEMORY = "memory"
 """What they call a change of a model's own files."""
-_WRITES = {REVIEW: INFINI.writes, MEMORY: (MEMORIES,)}
+_WRITES = {REVIEW: (TOPICS,), MEMORY: (MEMORIES,)}
 """Where plans may write that are no strategy's, whoever keeps the library just now."""
 
 

@@ -20,10 +20,11 @@ from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
+from infinimem.spec import StrategySpec, owned_folders, spec_of
 from infinimem.store.derived import Derive, Derived, T
 from infinimem.store.lines import Lines, fold, former
 from infinimem.store.listing import Stamp
-from infinimem.store.spec import ARCHIVE, EVIDENCE, INFINI, JOURNAL, STRATEGIES, TOPICS, StrategySpec
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 
 Scope = Literal["default", "archive", "evidence", "all"]
 SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
@@ -31,10 +32,6 @@ SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
 Group = Literal["live", "archive", "evidence", "journal", "aside"]
 """Of documents; "aside" are those of other strategies, and a strategy's books."""
 _GROUP_OF: Mapping[Scope, Group] = {"default": "live", "archive": "archive", "evidence": "evidence"}
-
-OWNED = (*(folder for spec in STRATEGIES.values() for folder in spec.folders), EVIDENCE, JOURNAL)
-"""Folders that the program writes in an initialised library; all else but CURRENT is a person's."""
-
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 
@@ -93,7 +90,8 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
-        spec: the strategy that looks: its documents are seen by default, and no sibling's.
+        spec: the strategy that looks: its documents are seen by default, and no sibling's. None takes that of
+            the settings.
     """
 
     def __init__(
@@ -108,10 +106,10 @@ class View:
         stored: Stored | None = None,
         embedder: Callable[[], Embedder] | None = None,
         root: str | None = None,
-        spec: StrategySpec = INFINI,
+        spec: StrategySpec | None = None,
         before: tuple[View, Collection[str]] | None = None,
     ) -> None:
-        self.spec = spec
+        self.spec = spec or spec_of(settings.strategy)
         self.stored = stored
         self.root = stored.root if stored else root
         self.connect_embedder = embedder or lazily(None, settings.embedder)
@@ -165,7 +163,7 @@ class View:
 
     def is_note(self, doc_id: str) -> bool:
         """Whether a person owns the whole document, or a model's memory tool: no strategy writes it."""
-        return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(OWNED))
+        return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(owned_folders()))
 
     def resolve(self, name: str) -> str:
         """The full id that a full id, a path, a bare stem or an alias stands for.
@@ -375,7 +373,7 @@ def _groups(
 
 def _lines(view: View, known: Lines | None, changed: Collection[str] | None) -> Lines:
     if known is None or changed is None:
-        known, changed = Lines(view.spec), view.owned(CURRENT, *OWNED)
+        known, changed = Lines(view.spec), view.owned(CURRENT, *owned_folders())
     found = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in changed}
     return known.after(found, view.drawn, view.is_note)
 

@@ -30,9 +30,9 @@ def make(name: str, llm: LLM, settings: Settings) -> Strategy:
         settings: those of the library.
     """
     if name == "allmem":
-        from infinimem.strategies.allmem import AllMem
+        from infinimem.strategies.allmem.strategy import AllMem
 
         return AllMem(llm, settings)
-    from infinimem.strategies.infini import Infini
+    from infinimem.strategies.infini.strategy import Infini
 
     return Infini(llm, settings)

@@ -18,7 +18,6 @@ from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
 from infinimem.settings import AllmemSettings, Settings
 from infinimem.store.outcome import Outcome
-from infinimem.store.spec import ALLMEM
 from infinimem.store.view import View
 from infinimem.strategies.allmem.audit import AUDIT, audit_text, next_run, replay
 from infinimem.strategies.allmem.diagnose import contexts, diagnose
@@ -29,6 +28,7 @@ from infinimem.strategies.allmem.picture import picture
 from infinimem.strategies.allmem.read import block, retrieve
 from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.allmem.route import route
+from infinimem.strategies.allmem.spec import SPEC
 from infinimem.strategies.allmem.unit import ANEW, HOME
 from infinimem.strategies.allmem.vector_index import Loaded, VectorIndex
 from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
@@ -56,7 +56,7 @@ class AllMem:
         settings: those of the library.
     """
 
-    spec = ALLMEM
+    spec = SPEC
     readers: tuple[str, ...] = (TOPOLOGY, *READERS)
 
     def __init__(self, llm: LLM, settings: Settings) -> None:

@@ -23,7 +23,7 @@ from infinimem.model import Evidence, Finding, Located, Plan, Reason
 from infinimem.retrieval.origins import best_that_fit
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
-from infinimem.store.spec import INFINI, TOPICS
+from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
@@ -32,6 +32,7 @@ from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import apply, compose, plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
 from infinimem.strategies.infini.rewrite import rewrite, unsorted
+from infinimem.strategies.infini.spec import SPEC
 from infinimem.strategies.infini.topics import PORTION, Slugs, fitting, movable, sections, title_of
 from infinimem.strategies.readers.collect import READERS, collect
 
@@ -44,7 +45,7 @@ class Infini:
         settings: those of the library.
     """
 
-    spec = INFINI
+    spec = SPEC
     readers: tuple[str, ...] = READERS
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
