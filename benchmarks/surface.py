@@ -30,8 +30,9 @@ from infinimem.embedders.connect import connect
 from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
-from infinimem.settings import AllmemSettings, EmbedderSettings, Settings
+from infinimem.settings import EmbedderSettings, Settings
 from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, VERSION, Ref, Unit, unit_id
 from infinimem.strategies.allmem.vector_index import VectorIndex
@@ -138,8 +139,8 @@ def measured(memory: Memory, queries: int, k: int) -> Row:
     settings = AllmemSettings(anchors=k)
     bank, space = RecordStore.load(memory.view), VectorIndex.of(memory.view)
     space.sync(bank)
-    ways = [AllMem(OfflineClient(), Settings(allmem=settings))]
-    ways.append(AllMem(OfflineClient(), Settings(allmem=replace(settings, visibility=False))))
+    ways = [AllMem(OfflineClient(), Settings(own=(settings,)))]
+    ways.append(AllMem(OfflineClient(), Settings(own=(replace(settings, visibility=False),))))
     asked = texts(queries, 2)
     times: list[list[float]] = [[], [], [], []]
     for way in ways:

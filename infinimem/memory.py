@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -35,6 +36,7 @@ from infinimem.operations.undo import undo
 from infinimem.reader import Reader
 from infinimem.retrieval.cache import cache_folder, is_large
 from infinimem.retrieval.grep import compile_pattern
+from infinimem.spec import spec_of
 from infinimem.store.create import init
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome
@@ -42,7 +44,6 @@ from infinimem.store.state import usage
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans
 from infinimem.strategies.driving import Note, drive
-from infinimem.strategies.registry import known, make
 
 log = logging.getLogger("infinimem")
 
@@ -66,7 +67,7 @@ def open_memory(
     Args:
         path: the folder.
         model: a model's name, "offline", or a client; None takes the settings', else "offline".
-        strategy: which system keeps it, "infini" or "allmem"; None takes infinimem.toml.
+        strategy: the name of the system that keeps it; None takes infinimem.toml.
         create: make the folder a library if it is not one.
         clock: gives the time; injected by tests and reproducible runs.
         embedder: what gives texts vectors, by name ("lexical", "static", "minilm", "openai") or itself; None
@@ -78,7 +79,7 @@ def open_memory(
         LibraryError: no such folder (and `create` is false).
         UsageError: no such strategy or embedder, or a setting is wrong.
     """
-    kept_by = known(strategy) if strategy is not None else None
+    kept_by = spec_of(strategy).name if strategy is not None else None
     if create:
         library = init(Path(path), clock, embedder, kept_by, trust)
     else:
@@ -94,8 +95,8 @@ class Memory(Reader):
     def __init__(self, library: Library, llm: LLM) -> None:
         self.library = library
         capped = Capped(llm)
-        strategy = make(library.spec.name, capped, library.settings)
-        super().__init__(library.view, capped, strategy, lambda: library.clock())
+        make = partial(library.spec.make, capped, library.settings)
+        super().__init__(library.view, capped, make, lambda: library.clock())
         self._booked, self._booking = total(capped.usage), Lock()
         self._extracting = Lock()  # of threads side by side one asks about what is pending
 
@@ -325,7 +326,7 @@ class Memory(Reader):
             UsageError: it is none of these.
         """
         past = as_of(self.view, moment_of(self.view, moment))
-        return Reader(lambda: past, self.llm, self.strategy, self._clock)
+        return Reader(lambda: past, self.llm, lambda: self.strategy, self._clock)
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""

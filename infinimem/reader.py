@@ -7,6 +7,7 @@ written, and all evidence comes from one snapshot, of now or of an earlier momen
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import cached_property
 
 from infinimem.answer import answer
 from infinimem.errors import UsageError
@@ -22,12 +23,19 @@ from infinimem.tools import Toolbox
 class Reader:
     """Questions to a library as it is at each call, or as it stood at one moment (`Memory.at`)."""
 
-    def __init__(self, source: Callable[[], View], llm: Capped, strategy: Strategy, clock: Clock) -> None:
+    def __init__(
+        self, source: Callable[[], View], llm: Capped, make: Callable[[], Strategy], clock: Clock
+    ) -> None:
         self.llm = llm
-        self.strategy: Strategy = strategy
         self.tools = Toolbox(source)
         self._source = source
+        self._make = make
         self._clock = clock
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """That of the library; it is made when it is first asked, for many a command asks none."""
+        return self._make()
 
     @property
     def view(self) -> View:

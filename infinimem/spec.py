@@ -8,14 +8,16 @@ whenever a library is opened, so its module imports nothing but this one and set
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from infinimem.errors import UsageError
-from infinimem.plugins import plugins
+from infinimem.model import Usage
+from infinimem.plugins import load, plugins, unusable
 
 DEFAULT = "infini"
 """The strategy of a library that names none."""
@@ -24,6 +26,10 @@ MEMORIES = "memories/"
 """A model's own files, which no strategy keeps (docs/MEMORY_TOOL.md): no line of one is an entry."""
 SHARED = ("evidence/", "journal/", MEMORIES, ".infinimem/")
 """Folders that are no strategy's."""
+
+PROMPT, REPLY, SUMMARY, TOPIC = 350, 60, 60, 2000
+"""Tokens that an estimate reckons with: instructions of one call, an answer or a verdict, a row of a catalog,
+the lines of a document where nothing is known of it."""
 
 _PREFIX = re.compile(r"[a-z]{1,8}\Z")
 
@@ -59,6 +65,11 @@ class StrategySpec:
         links: types of the links between its records, in the order in which they are followed. "version"
             leads from a record to those that it stands for.
         ledgers: ids of its documents that list records, a JSON object a line.
+        settings: the type of its group in infinimem.toml, a dataclass with defaults whose fields are marked
+            as those of settings.py are.
+        readers: its own ways to collect evidence, beside those that all strategies share.
+        estimate: tokens that a model takes to derive all from turns; given the tokens of the turns together,
+            how many they are (at least one), and its settings. None for a strategy that asks none.
     """
 
     name: str
@@ -69,6 +80,21 @@ class StrategySpec:
     kinds: tuple[Kind, ...] = ()
     links: tuple[str, ...] = ()
     ledgers: tuple[str, ...] = ()
+    settings: type[Any] | None = None
+    readers: tuple[str, ...] = ()
+    estimate: Callable[[int, int, Any], Usage] | None = None
+
+    def make(self, llm: object, settings: object) -> Any:
+        """The strategy, which is imported now.
+
+        Args:
+            llm: the model that helps it (llm/base.py).
+            settings: those of the library.
+
+        Raises:
+            UsageError: it cannot be imported.
+        """
+        return load(self.strategy)(llm, settings)
 
     @property
     def live(self) -> tuple[str, ...]:
@@ -97,12 +123,14 @@ def spec_of(name: str) -> StrategySpec:
     Raises:
         UsageError: there is none, or a package that adds it is broken.
     """
-    found, broken = _found()
-    if name in broken:
-        raise UsageError(broken[name])
-    if name not in found:
-        raise UsageError(f"no strategy is called {name!r}; there are {', '.join(found)}")
+    if name not in (found := strategies()):
+        raise UsageError(broken().get(name, f"no strategy is called {name!r}; there are {', '.join(found)}"))
     return found[name]
+
+
+def broken() -> Mapping[str, str]:
+    """Names of strategies that packages add and that cannot be used, with one line that says why."""
+    return _found()[1]
 
 
 @cache
@@ -112,17 +140,17 @@ def _found() -> tuple[dict[str, StrategySpec], dict[str, str]]:
     found: dict[str, StrategySpec] = {}
     for name in sorted(folders, key=lambda name: (name != DEFAULT, name)):
         found[name] = import_module(f"infinimem.strategies.{name}.spec").SPEC
-    broken: dict[str, str] = {}
-    for name, plugin in sorted(plugins("strategies").items()):
+    errors: dict[str, str] = {}
+    for name, value in sorted(plugins("strategies").items()):
         if name not in found:
             try:
-                spec = plugin.load()
+                spec = load(value)
                 if why := next(_faults(name, spec, found), ""):
-                    raise plugin.broken(why)
+                    raise unusable(value, why)
                 found[name] = spec
             except UsageError as error:
-                broken[name] = str(error)
-    return found, broken
+                errors[name] = str(error)
+    return found, errors
 
 
 def _faults(name: str, spec: object, others: Mapping[str, StrategySpec]) -> Iterator[str]:

@@ -8,11 +8,12 @@ from typing import Any
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Plan, Reason, Source
-from infinimem.settings import AllmemSettings, Settings
+from infinimem.settings import Settings
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.view import View
 from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
 from infinimem.strategies.allmem.vector_index import VectorIndex
 
@@ -25,7 +26,7 @@ class Library:
     """
 
     def __init__(self, **settings: Any) -> None:
-        self.settings = Settings(strategy="allmem", allmem=AllmemSettings(**settings))
+        self.settings = Settings(strategy="allmem", own=(AllmemSettings(**settings),))
         self.documents: dict[str, Document] = {}
         self.plans: list[Plan] = []
         self.refuse = 0

@@ -12,10 +12,10 @@ from allmem_library import Library
 from infinimem.markdown.document import Document
 from infinimem.model import Evidence
 from infinimem.retrieval.vectors import Vectors
-from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem import read
 from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
 from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link

@@ -20,6 +20,7 @@ from infinimem.strategies.allmem.execute import Executor
 from infinimem.strategies.allmem.ledger import BUFFER, rows_of
 from infinimem.strategies.allmem.record_store import puts
 from infinimem.strategies.allmem.route import Item, Routed
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.strategy import AllMem
 from infinimem.strategies.allmem.unit import fits, unit_id
 from infinimem.strategies.allmem.vector_index import Loaded
@@ -268,7 +269,7 @@ def test_a_merge_that_is_not_coherent_any_more_is_skipped() -> None:
         trial.archive(D)
         trial.graph.add(E, Link("version", D))
         old = Item(Proposal("split", (D,), 1.0, "", Context(D, ())), (D,))
-        executor = Executor(trial, space, made.settings.allmem, strategy.llm)
+        executor = Executor(trial, space, made.settings.of(AllmemSettings), strategy.llm)
         done = executor.run(Routed({"split": (gone, old), "merge": (merge,), "update": ()}, ()))
     assert [(one.code, one.sub) for one in done] == [
         ("APPLICABLE_FAIL", "MISSING_ID"),
@@ -352,7 +353,7 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     assert D in made.bank().visible
     with Loaded().at(made.view()) as (bank, space):
         update = Item(Proposal("update", (E, D), 1.0, "", Context(E, (D,))), (E, D))
-        Executor(bank, space, made.settings.allmem, strategy.llm).run(
+        Executor(bank, space, made.settings.of(AllmemSettings), strategy.llm).run(
             Routed({"split": (), "merge": (), "update": (update,)}, ())
         )
         assert D in [name for name, _ in space.nearest(space.row(D), 3)]  # on the surface, as before

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.model import Plan
-from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem import read
 from infinimem.strategies.allmem.evidence_builder import joined
 from infinimem.strategies.allmem.record_store import puts
+from infinimem.strategies.allmem.spec import AllmemSettings
 
 
 class TestAnchors:

@@ -12,6 +12,7 @@ from infinimem.model import Plan
 from infinimem.strategies.allmem import record_store as bank_module
 from infinimem.strategies.allmem.invariants import Caps, faults
 from infinimem.strategies.allmem.record_store import RecordStore, changed, puts
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import ANEW, Quote, Ref, Unit
 from infinimem.strategies.graph.links import Link
 
@@ -39,7 +40,7 @@ def test_a_bank_loads_as_it_was_put() -> None:
     assert bank.units["u-000002"] == Unit("u-000002", "Oslo.", ("Oslo",), "2024-02-01", "s2", (Ref(2),))
     assert bank.visible == set(bank.units)
     assert changed(bank, library.bank()) == ()
-    assert not faults(bank, Caps.of(library.settings.allmem))
+    assert not faults(bank, Caps.of(library.settings.of(AllmemSettings)))
 
 
 def test_evidence_is_told_by_reference() -> None:
@@ -120,7 +121,7 @@ def test_links_to_a_unit_that_cannot_be_read_stay_in_the_file() -> None:
     broken = library.bank(whole)
     assert broken.links("u-000003") == whole.links("u-000003")
     assert broken.graph.links("u-000003") == ()
-    assert {finding.where for finding in faults(broken, Caps.of(library.settings.allmem))} == {
+    assert {finding.where for finding in faults(broken, Caps.of(library.settings.of(AllmemSettings)))} == {
         "allmem/archive/u-000001",
         "allmem/units/u-000003",
     }

@@ -9,11 +9,11 @@ import pytest
 from allmem_library import Library, banked
 
 from infinimem.llm import reading, tasks
-from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem.diagnose import Context, Op, Proposal, contexts, read
 from infinimem.strategies.allmem.ledger import Buffered
 from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.route import Routed, route
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.vector_index import VectorIndex
 
 A, B, C, D, E, OLD = (f"u-00000{number}" for number in range(1, 7))

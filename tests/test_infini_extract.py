@@ -17,6 +17,7 @@ from infinimem.model import NewEntry, Plan
 from infinimem.settings import Settings
 from infinimem.strategies.infini.asking import cut, unsupported, verbatim
 from infinimem.strategies.infini.extract import units
+from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.strategy import Infini
 from infinimem.testing import ScriptedLLM
 
@@ -188,7 +189,7 @@ def test_exchanges_are_a_turn_and_what_was_replied_to_it() -> None:
     for role, text in [("user", "a"), ("user", "b"), ("assistant", "c"), ("user", "d"), ("assistant", "e")]:
         library.say(text, role=role)
     library.say("f", role="assistant", session="s2")  # a reply, but to nothing of this session
-    feed = units(library.view().uncited(), library.settings.infini)
+    feed = units(library.view().uncited(), library.settings.of(InfiniSettings))
     assert [[turn.entry.text for turn in unit] for unit in feed] == [["a", "b", "c"], ["d", "e"], ["f"]]
 
 
@@ -199,7 +200,7 @@ def test_feeding_keeps_every_turn_in_order_and_within_the_chunk(lengths: list[in
     for number, length in enumerate(lengths):
         library.say("word " * length, speaker="AB"[number % 2])
     turns = library.view().uncited()
-    portions = units(turns, library.settings.infini)
+    portions = units(turns, library.settings.of(InfiniSettings))
     assert [turn for unit in portions for turn in unit] == list(turns)
     for unit in portions:
         assert len(unit) == 1 or sum(tokens.count(turn.entry.text) for turn in unit) <= 200

@@ -13,7 +13,7 @@ from infini_library import Library, assigned, document, entry, ids, keep_all, on
 
 from infinimem import tokens
 from infinimem.model import Finding, Plan
-from infinimem.settings import InfiniSettings
+from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.split_merge import is_merge_due
 from infinimem.strategies.infini.strategy import Infini
 from infinimem.testing import ScriptedLLM

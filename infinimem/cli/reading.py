@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import get_args
 
 import click
 
@@ -19,7 +18,7 @@ from infinimem.cli.options import (
 from infinimem.cli.show import answer_json, place, show_answer
 from infinimem.errors import UsageError
 from infinimem.model import SOURCES
-from infinimem.settings import ReaderName
+from infinimem.settings import reader_names
 
 _sources = click.option(
     "--source",
@@ -32,7 +31,7 @@ _sources = click.option(
 
 @click.command(cls=Command)
 @click.argument("question")
-@click.option("--reader", type=click.Choice(get_args(ReaderName)[1:]), help="How to collect evidence.")
+@click.option("--reader", type=click.Choice(reader_names()[1:]), help="How to collect evidence.")
 @_sources
 @as_of_option
 @estimate_option

@@ -20,7 +20,6 @@ from typing import Any
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.model import Put
-from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem.descriptor import Descriptor
 from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, Proposal
@@ -30,6 +29,7 @@ from infinimem.strategies.allmem.operators import Edits
 from infinimem.strategies.allmem.plans import Part
 from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.allmem.route import Dropped, Routed
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import HOME, SEMANTIC, Ref, is_unit_id, number_of
 from infinimem.strategies.allmem.vector_index import VectorIndex
 

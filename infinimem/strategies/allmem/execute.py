@@ -15,7 +15,6 @@ from typing import Any
 
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
-from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem.descriptor import Descriptor
 from infinimem.strategies.allmem.diagnose import OPS, unreadable
 from infinimem.strategies.allmem.invariants import Caps, new_faults
@@ -23,6 +22,7 @@ from infinimem.strategies.allmem.operators import Editor, Edits
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
 from infinimem.strategies.allmem.record_store import RecordStore, shown_anchor, shown_unit
 from infinimem.strategies.allmem.route import Item, Routed, coherent, visible
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import fits
 from infinimem.strategies.allmem.vector_index import VectorIndex
 

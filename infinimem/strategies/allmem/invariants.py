@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from infinimem.model import Finding
-from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import (
     ANEW,
     KINDS,

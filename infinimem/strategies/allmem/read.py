@@ -14,11 +14,11 @@ from infinimem import tokens
 from infinimem.model import Evidence, Retrieved
 from infinimem.retrieval.origins import MOST, pack
 from infinimem.retrieval.searcher import searcher
-from infinimem.settings import AllmemSettings
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.allmem.evidence_builder import EvidenceBuilder
 from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, TEMPORAL, VERSION, number_of
 from infinimem.strategies.allmem.vector_index import Row, VectorIndex
 from infinimem.strategies.graph.walk import Reached, expand

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem.diagnose import OPS, Op, Proposal
 from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import number_of
 from infinimem.strategies.allmem.vector_index import VectorIndex
 

@@ -16,7 +16,7 @@ from infinimem import tokens
 from infinimem.errors import UsageError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
-from infinimem.settings import AllmemSettings, Settings
+from infinimem.settings import Settings
 from infinimem.store.outcome import Outcome
 from infinimem.store.view import View
 from infinimem.strategies.allmem.audit import AUDIT, audit_text, next_run, replay
@@ -28,7 +28,7 @@ from infinimem.strategies.allmem.picture import picture
 from infinimem.strategies.allmem.read import block, retrieve
 from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.allmem.route import route
-from infinimem.strategies.allmem.spec import SPEC
+from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.unit import ANEW, HOME
 from infinimem.strategies.allmem.vector_index import Loaded, VectorIndex
 from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
@@ -62,6 +62,7 @@ class AllMem:
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
         self.settings = settings
+        self.own = settings.of(AllmemSettings)
         self._writing = Loaded()
         self._reading = Loaded()
 
@@ -73,7 +74,7 @@ class AllMem:
         Raises:
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
-        settings = self.settings.allmem
+        settings = self.own
         left = deque(new)
         while left:
             if self._full(view, session_of(left[0])):
@@ -91,7 +92,7 @@ class AllMem:
         """The library after these turns were written; None where it would not take them."""
         for _ in range(TRIES):
             with self._writing.at(view) as (bank, space):
-                plan = written(view, bank, space, described, self.settings.allmem)
+                plan = written(view, bank, space, described, self.own)
             if plan is None:
                 return view
             outcome = yield plan
@@ -107,13 +108,13 @@ class AllMem:
         Raises:
             ModelUnavailable: the buffer stays as it is.
         """
-        limit = self.settings.allmem.buffer_max
+        limit = self.own.buffer_max
         if event == "consolidate" or (limit and BUFFER in view and _count(view) >= limit):
             yield from self._consolidate(view)
 
     def _consolidate(self, view: View) -> _Steps:
         with self._writing.at(view) as (bank, space):
-            plan = consolidation(view, bank, space, self.llm, self.settings.allmem)
+            plan = consolidation(view, bank, space, self.llm, self.own)
         if plan is None:
             return view
         outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
@@ -121,7 +122,7 @@ class AllMem:
 
     def _full(self, view: View, session: str) -> bool:
         """Whether the buffer is to be consolidated before a turn of this session is written."""
-        settings = self.settings.allmem
+        settings = self.own
         waiting, sessions = self._waiting(view)
         if settings.buffer_max and len(waiting) >= settings.buffer_max:
             return True
@@ -147,7 +148,7 @@ class AllMem:
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
         with self._writing.at(view) as (bank, _):
-            looked_at = contexts(bank, buffered(view, bank), self.settings.allmem.online_anchors)
+            looked_at = contexts(bank, buffered(view, bank), self.own.online_anchors)
             return sum(
                 tokens.count(bank.text(one.target)) + sum(_size(bank, name) for name in one.shown)
                 for one in looked_at
@@ -158,14 +159,14 @@ class AllMem:
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Turns by rank within `budget` tokens. Calls no model."""
         with self._reading.at(view) as (bank, space):
-            return retrieve(view, bank, space, query, budget, self.settings.allmem)
+            return retrieve(view, bank, space, query, budget, self.own)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer: along the links of units ("topology"), or by one of the shared readers."""
         if reader != TOPOLOGY:
             return collect(self.llm, view, question, reader, self.settings.reader, budget)
         with self._reading.at(view) as (bank, space):
-            return block(view, bank, space, question, budget, self.settings.allmem)
+            return block(view, bank, space, question, budget, self.own)
 
     # ── looking after it ────────────────────────────────────────────────────────────────────────
 
@@ -183,7 +184,7 @@ class AllMem:
             "buffer": {
                 "units": len(waiting),
                 "sessions": len({bank.units[one.unit].session for one in waiting}),
-                "threshold": self.settings.allmem.every_sessions,
+                "threshold": self.own.every_sessions,
             },
         }
 
@@ -198,7 +199,7 @@ class AllMem:
     def check(self, view: View) -> list[Finding]:
         """What must hold of the bank (invariants.py), and bodies that do not quote the evidence."""
         bank = view.derived(RecordStore.load)
-        found = faults(bank, Caps.of(self.settings.allmem))
+        found = faults(bank, Caps.of(self.own))
         for name, unit in sorted(bank.units.items()):
             quoted = bank.render(name).split("\n---\n", 1)[1]
             if view.document(unit.doc_id).body.rstrip("\n") != quoted.rstrip("\n"):

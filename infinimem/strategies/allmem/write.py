@@ -14,12 +14,12 @@ from infinimem.llm import tasks
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import Finding, Located, Plan, Put, RejectedReply
-from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
 from infinimem.strategies.allmem.invariants import Caps, new_faults
 from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffer_text, buffered
 from infinimem.strategies.allmem.record_store import LONGEST, RecordStore, puts
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, Ref, Unit
 from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link

@@ -17,10 +17,10 @@ from infinimem import tokens
 from infinimem.llm import tasks
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located, NewEntry, Plan, Reason
-from infinimem.settings import InfiniSettings
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini.asking import Asker, Data, cut, once, seqs_of, unsupported, verbatim
+from infinimem.strategies.infini.spec import InfiniSettings
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
@@ -55,7 +55,7 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     Raises:
         ModelUnavailable: the turns from here on stay pending.
     """
-    for unit in units(new, view.settings.infini):
+    for unit in units(new, view.settings.of(InfiniSettings)):
         outcome = yield _plan(view, unit, asker)
         if isinstance(outcome, Rejected):
             reasons = [f"extract: {reason}; stored verbatim" for reason in outcome.reasons]
@@ -113,7 +113,7 @@ def _context(view: View, first: Located) -> list[Located]:
 
 def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
     """Ask about a unit, or about each part of a turn that is larger than a call."""
-    limit = view.settings.infini.chunk_tokens
+    limit = view.settings.of(InfiniSettings).chunk_tokens
     told = [place for place in unit if place.entry.text.strip()]
     calls = [[ShownTurn(place, place.entry.text) for place in told]] if told else []
     if len(told) == 1 and tokens.exceeds(told[0].entry.text, limit):

@@ -1,8 +1,49 @@
-"""What the program knows of Infini Memory (infinimem/spec.py)."""
+"""What the program knows of Infini Memory (infinimem/spec.py). Source: arXiv 2606.10677."""
 
 from __future__ import annotations
 
-from infinimem.spec import StrategySpec
+from dataclasses import dataclass
+from typing import Literal
+
+from infinimem.model import Usage
+from infinimem.settings import Harmless, Portion
+from infinimem.spec import PROMPT, TOPIC, StrategySpec
+
+
+@dataclass(frozen=True)
+class InfiniSettings:
+    """[infini]: the writing of topic documents. Lengths are tokens.
+
+    Defaults are the paper's (section 4.1) where it gives a number.
+    """
+
+    feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
+    chunk_tokens: Portion = 4096
+    current_threshold: Harmless[int] = 5000
+    stale_seconds: Harmless[float] = 3600.0
+    markdown_length: Portion = 5000
+    plan_split_threshold: Portion = 5000
+    planner_docs: Harmless[int] = 50
+    plan_retries: Harmless[int] = 3
+    merge_max_tokens: Harmless[int] = 1000
+    merge_frequency: Harmless[int] = 10
+    merge_trigger_min_count: Harmless[int] = 50
+    merge_group_max: Harmless[int] = 4
+    summary_length: Harmless[int] = 100
+    maintenance: Harmless[bool] = True
+
+    GONE = frozenset({"rewrite"})
+
+
+def estimate(size: int, turns: int, settings: InfiniSettings) -> Usage:
+    """Turns are drawn from once; each line is then read three times (grouped, routed, laid out) beside what
+    stands where it goes."""
+    chunks = -(-size // max(settings.chunk_tokens, 1))
+    flushes = -(-size // max(settings.current_threshold, 1))
+    laid_out = 2 * size + flushes * TOPIC if settings.maintenance else 0
+    calls = chunks + flushes * (6 if settings.maintenance else 1)
+    return Usage(calls, calls * PROMPT + 2 * size + laid_out, size + size // 3)
+
 
 SPEC = StrategySpec(
     name="infini",
@@ -10,4 +51,6 @@ SPEC = StrategySpec(
     writes=("topics/",),
     archived="archive/",
     buffer="CURRENT",
+    settings=InfiniSettings,
+    estimate=estimate,
 )

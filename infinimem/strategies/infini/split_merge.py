@@ -13,7 +13,6 @@ from dataclasses import replace
 from infinimem import tokens
 from infinimem.llm.tasks import MERGE
 from infinimem.model import Plan, Reason
-from infinimem.settings import InfiniSettings
 from infinimem.store.render import HEADER_KEYS
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import CatalogRow, View
@@ -21,6 +20,7 @@ from infinimem.strategies.base import Outcome
 from infinimem.strategies.infini.asking import Asker, Data
 from infinimem.strategies.infini.layout import apply, target
 from infinimem.strategies.infini.plan import Planner, Route
+from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.topics import (
     INBOX,
     PORTION,
@@ -52,7 +52,7 @@ def split(view: View, asker: Asker) -> Maintenance:
     Raises:
         ModelUnavailable: what was applied before stands.
     """
-    limit = view.settings.infini.markdown_length
+    limit = view.settings.of(InfiniSettings).markdown_length
     for row in view.catalog(folder=TOPICS):
         if row.tokens > limit and row.id in view and may_change(row.id, view):
             plan = split_plan(row.id, view, asker)
@@ -74,7 +74,7 @@ def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
     if len(document.entries) < 2:
         return None
     title = title_of(doc_id)
-    limit = view.settings.infini.markdown_length
+    limit = view.settings.of(InfiniSettings).markdown_length
     topics, rest = _portion(sections(document.entries, title), limit)
     planner = Planner(view, asker, offer=False)
     parts = _parts(planner.route(topics), limit)
@@ -130,7 +130,7 @@ def merge(view: View, asker: Asker) -> Maintenance:
     Raises:
         ModelUnavailable: what was applied before stands.
     """
-    settings = view.settings.infini
+    settings = view.settings.of(InfiniSettings)
     small = small_documents(view)
     if not is_merge_due(view.epoch, len(small), settings):
         return view
@@ -143,7 +143,7 @@ def merge(view: View, asker: Asker) -> Maintenance:
 
 def small_documents(view: View) -> list[CatalogRow]:
     """Topic documents that are short enough to be merged, by id."""
-    limit = view.settings.infini.merge_max_tokens
+    limit = view.settings.of(InfiniSettings).merge_max_tokens
     return [
         row
         for row in view.catalog(folder=TOPICS)
