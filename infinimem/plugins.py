@@ -30,14 +30,15 @@ def plugins(group: str) -> Mapping[str, str]:
 
 
 def load(value: str) -> Any:
-    """What "module:attribute" names.
+    """What "module:attribute", or "module", names.
 
     Raises:
         UsageError: it cannot be imported.
     """
     module, _, attribute = value.partition(":")
     try:
-        return getattr(import_module(module), attribute)
+        found = import_module(module)
+        return getattr(found, attribute) if attribute else found
     except (Exception, SystemExit) as error:  # whatever the code of others may raise
         raise unusable(value, f"{type(error).__name__}: {error}") from error
 

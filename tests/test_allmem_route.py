@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from allmem_library import Library, banked
 
-from infinimem.llm import reading, tasks
+from infinimem.llm import reading
+from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.diagnose import Context, Op, Proposal, contexts, read
 from infinimem.strategies.allmem.ledger import Buffered
 from infinimem.strategies.allmem.record_store import RecordStore

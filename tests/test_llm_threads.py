@@ -13,11 +13,11 @@ import pytest
 
 from infinimem import Turn, open_memory
 from infinimem.errors import ModelUnavailable, SpendingCapReached
-from infinimem.llm import tasks
 from infinimem.llm.base import Bill, Capped, Reply, Task, total
 from infinimem.llm.offline.client import OfflineClient
 from infinimem.llm.parallel import in_order
 from infinimem.model import Usage
+from infinimem.strategies.allmem import tasks
 from infinimem.testing import ScriptedLLM
 
 

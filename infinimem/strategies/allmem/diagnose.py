@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.llm.parallel import in_order
+from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.ledger import Buffered
 from infinimem.strategies.allmem.record_store import RecordStore, shown_anchor, shown_unit
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
+from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.descriptor import Descriptor
 from infinimem.strategies.allmem.diagnose import OPS, unreadable
 from infinimem.strategies.allmem.invariants import Caps, new_faults

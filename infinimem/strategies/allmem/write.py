@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from infinimem.llm import tasks
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
+from infinimem.llm.tasks import turn as shown_turn
 from infinimem.model import Finding, Located, Plan, Put, RejectedReply
 from infinimem.store.view import View
 from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
@@ -20,6 +20,7 @@ from infinimem.strategies.allmem.invariants import Caps, new_faults
 from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffer_text, buffered
 from infinimem.strategies.allmem.record_store import LONGEST, RecordStore, puts
 from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.allmem.tasks import DESCRIBE
 from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, Ref, Unit
 from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link
@@ -56,7 +57,7 @@ def _describe(llm: LLM, turn: Located) -> Described:
     text = turn.entry.text
     if not text.strip():
         return Described(turn, undescribed(text))
-    reply = llm.complete(tasks.DESCRIBE, {"turn": tasks.turn(turn.entry, text[:LONGEST])})
+    reply = llm.complete(DESCRIBE, {"turn": shown_turn(turn.entry, text[:LONGEST])})
     if reply.data is None:
         reasons = (f"{reply.failure}: {reply.detail}",)
         return Described(turn, undescribed(text), RejectedReply("describe", reply.text, reasons))

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from infinimem import tokens
-from infinimem.llm import tasks
+from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located, NewEntry, Plan, Reason
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini.asking import Asker, Data, cut, once, seqs_of, unsupported, verbatim
 from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import EXTRACT
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
@@ -46,7 +47,7 @@ class ShownTurn:
 
     @property
     def shown(self) -> dict[str, str | None]:
-        return tasks.turn(self.place.entry, self.text)
+        return shown_turn(self.place.entry, self.text)
 
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
@@ -120,7 +121,7 @@ def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
         calls = [[ShownTurn(told[0], part)] for part in cut(told[0].entry.text, limit)]
     entries: list[NewEntry] = []
     notes: list[str] = []
-    context = [tasks.turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
+    context = [shown_turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
     for said in calls:
         found, wrong = _ask(said, context, asker)
         entries += found
@@ -146,7 +147,7 @@ def _ask(
         return _problems(data, by_seq)
 
     turns = [piece.shown for piece in said]
-    reply, wrong = asker.ask(tasks.EXTRACT, {"turns": turns, "context": context}, check)
+    reply, wrong = asker.ask(EXTRACT, {"turns": turns, "context": context}, check)
     if (data := reply.data) is None:
         return _as_said(said), [f"extract: {reason}" for reason in wrong]
     unborne: list[Reason] = []
@@ -164,7 +165,7 @@ def _ask(
             as_said |= {piece.seq for piece in origin}
         else:
             entries.append(_entry(text, origin, copied, item))
-    asker.reject(tasks.EXTRACT, reply, unborne)
+    asker.reject(EXTRACT, reply, unborne)
     cited = {seq for entry in entries for seq in entry.origin}
     empty = set(seqs_of(data["empty"], by_seq))
     open_turns = [p for p in said if p.seq in as_said or (p.seq not in cited and p.seq not in empty)]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from infinimem import tokens
-from infinimem.llm.tasks import LAYOUT
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
 from infinimem.store.view import View
@@ -22,6 +21,7 @@ from infinimem.strategies.infini.asking import Asker, Data
 from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.rewrite import Claim, allowed, sorted_out
 from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import LAYOUT
 from infinimem.strategies.infini.topics import (
     Topic,
     clean_title,

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from infinimem.llm.tasks import PLAN
 from infinimem.model import Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of, unreadable
 from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import PLAN
 from infinimem.strategies.infini.topics import (
     INBOX,
     Slugs,

@@ -14,12 +14,12 @@ from typing import Literal
 
 from infinimem import law
 from infinimem.grounding.claims import is_duplicate
-from infinimem.llm.tasks import REWRITE
 from infinimem.model import Entry, Located, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker, Data, once, seq_of
 from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import REWRITE
 from infinimem.strategies.infini.topics import (
     Topic,
     clean_title,

@@ -11,7 +11,6 @@ from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 
 from infinimem import tokens
-from infinimem.llm.tasks import MERGE
 from infinimem.model import Plan, Reason
 from infinimem.store.render import HEADER_KEYS
 from infinimem.store.spec import TOPICS
@@ -21,6 +20,7 @@ from infinimem.strategies.infini.asking import Asker, Data
 from infinimem.strategies.infini.layout import apply, target
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import MERGE
 from infinimem.strategies.infini.topics import (
     INBOX,
     PORTION,
