@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -51,6 +51,23 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class Way:
+    """How one of a strategy's methods in `infinimem bench` works.
+
+    Args:
+        strategy: keeps the library.
+        ranked_by: the reader whose evidence is scored where nothing is answered; None for `Memory.retrieve`.
+        answered_by: the reader whose evidence is answered from, likewise.
+        draws: whether anything is made of what was said.
+    """
+
+    strategy: str
+    ranked_by: str | None = None
+    answered_by: str | None = None
+    draws: bool = True
+
+
+@dataclass(frozen=True)
 class StrategySpec:
     """A strategy's row.
 
@@ -70,6 +87,12 @@ class StrategySpec:
         readers: its own ways to collect evidence, beside those that all strategies share.
         estimate: tokens that a model takes to derive all from turns; given the tokens of the turns together,
             how many they are (at least one), and its settings. None for a strategy that asks none.
+        methods: those of `infinimem bench`, by name.
+        groups: lists of methods, with their settings, that are asked for in one word.
+        takes: groups of settings that its methods take beside its own.
+        reads: names of its settings that change how the library is read, not what is in it.
+        near: whether it writes by nearness, so that its library is another one with another embedder.
+        shape: "module:function" that gives counts of what a snapshot holds, which add up over libraries.
     """
 
     name: str
@@ -83,6 +106,12 @@ class StrategySpec:
     settings: type[Any] | None = None
     readers: tuple[str, ...] = ()
     estimate: Callable[[int, int, Any], Usage] | None = None
+    methods: Mapping[str, Way] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    takes: tuple[str, ...] = ()
+    reads: frozenset[str] = frozenset()
+    near: bool = False
+    shape: str | None = None
 
     def make(self, llm: object, settings: object) -> Any:
         """The strategy, which is imported now.

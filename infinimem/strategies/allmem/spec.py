@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from infinimem.model import Usage
 from infinimem.settings import Harmless
-from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec
+from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _PLANNED = 10
 """Units of which one is split, merged or updated."""
@@ -77,6 +77,35 @@ def estimate(size: int, turns: int, settings: AllmemSettings) -> Usage:
     return Usage(calls, calls * PROMPT + shown, calls * REPLY)
 
 
+_GROUPS = {
+    "allmem-ablations": (
+        "allmem",
+        "allmem:visibility=false",
+        "allmem:split=false",
+        "allmem:merge=false",
+        "allmem:update=false",
+        "allmem:expand=false",
+        "allmem:recovery_links=false",
+        "allmem:type_priority=false",
+        "allmem:successors_first=false",
+    ),
+    "allmem-sweep": (
+        "allmem",
+        "allmem:anchors=5",
+        "allmem:anchors=20",
+        "allmem:candidates=20",
+        "allmem:candidates=80",
+        "allmem:final=8",
+        "allmem:final=32",
+    ),
+}
+"""All-Mem with one thing left out: those of its Table 10, and our own order of what is superseded; and with
+other budgets of reading, one at a time (section 4.3)."""
+_READS = (
+    *("anchors", "candidates", "hops", "final", "block_tokens"),
+    *("visibility", "expand", "recovery_links", "type_priority", "successors_first"),
+)
+
 SPEC = StrategySpec(
     name="allmem",
     strategy="infinimem.strategies.allmem.strategy:AllMem",
@@ -88,4 +117,9 @@ SPEC = StrategySpec(
     settings=AllmemSettings,
     readers=("topology",),
     estimate=estimate,
+    methods={"allmem": Way("allmem", None, "topology")},  # that reader asks no model
+    groups=_GROUPS,
+    reads=frozenset(_READS),
+    near=True,
+    shape="infinimem.strategies.allmem.shape:shape",
 )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from infinimem.model import Usage
 from infinimem.settings import Harmless, Portion
-from infinimem.spec import PROMPT, TOPIC, StrategySpec
+from infinimem.spec import PROMPT, TOPIC, StrategySpec, Way
 
 
 @dataclass(frozen=True)
@@ -53,4 +53,13 @@ SPEC = StrategySpec(
     buffer="CURRENT",
     settings=InfiniSettings,
     estimate=estimate,
+    methods={
+        "infini": Way("infini", "agent", "agent"),
+        "infini-h": Way("infini", "hybrid", "hybrid"),
+        "infini-summary": Way("infini", "summary", "summary"),
+        "infini-bm25": Way("infini", "bm25", "bm25"),
+        "infini-retrieve": Way("infini"),
+        "infini-turns": Way("infini", draws=False),
+    },
+    takes=("search", "reader"),
 )
