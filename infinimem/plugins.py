@@ -56,8 +56,10 @@ def _installed() -> dict[str, dict[str, str]]:
             if place.samefile("."):  # the current one may be anybody's
                 continue
             for package in sorted(name for name in os.listdir(place) if name.endswith(_LISTS)):  # noqa: PTH208
-                with suppress(OSError, UnicodeDecodeError):  # most list nothing
-                    _read((place / package / "entry_points.txt").read_text("utf-8"), found)
+                with suppress(OSError):  # most list nothing
+                    data = (place / package / "entry_points.txt").read_bytes()
+                    if b"infinimem." in data:
+                        _read(data.decode("utf-8", "replace"), found)
     return found
 
 
