@@ -5,6 +5,7 @@ from __future__ import annotations
 from infinimem.evaluation.methods.answering import Means
 from infinimem.evaluation.methods.baselines import Baseline
 from infinimem.evaluation.methods.library import LibraryMethod, Making
+from infinimem.evaluation.methods.notes import NotesSearch
 from infinimem.evaluation.methods.spec import Spec, parse
 from infinimem.evaluation.model import Method
 
@@ -21,6 +22,8 @@ def method(spec: str | Spec, means: Means, making: Making) -> Method:
         UsageError: there is no such method or setting.
     """
     found = parse(spec) if isinstance(spec, str) else spec
+    if found.name == "infini-search":
+        return NotesSearch(found, means, making)
     if found.way is not None:
         return LibraryMethod(found, means, making)
     return Baseline(found, means)

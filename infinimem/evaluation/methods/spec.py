@@ -22,6 +22,7 @@ BASELINES: Mapping[str, Collection[str]] = {
     "recent": (),
     "grep": (),
     "bm25": ("language",),
+    "fts5": (),
     "dense": ("embedder",),
     "hybrid": ("embedder", "language"),
 }
