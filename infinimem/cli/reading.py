@@ -16,7 +16,7 @@ from infinimem.cli.options import (
     estimate_option,
     pass_options,
 )
-from infinimem.cli.show import answer_json, place, show_answer, show_trace, trace_json
+from infinimem.cli.show import answer_json, place, show_answer, show_trace
 from infinimem.errors import UsageError
 from infinimem.model import SOURCES
 from infinimem.settings import ReaderName
@@ -95,5 +95,4 @@ def retrieve(
         if options.verbose:
             show_trace(out, evidence.trace)
 
-    items = [asdict(item) for item in evidence.items]
-    out.result({"items": items, "trace": trace_json(evidence.trace)}, show)
+    out.result(asdict(evidence), show)

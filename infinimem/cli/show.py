@@ -43,16 +43,8 @@ def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:
-    return {
-        "answer": answer.text,
-        "citations": [asdict(citation) for citation in answer.citations],
-        "trace": trace_json(answer.trace),
-        "usage": asdict(answer.usage),
-    }
-
-
-def trace_json(trace: Iterable[Step]) -> list[dict[str, Any]]:
-    return [asdict(step) for step in trace]
+    told = asdict(answer)
+    return {"answer": told.pop("text"), **told}
 
 
 def show_trace(out: Output, trace: Iterable[Step]) -> None:

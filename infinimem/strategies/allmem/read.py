@@ -86,7 +86,15 @@ def _search(
     trace.add(Step("query", (query,)))
     anchors = _anchors(view, bank, space, row, settings)
     trace.add(Step("anchors", found=tuple(anchors)))
-    reached = _expanded(bank, [anchor.id for anchor in anchors], settings)
+    reached = expand(  # stage 2: by way of outgoing links, older ones first (D.3)
+        [anchor.id for anchor in anchors],
+        bank.graph.links,
+        settings.hops if settings.expand else 0,
+        settings.candidates,
+        KINDS if settings.recovery_links else (TEMPORAL, SEMANTIC),
+        lambda name: bank.units[name].age,
+        priority=settings.type_priority,
+    )
     links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
     trace.add(Step("links", found=tuple(links)))
     found = _placed(bank, space, row, reached, settings.visibility and settings.successors_first)
@@ -120,19 +128,6 @@ def _stranded(view: View, *_: object) -> tuple[str, ...]:
     """Archived units to which no version link leads (`View.derived`)."""
     bank = view.derived(RecordStore.load)
     return tuple(name for name in bank.units.keys() - bank.visible if not bank.graph.into(name, VERSION))
-
-
-def _expanded(bank: RecordStore, anchors: Sequence[str], settings: AllmemSettings) -> tuple[Reached, ...]:
-    """Stage 2: the candidates, by way of outgoing links, older ones first (D.3)."""
-    return expand(
-        anchors,
-        bank.graph.links,
-        settings.hops if settings.expand else 0,
-        settings.candidates,
-        KINDS if settings.recovery_links else (TEMPORAL, SEMANTIC),
-        lambda name: bank.units[name].age,
-        priority=settings.type_priority,
-    )
 
 
 def _placed(

@@ -99,16 +99,14 @@ def _introduction(request: Request, tools: Toolbox) -> dict[str, Any]:
     """What every round is told."""
     view = request.view
     near = request.search.documents(request.question, CATALOG)
-    times = (place.entry.time for place in view.entries("all"))
+    times = (place.entry.time or "" for place in view.entries("all"))
     return {
         "question": request.question,
         "catalog": [
             {"id": doc_id, "summary": view.document(doc_id).summary[:SUMMARY_LENGTH]} for doc_id in near
         ],
         "doc_count": str(len(view.ids())),
-        "now": max(
-            (time for time in times if time), default=""
-        ),  # a snapshot knows no clock: its newest time
+        "now": max(times, default=""),  # a snapshot knows no clock: its newest time
         "tools": [
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
             for tool in tools

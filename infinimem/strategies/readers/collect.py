@@ -71,10 +71,7 @@ READERS = tuple(_READERS)
 def collect(
     llm: LLM, view: View, question: str, reader: str, settings: ReaderSettings, budget: int
 ) -> Evidence:
-    """Evidence for an answer.
-
-    Args:
-        reader: one of `READERS`; the others as `Request` has them.
+    """Evidence for an answer, by one of `READERS` (arguments: `Request`).
 
     Raises:
         UsageError: there is no such reader.

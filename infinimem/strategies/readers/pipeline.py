@@ -4,8 +4,7 @@ A stage says what it found as candidates, whose score is made of named parts by 
 (`ranked`). A reader that goes deeper step by step ends when a model or a rule says that there is enough
 (`deepen`). `Trace` notes the stages of all readers in the same shape (model.Step).
 
-The stages below know snapshots and their searcher: places that were found become heading blocks within a
-budget, with what is newest. None asks a model.
+The stages over documents make heading blocks within a budget of what was found. No stage here asks a model.
 """
 
 from __future__ import annotations
@@ -117,15 +116,7 @@ class LineRange:
 
 @dataclass(frozen=True)
 class Request:
-    """A question to a snapshot.
-
-    Args:
-        llm: the model that may be asked on the way.
-        view: the snapshot.
-        question: in plain words.
-        settings: rounds, limits and fallbacks.
-        budget: tokens of the evidence.
-    """
+    """A question to a snapshot, the model that may be asked, and the tokens that evidence may take."""
 
     llm: LLM
     view: View
