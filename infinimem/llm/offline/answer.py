@@ -1,4 +1,4 @@
-"""Questions without a model: one round of search and grep, and of what it shows the closest lines are quoted.
+"""Answering without a model: the lines that come closest are quoted, and that is said.
 
 Lines are compared with the question by the words that they share, rare ones first. Of lines that say the same
 of the same thing but for one place ("lives in Lisbon", "lives in Porto") the newest is quoted and the older
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -170,66 +170,3 @@ def _common(one: Iterable[str], other: Iterable[str]) -> int:
             break
         count += 1
     return count
-
-
-# ── the search agent ────────────────────────────────────────────────────────────────────────────
-
-GREPS = 3
-"""Patterns of the first round."""
-NAMES = 20
-"""Names of a question that are looked at: somebody may paste a book."""
-SNIPPETS = 8
-
-_QUOTED = re.compile(r"[\"“]([^\"”]{2,80})[\"”]")
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
-_TERM = re.compile(r"\w+(?:['’-]\w+)*")
-
-Call = dict[str, Any]
-
-
-def step(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `step`."""
-    question: str = variables["question"]
-    history: Sequence[Mapping[str, Any]] = variables["history"]
-    tools = {tool["name"] for tool in variables["tools"]}
-    if not history:
-        return _reply([call for call in _calls(question) if call["name"] in tools])
-    places = [place for entry in history for place in _places(entry["result"])]
-    return _reply([], places[:SNIPPETS])
-
-
-def _calls(question: str) -> Iterator[Call]:
-    words = " ".join(word for word in _TERM.findall(question) if fold(word) not in STOP_WORDS)
-    yield {"name": "search", "arguments": {"query": words or question.strip() or "?", "limit": 10}}
-    patterns = [
-        *_QUOTED.findall(question),
-        *_NUMBER.findall(question),
-        *_runs(names(question)[:NAMES], question),
-    ]
-    for pattern in [*dict.fromkeys(patterns)][:GREPS]:
-        literal = re.escape(pattern).replace(r"\ ", " ")
-        yield {"name": "grep", "arguments": {"pattern": literal, "context_lines": 0}}
-
-
-def _places(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Where the lines stand that a tool has shown, whichever it was; errors have none."""
-    for hit in result.get("hits", ()):
-        yield {key: hit[key] for key in ("doc_id", "start_line", "end_line")}
-    for match in result.get("matches", ()):
-        yield {"doc_id": match["doc_id"], "start_line": match["line"], "end_line": match["line"]}
-
-
-def _reply(calls: list[Call], places: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    return {"done": not calls, "tool_calls": calls, "relevant_snippets": [*places], "relevant_docs": []}
-
-
-def _runs(found: Sequence[str], question: str) -> list[str]:
-    """Names that stand side by side as one: "Noel Pemberton Billing"."""
-    runs: list[str] = []
-    for name in found:
-        joined = f"{runs[-1]} {name}" if runs else ""
-        if joined and joined in question:
-            runs[-1] = joined
-        else:
-            runs.append(name)
-    return runs

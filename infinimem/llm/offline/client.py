@@ -7,12 +7,13 @@ from typing import Any
 
 from infinimem.llm import tasks
 from infinimem.llm.base import Bill, Reply, Task
-from infinimem.llm.offline.answer import answer, step
+from infinimem.llm.offline.answer import answer
 from infinimem.llm.offline.describe import describe, merge_units, split_unit, update_unit
 from infinimem.llm.offline.diagnose import diagnose
 from infinimem.llm.offline.extract import extract
 from infinimem.llm.offline.filing import layout, merge, plan, select
 from infinimem.llm.offline.judge import lenient, strict
+from infinimem.llm.offline.step import step
 from infinimem.llm.offline.topics import rewrite
 from infinimem.model import Usage
 
