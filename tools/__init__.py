@@ -8,7 +8,7 @@ from typing import Any
 
 from infinimem.store.view import View
 
-from . import grep, list_docs, read_lines, search
+from . import grep, grep_doc, list_docs, read_lines, search
 from .tool import Result, Tool
 
 __all__ = ["Result", "Tool", "Toolbox"]
@@ -23,7 +23,7 @@ class Toolbox:
 
     def __init__(self, view: Callable[[], View]) -> None:
         self.grep = grep.tool(view)
-        self.grep_doc = grep.doc_tool(view)
+        self.grep_doc = grep_doc.tool(view)
         self.search = search.tool(view)
         self.list_docs = list_docs.tool(view)
         self.read_lines = read_lines.tool(view)

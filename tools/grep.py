@@ -1,4 +1,4 @@
-"""grep, grep_doc: every line of the library, or of one document, in which a pattern occurs."""
+"""grep: every line of the library in which a pattern occurs."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern, first_matches
+from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern
 from infinimem.retrieval.packed_grep import search
 from infinimem.store.view import Scope, View
 
-from .tool import DOC_ID, RESULT_LENGTH, SCOPE, Result, Tool, shown
+from .tool import RESULT_LENGTH, SCOPE, Result, Tool, shown
 
 DESCRIPTION = (
     "Find a regular expression (RE2 syntax, case-insensitive) in every document. Good for names, numbers, "
     "dates and exact words. Gives document id, line number, text and lines around, by document and line."
 )
-DOC_DESCRIPTION = (
-    "Find a regular expression (RE2 syntax, case-insensitive) in one document. "
-    "Gives line numbers, text and lines around."
-)
-DOC_LIMIT = 100
 PATTERN = {"type": "string", "description": "a regular expression in RE2 syntax, or plain text"}
 CONTEXT = {
     "type": "integer",
@@ -48,16 +43,6 @@ PARAMETERS = {
     "required": ["pattern"],
     "additionalProperties": False,
 }
-DOC_PARAMETERS = {
-    **PARAMETERS,
-    "properties": {
-        "doc_id": DOC_ID,
-        "pattern": PATTERN,
-        "context_lines": CONTEXT,
-        "ignore_case": IGNORE_CASE,
-    },
-    "required": ["doc_id", "pattern"],
-}
 
 
 def grep(
@@ -71,22 +56,6 @@ def grep(
     """Lines that match, by document and line."""
     compiled = compile_pattern(pattern, ignore_case)
     return matches(search(view, scope, compiled, limit), compiled, context_lines)
-
-
-def grep_doc(
-    view: View, doc_id: str, pattern: str, context_lines: int = 3, ignore_case: bool = True
-) -> Result:
-    """Lines of a document that match, whatever scope it is in.
-
-    Raises:
-        DocumentNotFound: no document, or several, answer to that id.
-    """
-    document = view.document(view.resolve(doc_id))
-    compiled = compile_pattern(pattern, ignore_case)
-    return {
-        "doc_id": document.id,
-        **matches(first_matches([document], compiled, DOC_LIMIT), compiled, context_lines),
-    }
 
 
 def matches(found: Found, pattern: Pattern, context_lines: int) -> Result:
@@ -130,5 +99,4 @@ def rows(result: Result) -> Iterator[str]:
 
 
 tool = partial(Tool, "grep", DESCRIPTION, PARAMETERS, grep, rows)
-doc_tool = partial(Tool, "grep_doc", DOC_DESCRIPTION, DOC_PARAMETERS, grep_doc, rows)
-"""The tools, once they are given a library's view."""
+"""The tool, once it is given a library's view."""
