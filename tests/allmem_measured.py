@@ -10,7 +10,7 @@ import numpy as np
 from allmem_library import Library
 
 from infinimem.markdown.document import Document
-from infinimem.model import Evidence
+from infinimem.model import Evidence, Step
 from infinimem.retrieval.vectors import Vectors
 from infinimem.store.view import View
 from infinimem.strategies.allmem import read
@@ -114,11 +114,11 @@ def texts(evidence: Evidence) -> list[str]:
     return [item.text for item in evidence.items]
 
 
-def stage(evidence: Evidence, name: str) -> Any:
+def stage(evidence: Evidence, name: str) -> Step:
     """A step of the trace."""
-    return next(step for step in evidence.trace if step["stage"] == name)
+    return next(step for step in evidence.trace if step.stage == name)
 
 
 def units(evidence: Evidence, name: str) -> list[str]:
     """The units that a step of the trace names."""
-    return [row["unit"] for row in stage(evidence, name)["units"]]
+    return [unit.id for unit in stage(evidence, name).found]

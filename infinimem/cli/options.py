@@ -157,7 +157,7 @@ def _globals() -> list[click.Option]:
         click.Option(["--strategy"], metavar="NAME", help="The strategy that organises the library.", **keep),
         click.Option(["--json"], is_flag=True, help="Print one JSON object on stdout.", **keep),
         click.Option(["-q", "--quiet"], is_flag=True, help="Print no messages on stderr.", **keep),
-        click.Option(["-v", "--verbose"], is_flag=True, help="Show tracebacks and token use.", **keep),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Show tracebacks, token use, traces.", **keep),
     ]
 
 

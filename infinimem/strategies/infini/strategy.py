@@ -35,6 +35,7 @@ from infinimem.strategies.infini.rewrite import rewrite, unsorted
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import PORTION, Slugs, fitting, movable, sections, title_of
 from infinimem.strategies.readers.collect import READERS, collect
+from infinimem.strategies.readers.pipeline import Trace
 
 
 class Infini:
@@ -172,7 +173,8 @@ class Infini:
 
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
-        return Evidence(tuple(best_that_fit(partial(searcher(view).entries, query), budget)))
+        trace = Trace()
+        return trace.evidence(best_that_fit(partial(searcher(view).entries, query), budget), query)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by one of the shared readers (strategies/readers/collect.py)."""
