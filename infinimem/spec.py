@@ -56,7 +56,8 @@ class Way:
 
     Args:
         strategy: keeps the library.
-        ranked_by: the reader whose evidence is scored where nothing is answered; None for `Memory.retrieve`.
+        ranked_by: the reader whose evidence is scored where nothing is answered; None for `Memory.retrieve`,
+            "search" for the search tool over a folder of notes.
         answered_by: the reader whose evidence is answered from, likewise.
         draws: whether anything is made of what was said.
     """

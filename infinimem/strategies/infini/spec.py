@@ -60,7 +60,7 @@ SPEC = StrategySpec(
         "infini-bm25": Way("infini", "bm25", "bm25"),
         "infini-retrieve": Way("infini"),
         "infini-turns": Way("infini", draws=False),
-        "infini-search": Way("infini", draws=False),
+        "infini-search": Way("infini", "search", draws=False),
     },
     takes=("search", "reader"),
 )
