@@ -78,8 +78,7 @@ def _rounds(search: _Search, request: Request) -> Iterator[Step]:
     """A round each: the model is asked, and its calls are run."""
     tools = Toolbox(lambda: request.view)
     fixed = _introduction(request, tools)
-    for number in count(1):
-        left = request.settings.max_iterations - number
+    for left in count(request.settings.max_iterations - 1, -1):
         told = {**fixed, "history": _recent(search.history), "rounds_left": left}
         reply = request.llm.complete(tasks.STEP, told)
         if reply.data is None:
