@@ -12,6 +12,7 @@ import fcntl
 import os
 import shutil
 import sys
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -93,6 +94,20 @@ def sync(descriptor: int) -> None:
 def sync_folder(folder: Folder) -> None:
     """Make the names in a folder durable."""
     _flush(folder.descriptor)
+
+
+def touch(folder: Folder) -> int:
+    """Give a folder the time that it is, in nanoseconds; 0 where the system lets us set no time of our own.
+
+    The system's own time for what changes in it counts some milliseconds, and appends are no such change.
+    """
+    now = time.time_ns()
+    try:
+        os.utime(folder.descriptor, ns=(now, now))
+    except PermissionError:  # another user's
+        os.utime(folder.descriptor)
+        return 0
+    return now
 
 
 def _flush(descriptor: int) -> None:

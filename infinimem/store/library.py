@@ -108,7 +108,9 @@ class Library:
 
     def _recover(self) -> None:
         """Finish what a crash cut short. Under the lock."""
-        tails.undo(self.files)
+        if tails.waiting(self.files):
+            self.fresh.doubt()  # what a dying writer appended, no folder's time tells
+            tails.undo(self.files)
         recover(self.files)
         hooks.finish(self.files)
 
@@ -306,7 +308,6 @@ class Library:
         self.demand_initialised()
         with exclusive(self.files):
             self._recover()
-            self.fresh.locked()
             yield self.view()
             hooks.after(self)
 
