@@ -17,7 +17,7 @@ from typing import Any
 
 from infinimem.llm import reading, tasks
 from infinimem.llm.base import LLM, Reply, Task
-from infinimem.llm.offline.client import RULES
+from infinimem.llm.offline.rules import RULES
 from infinimem.memory import Memory
 from infinimem.model import Plan, Turn, Usage
 from infinimem.store.outcome import Outcome

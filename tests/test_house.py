@@ -34,6 +34,7 @@ ROOMS = (
     ("answer", "estimate"),
     ("importers",),
     ("reader",),
+    ("upkeep",),
     ("memory",),
     ("watch",),
     ("testing",),
