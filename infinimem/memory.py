@@ -6,7 +6,6 @@ model is asked, and an unreachable model loses nothing.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,8 +29,6 @@ from infinimem.upkeep import Upkeep
 if TYPE_CHECKING:
     from infinimem.strategies.base import Plans, Strategy
     from infinimem.strategies.driving import Note
-
-log = logging.getLogger("infinimem")
 
 Progress = Callable[[int, int], None]
 """Called with the turns done and the turns to do."""
