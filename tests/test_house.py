@@ -40,6 +40,7 @@ ROOMS = (
     ("answer", "estimate"),
     ("importers",),
     ("reader",),
+    ("upkeep",),
     ("memory",),
     ("watch",),
     ("testing",),

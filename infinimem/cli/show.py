@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -34,6 +33,8 @@ def show_receipt(out: Output, receipt: Receipt) -> None:
 
 def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
     """Unified diff of documents, (bytes before, bytes after) each, by id; what left the buffer comes last."""
+    import difflib
+
     parts: list[str] = []
     for doc_id, (before, after) in sorted(changes.items(), key=lambda item: (item[0] == CURRENT, item[0])):
         old, new = (data.decode("utf-8", "backslashreplace").split("\n") for data in (before, after))

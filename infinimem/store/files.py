@@ -10,16 +10,16 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Collection
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.dirty_list import DirtyListWriter
+from infinimem.store.disk import At
 from infinimem.store.folders import located, opened
-from infinimem.store.listing import Stamp, explained, listed, stamp_of
+from infinimem.store.listing import FolderState, Stamp, explained, folder_state, shows, stamp_of
 
 MAX_FILE = 8 * 1024 * 1024
 """Bytes; larger notes are skipped, and `doctor` says so."""
@@ -50,18 +50,16 @@ class Files:
         self.root = root.absolute()
         self.lists: dict[str, Any] = {}
         """What was read of the lists of the machine state, by path (state/append_log.py)."""
-        self.dirty_list = DirtyListWriter(self.root)
-        """Tells other processes which files are written."""
+        self.looked = False
+        """Whether the folder was looked at since the lock was taken: nobody else's write is unknown."""
+        self.written: deque[tuple[str, FolderState, str]] = deque()
+        """Folders ("a/b/") that only we wrote in since that look, as we left them, and the files written."""
         with explained("open", root):
             found, there = root.is_dir(), root.exists()
         if not found:
             if there:
                 raise LibraryError(f"{root} is a file; name the folder that it is in, or import it")
             raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
-
-    def scan(self, needed: Collection[str] = (), below: str = "") -> dict[str, Stamp]:
-        """Every Markdown file, as listing.listed gives it."""
-        return listed(self.root, needed, below)
 
     def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
         """The bytes of a regular file; None where there is none, or a link, or more than `limit` bytes.
@@ -126,7 +124,6 @@ class Files:
         Raises:
             LibraryError: the disk refused; nothing of `data` stays.
         """
-        self.dirty_list.name(path)
         with explained("write", path), located(self.root, path, make=True) as at:
             created = at.lstat() is None
             descriptor = disk.open_append(at)
@@ -148,6 +145,7 @@ class Files:
                     _take_back(descriptor, size, len(data))
             finally:
                 os.close(descriptor)
+                self._wrote(at)
             if created and durable:
                 disk.sync_folder(at.folder)
         if not stands:
@@ -201,7 +199,6 @@ class Files:
         if size < 0:
             self.remove(path)
             return
-        self.dirty_list.name(path)
         with explained("write", path), located(self.root, path) as at:
             descriptor = disk.open_append(at)
             try:
@@ -210,6 +207,7 @@ class Files:
                     disk.sync(descriptor)
             finally:
                 os.close(descriptor)
+                self._wrote(at)
 
     def replace(self, path: str, data: bytes) -> None:
         """Give the file new contents at once: readers see the old bytes or the new ones."""
@@ -256,30 +254,29 @@ class Files:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name; what had that name is gone. Not durable before `sync_folder_of`."""
-        self.dirty_list.name(old, new)
         with (
             explained("write", new),
             located(self.root, old) as one,
             located(self.root, new, make=True) as other,
         ):
             disk.rename(one, other)
+            self._wrote(one, other)
 
     def exchange(self, staged: str, path: str) -> bool:
         """Swap a staged file with the one in its place; False if there is none, or not a plain file."""
-        self.dirty_list.name(path)
         with explained("write", path):
             if not self.is_plain(path):
                 return False
             try:
                 with located(self.root, staged) as one, located(self.root, path) as other:
                     disk.exchange(one, other)
+                    self._wrote(other)
             except FileNotFoundError:
                 return False
         return True
 
     def put(self, staged: str, path: str) -> bool:
         """Give a staged file its name; False if something has it."""
-        self.dirty_list.name(path)
         with (
             explained("write", path),
             located(self.root, staged) as one,
@@ -289,17 +286,18 @@ class Files:
                 disk.put(one, other)
             except FileExistsError:
                 return False
+            self._wrote(other)
         return True
 
     def take(self, path: str, slot: str) -> bool:
         """Move a file away; False if there is none, or not a plain file."""
-        self.dirty_list.name(path)
         with explained("remove", path):
             if not self.is_plain(path):
                 return False
             try:
                 with located(self.root, path) as one, located(self.root, slot) as other:
                     disk.rename(one, other)
+                    self._wrote(one)
             except FileNotFoundError:
                 return False
         return True
@@ -351,11 +349,23 @@ class Files:
 
     def remove(self, path: str, durable: bool = True) -> None:
         """Delete the file if it is there, and its folder's entry durably."""
-        self.dirty_list.name(path)
         with explained("remove", path), located(self.root, path) as at:
             disk.unlink(at)
+            self._wrote(at)
             if durable:
                 disk.sync_folder(at.folder)
+
+    def _wrote(self, *those: At) -> None:
+        """Let the folder's time tell every process that a document in it changed. Never fails: where the disk
+        refuses, others find it when they look at every file."""
+        for at in those:
+            with suppress(OSError):
+                if shows(at.path):
+                    now = disk.touch(at.folder)
+                    state = folder_state(os.fstat(at.folder.descriptor))
+                    if self.looked and state.mtime_ns == now:
+                        folder = f"{at.folder.path}/" if at.folder.path else ""
+                        self.written.append((folder, state, at.path))
 
     def make_folder(self, folder: str) -> None:
         """Make a folder below the root, and make its name durable.

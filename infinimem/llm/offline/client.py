@@ -1,11 +1,10 @@
-"""The offline client: each task names its rule. No rule calls another client or reads a file."""
+"""The offline client. Each task names its rule, which is imported when the task first comes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from infinimem.llm import tasks
 from infinimem.llm.base import Bill, Reply, Task
 from infinimem.model import Usage
 from infinimem.plugins import load
@@ -24,6 +23,8 @@ class OfflineClient:
         Raises:
             ValueError: a variable is missing or unused.
         """
+        from infinimem.llm import tasks
+
         tasks.check(task.name, task.variables, variables)
         used = Usage(calls=1)
         self.usage.book(task.name, used)

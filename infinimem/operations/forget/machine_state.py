@@ -115,7 +115,6 @@ def finish(files: Files) -> None:
         folders[:] = [name for name in folders if name != GIT]
         if STAGED in names:
             files.remove((Path(folder) / STAGED).relative_to(files.root).as_posix(), durable=False)
-    files.dirty_list.drop()
     root = cache_root()
     if root is not None and not root.is_symlink():
         with suppress(OSError):  # moved first: who is building one finds no place for what it read before
