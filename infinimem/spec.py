@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import UsageError
-from infinimem.model import Usage
 from infinimem.plugins import load, plugins, unusable
+
+if TYPE_CHECKING:
+    from infinimem.model import Usage
 
 DEFAULT = "infini"
 """The strategy of a library that names none."""

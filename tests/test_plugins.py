@@ -169,6 +169,6 @@ def test_a_library_whose_strategy_is_not_installed_says_so(cli: Run, site: Path,
 def test_the_current_folder_adds_nothing(site: Path, tmp_path: Path) -> None:
     """It may be a library, or a repository of somebody else's."""
     code = "from infinimem.spec import strategies; print(*strategies())"
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HERE.parent)}
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{HERE.parent}{os.pathsep}{site}"}
     done = subprocess.run([sys.executable, "-c", code], env=env, cwd=site, capture_output=True, text=True)
     assert done.stdout == "infini allmem\n", done.stderr

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from infinimem.model import Usage
 from infinimem.settings import Harmless
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _PLANNED = 10
 """Units of which one is split, merged or updated."""
+
+if TYPE_CHECKING:
+    from infinimem.model import Usage
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class AllmemSettings:
 
 def estimate(size: int, turns: int, settings: AllmemSettings) -> Usage:
     """Each turn is described, then looked at beside its neighbours, and some are planned for."""
+    from infinimem.model import Usage
+
     planned = -(-turns // _PLANNED)
     calls = 2 * turns + planned
     shown = 2 * size + turns * settings.online_anchors * SUMMARY + 2 * size // _PLANNED

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from infinimem.model import Usage
 from infinimem.settings import Harmless, Portion
 from infinimem.spec import PROMPT, TOPIC, StrategySpec, Way
+
+if TYPE_CHECKING:
+    from infinimem.model import Usage
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class InfiniSettings:
 def estimate(size: int, turns: int, settings: InfiniSettings) -> Usage:
     """Turns are drawn from once; each line is then read three times (grouped, routed, laid out) beside what
     stands where it goes."""
+    from infinimem.model import Usage
+
     chunks = -(-size // max(settings.chunk_tokens, 1))
     flushes = -(-size // max(settings.current_threshold, 1))
     laid_out = 2 * size + flushes * TOPIC if settings.maintenance else 0
