@@ -45,11 +45,15 @@ class Kind:
         prefix: of their ids: "u" for "u-000213" and "u-000213-01". The number is the seq of a turn, the first
             of those that the record comes from.
         folder: of those that readers see by default; archived ones lie in the strategy's.
+        source: what a record's header calls another one that it was made of.
+        prose: whether a record has text of its own above what it quotes.
     """
 
     name: str
     prefix: str
     folder: str
+    source: str = "record"
+    prose: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,16 @@ class StrategySpec:
     def live(self) -> tuple[str, ...]:
         """The folders of what readers see by default."""
         return tuple(kind.folder for kind in self.kinds) or self.writes
+
+    @property
+    def record_folders(self) -> tuple[str, ...]:
+        """Those of its records."""
+        return (*(kind.folder for kind in self.kinds), self.archived)
+
+    def kind_of(self, name: str) -> Kind | None:
+        """The kind of a record, by its id."""
+        prefix = name.partition("-")[0]
+        return next((kind for kind in self.kinds if kind.prefix == prefix), None)
 
     @property
     def folders(self) -> tuple[str, ...]:

@@ -14,9 +14,9 @@ from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.model import Candidate, Plan
 from infinimem.strategies.allmem import read
-from infinimem.strategies.allmem.evidence_builder import joined
-from infinimem.strategies.allmem.record_store import puts
 from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.records.evidence_builder import joined
+from infinimem.strategies.records.record_store import puts
 
 
 class TestAnchors:
@@ -366,10 +366,10 @@ def test_no_budget_is_exceeded_and_no_turn_is_shown_twice(data: st.DataObject) -
         else:
             name = data.draw(st.sampled_from(shown))
             text = kept.bank.text(name)
-            if len(text) > 4 and "\n" not in text and not kept.bank.units[name].sources:
+            if len(text) > 4 and "\n" not in text and not kept.bank.records[name].sources:
                 at = data.draw(st.integers(2, len(text) - 2))
                 kept.split(name, (text[:at], data.draw(NEAR)), (text[at:], data.draw(NEAR)))
-    everything = sorted(kept.bank.units)
+    everything = sorted(kept.bank.records)
     for _ in range(data.draw(st.integers(0, 8))):
         one, two = data.draw(st.sampled_from(everything)), data.draw(st.sampled_from(everything))
         if one != two:

@@ -12,13 +12,14 @@ from infinimem.retrieval.origins import MOST, pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.allmem.evidence_builder import EvidenceBuilder
-from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, TEMPORAL, VERSION, number_of
-from infinimem.strategies.allmem.vector_index import Row, VectorIndex
+from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
 from infinimem.strategies.graph.walk import Reached, expand
 from infinimem.strategies.readers.pipeline import Trace, ranked, size
+from infinimem.strategies.records.evidence_builder import EvidenceBuilder
+from infinimem.strategies.records.record import number_of
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import Row, VectorIndex
 
 
 def retrieve(
@@ -92,7 +93,7 @@ def _search(
         settings.hops if settings.expand else 0,
         settings.candidates,
         KINDS if settings.recovery_links else (TEMPORAL, SEMANTIC),
-        lambda name: bank.units[name].age,
+        lambda name: bank.records[name].age,
         priority=settings.type_priority,
     )
     links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
@@ -116,7 +117,7 @@ def _anchors(
     Archived units that no unit stands for count as the surface: of a view of some sources, or of a folder
     that a person took files from, the unit that represents them may be missing.
     """
-    found = space.nearest(row, settings.anchors, archived=not settings.visibility)
+    found = space.nearest(row, settings.anchors, SURFACE if settings.visibility else view.spec.record_folders)
     if settings.visibility and row.any():
         stranded = view.derived(_stranded)
         found += zip(stranded, space.cosines(row, stranded), strict=True)
@@ -127,7 +128,7 @@ def _anchors(
 def _stranded(view: View, *_: object) -> tuple[str, ...]:
     """Archived units to which no version link leads (`View.derived`)."""
     bank = view.derived(RecordStore.load)
-    return tuple(name for name in bank.units.keys() - bank.visible if not bank.graph.into(name, VERSION))
+    return tuple(name for name in bank.records.keys() - bank.visible if not bank.graph.into(name, VERSION))
 
 
 def _placed(
@@ -183,7 +184,7 @@ def _beside(view: View, bank: RecordStore, query: str, budget: int) -> list[Retr
 def _unheld(view: View, *_: object) -> tuple[frozenset[int], bool]:
     """Seqs of the turns that no unit holds, and whether there are notes (`View.derived`)."""
     bank = view.derived(RecordStore.load)
-    held = {ref.seq for unit in bank.units.values() for ref in unit.refs}
+    held = {ref.seq for unit in bank.records.values() for ref in unit.refs}
     waiting = (
         place.seq for place in view.entries("evidence") if place.seq not in held and not view.repeats(place)
     )

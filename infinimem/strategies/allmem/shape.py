@@ -11,9 +11,9 @@ from typing import Any
 from infinimem.store.view import View
 from infinimem.strategies.allmem.audit import AUDIT
 from infinimem.strategies.allmem.invariants import recovery
-from infinimem.strategies.allmem.ledger import rows_of
-from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.unit import KINDS, VERSION
+from infinimem.strategies.records.ledger import rows_of
+from infinimem.strategies.records.record_store import RecordStore
 
 
 def shape(view: View) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def shape(view: View) -> dict[str, Any]:
         "unreachable": along.unreachable,
         "within": [round(share * along.archived) for share in along.coverage],
         "near": [round(share * near.archived) for share in near.coverage],
-        "links": {kind: sum(len(bank.graph.out(name, kind)) for name in bank.units) for kind in KINDS},
+        "links": {kind: sum(len(bank.graph.out(name, kind)) for name in bank.records) for kind in KINDS},
         **{name: dict(sorted(counted.items())) for name, counted in counts.items()},
         "declined": declined,
         "runs": runs,

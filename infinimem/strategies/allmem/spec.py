@@ -116,7 +116,7 @@ SPEC = StrategySpec(
     strategy="infinimem.strategies.allmem.strategy:AllMem",
     writes=("allmem/",),
     archived="allmem/archive/",
-    kinds=(Kind("unit", "u", "allmem/units/"),),
+    kinds=(Kind("unit", "u", "allmem/units/", source="unit"),),
     links=("version", "sibling", "temporal", "semantic"),
     ledgers=("allmem/buffer",),
     settings=AllmemSettings,

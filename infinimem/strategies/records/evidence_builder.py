@@ -11,8 +11,8 @@ from datetime import datetime
 
 from infinimem import tokens
 from infinimem.model import Located, Retrieved
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import Quote, Unit
+from infinimem.strategies.records.record import Quote, Record
+from infinimem.strategies.records.record_store import RecordStore
 
 OMITTED = " … "
 """Between pieces of a turn that do not follow each other."""
@@ -111,8 +111,8 @@ class EvidenceBuilder:
         Args:
             units: that were taken in. What a representative shows of another of them is left to that one.
         """
-        kept = sorted((self._bank.units[name] for name in units), key=lambda unit: bool(unit.sources))
-        own: dict[int, tuple[Unit, int]] = {}
+        kept = sorted((self._bank.records[name] for name in units), key=lambda unit: bool(unit.sources))
+        own: dict[int, tuple[Record, int]] = {}
         for unit in kept:
             for at, said in enumerate(self._bank.quotes(unit.id)):
                 own.setdefault(said.ref.seq, (unit, at))

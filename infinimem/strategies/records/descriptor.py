@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from infinimem.grounding.claims import unsupported
 from infinimem.markdown.characters import clean_text, one_line
-from infinimem.strategies.allmem.unit import Quote
+from infinimem.strategies.records.record import Quote
 
 SUMMARY = 600
 """Characters of a summary."""

@@ -1,7 +1,6 @@
 """Ledgers: Markdown that people read and code reads back, with a fenced block of one JSON record a line.
 
-The buffer is one: the units that wait for consolidation, and what they were near to when they came.
-Source: All-Mem, section 3.2 (pointers rather than copies).
+A run of a strategy leaves an audit of its own; its ledgers are numbered.
 """
 
 from __future__ import annotations
@@ -9,16 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.store.view import View
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import HOME, is_unit_id
 
-BUFFER = f"{HOME}buffer"
+LONGEST = 8000
+"""Characters of what a model wrote, of one reply."""
 
 _FENCE = "```"
 _UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
@@ -62,30 +59,13 @@ def _row(row: Mapping[str, Any]) -> str:
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(row, ensure_ascii=False))
 
 
-# ── the buffer ──────────────────────────────────────────────────────────────────────────────────
+def bounded(value: Any, room: int = LONGEST) -> Any:
+    """What a model wrote; beyond so many characters of JSON only its beginning, as text."""
+    text = json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= room else text[:room] + "…"
 
 
-@dataclass(frozen=True)
-class Buffered:
-    """A unit that waits for consolidation, and the units that it was near to."""
-
-    unit: str
-    near: tuple[str, ...]
-
-
-def buffered(view: View, bank: RecordStore) -> tuple[Buffered, ...]:
-    """What waits, of what the bank holds, in the order in which it came."""
-    found: dict[str, Buffered] = {}
-    for row in rows_of(view.document(BUFFER)) if BUFFER in view else ():
-        unit, near = row.get("unit"), row.get("near")
-        if isinstance(unit, str) and unit in bank and isinstance(near, list):
-            names = (name for name in near if isinstance(name, str) and is_unit_id(name))
-            found.setdefault(unit, Buffered(unit, tuple(names)))
-    return tuple(found.values())
-
-
-def buffer_text(waiting: Sequence[Buffered]) -> str:
-    """The buffer's file."""
-    prose = ("# Units that wait for consolidation", "", f"{len(waiting)} in order of arrival.")
-    rows = ({"unit": one.unit, "near": list(one.near)} for one in waiting)
-    return ledger_text(BUFFER, {"kind": "buffer"}, prose, rows)
+def next_run(view: View, prefix: str) -> str:
+    """The id of the next run's ledger, of those that are numbered after a prefix, which ends in "run-"."""
+    numbers = [doc_id.removeprefix(prefix) for doc_id in view.ids("all") if doc_id.startswith(prefix)]
+    return f"{prefix}{max((int(one) for one in numbers if one.isdecimal()), default=0) + 1:04d}"
