@@ -18,9 +18,10 @@ from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import Records, TurnRef
 from infinimem.store.files import digest
+from infinimem.store.names import aliases_of
 from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, RECORDS, WHOLE
-from infinimem.store.view import View, aliases_of
+from infinimem.store.view import View
 
 BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
 

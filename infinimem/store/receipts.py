@@ -34,7 +34,15 @@ def number_of(doc_id: str) -> int:
 
 def next_number(view: View) -> int:
     """The number of the next receipt."""
-    return 1 + max(map(number_of, view.below(JOURNAL)), default=0)
+    return 1 + view.derived(_highest)
+
+
+def _highest(view: View, known: int | None, changed: Collection[str] | None) -> int:
+    """The highest number of a receipt."""
+    receipts = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
+    if known is None or not all(doc_id in view for doc_id in receipts):
+        known, receipts = 0, list(view.below(JOURNAL))
+    return max([known, *map(number_of, receipts)])
 
 
 def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
