@@ -8,7 +8,7 @@ they are not. `## As it was` quotes lines that a person changed, `## Before` lea
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
@@ -179,6 +179,12 @@ def receipts_of(view: View) -> list[Receipt]:
     """All receipts, oldest first."""
     journal = map(view.document, view.below(JOURNAL))
     return sorted(map(parse_receipt, journal), key=lambda receipt: (receipt.number, receipt.op))
+
+
+def later(view: View, number: int) -> Iterator[Receipt]:
+    """The receipts after a number, oldest first; they are read one by one, and none is kept."""
+    found = sorted((number_of(doc_id), doc_id) for doc_id in view.below(JOURNAL))
+    return map(parse_receipt, view.each(doc_id for own, doc_id in found if own > number))
 
 
 def named(receipts: Sequence[Receipt], name: str) -> Receipt:
