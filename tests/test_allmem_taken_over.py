@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infinimem.markdown.document import Document
-from infinimem.store.plans import folded
+from infinimem.store.names import by_id
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.unit import HOME, KINDS, SURFACE, UNIT
@@ -90,7 +90,7 @@ def test_what_is_taken_over_is_what_is_derived_anew(
     documents: dict[str, Document] = {}
     view, loaded = snapshot(documents), Loaded()
     view.derived(RecordStore.load)
-    view.derived(folded)
+    view.derived(by_id)
     for news, asked in steps:
         for doc_id, said in news.items():
             if said == "gone":
@@ -105,7 +105,7 @@ def test_what_is_taken_over_is_what_is_derived_anew(
             continue
         anew = snapshot(documents)
         assert told(view.derived(RecordStore.load)) == told(RecordStore.load(anew))
-        assert view.derived(folded) == folded(anew)
+        assert view.derived(by_id) == by_id(anew)
         assert {group: ids for group in ("all", "default", "archive") if (ids := view.ids(group))} == {
             group: ids for group in ("all", "default", "archive") if (ids := anew.ids(group))
         }

@@ -157,7 +157,7 @@ def test_context_is_the_two_turns_before_of_the_same_session() -> None:
 
 
 def test_a_turn_larger_than_a_chunk_is_asked_about_in_parts_and_planned_once() -> None:
-    library = Library(chunk_tokens=60)
+    library = Library(chunk_tokens=60, workers=1)  # so that it is known in which order they are asked
     text = " ".join(f"Day {number} went well for the garden." for number in range(40))
     library.say("before", text, "after")
     view = library.view()

@@ -19,9 +19,10 @@ from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import Records, TurnRef
 from infinimem.spec import record_folders, whole_folders
 from infinimem.store.files import digest
+from infinimem.store.names import aliases_of
 from infinimem.store.receipts import reverse_diffs
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
-from infinimem.store.view import View, aliases_of
+from infinimem.store.view import View
 
 BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
 

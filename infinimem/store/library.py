@@ -77,8 +77,7 @@ class Library:
         self.clock = clock
         self.files = Files(root)
         found = self.files.read(SETTINGS)
-        self.initialised = found is not None
-        self.read_only = read_only
+        self.initialised, self.read_only = found is not None, read_only
         self.configuration = configuration(found or b"", root, trusted=trust)
         self.settings = self.configuration.settings
         self.spec = spec_of(strategy or self.settings.strategy)
@@ -366,6 +365,7 @@ class Library:
             self.fresh.doubt()
             self._parsed, self._view = Parsed(self.files, self.initialised), None
             raise
+        self._parsed.written(done.documents)
         recheck(self.files, self.clock().timestamp(), LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt

@@ -14,10 +14,11 @@ from infinimem.operations.provenance import at as _at
 from infinimem.spec import record_folders
 from infinimem.store.external_edits import ExternalEdits, Position, position
 from infinimem.store.lines import drawn_from, fold, former
+from infinimem.store.names import aliases_of
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.state import sequence
 from infinimem.store.state.sequence import MARK, MAX_SEQ
-from infinimem.store.view import View, aliases_of
+from infinimem.store.view import View
 
 _WHY = re.compile(r"^(?:Superseded by|Duplicate of|Rewritten as) ([1-9][0-9]{0,17}) ")
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ")

@@ -21,11 +21,12 @@ from infinimem.operations.forget.choice import Choice, numbered
 from infinimem.operations.forget.records import Records, without_records
 from infinimem.operations.forget.words import Texts
 from infinimem.spec import ledger_folders, record_folders
+from infinimem.store.names import aliases_of
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
 from infinimem.store.render import HEADER_KEYS, described
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS
-from infinimem.store.view import View, aliases_of
+from infinimem.store.view import View
 
 MARK = "(forgotten)"
 """What stands where something was."""

@@ -12,8 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from infinimem import tokens
+from infinimem.errors import ModelError
+from infinimem.llm.parallel import in_order
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located, NewEntry, Plan, Reason
@@ -51,20 +54,40 @@ class ShownTurn:
 
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
-    """Entries for evidence lines, unit by unit, so that each is durable before the next is looked at.
+    """Entries for evidence lines, a plan a unit, in order. A few units are asked about side by side
+    (settings.infini.workers); their plans are durable before the next few are looked at.
 
     Raises:
         ModelUnavailable: the turns from here on stay pending.
     """
-    for unit in units(new, view.settings.of(InfiniSettings)):
-        outcome = yield _plan(view, unit, asker)
-        if isinstance(outcome, Rejected):
-            reasons = [f"extract: {reason}; stored verbatim" for reason in outcome.reasons]
-            entries = [entry for place in unit for entry in _as_said([ShownTurn(place, place.entry.text)])]
-            outcome = yield _closed(unit, entries, reasons)
+    settings = view.settings.of(InfiniSettings)
+    portions, few = units(new, settings), max(1, settings.workers)
+    for at in range(0, len(portions), few):
+        side_by_side = portions[at : at + few]
+        asked = in_order(partial(_attempt, view, asker), side_by_side, few)
+        for unit, (plan, own) in zip(side_by_side, asked, strict=True):
+            asker.take(own)
+            if isinstance(plan, ModelError):
+                raise plan
+            outcome = yield plan
             if isinstance(outcome, Rejected):
-                return
-        view = outcome.view
+                reasons = [f"extract: {reason}; stored verbatim" for reason in outcome.reasons]
+                entries = [
+                    entry for place in unit for entry in _as_said([ShownTurn(place, place.entry.text)])
+                ]
+                outcome = yield _closed(unit, entries, reasons)
+                if isinstance(outcome, Rejected):
+                    return
+            view = outcome.view
+
+
+def _attempt(view: View, asker: Asker, unit: Sequence[Located]) -> tuple[Plan | ModelError, Asker]:
+    """The plan of a unit, or why there is none; and who asked."""
+    own = asker.another()
+    try:
+        return _plan(view, unit, own), own
+    except ModelError as error:
+        return error, own
 
 
 # ── feeding ─────────────────────────────────────────────────────────────────────────────────────
