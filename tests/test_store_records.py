@@ -434,7 +434,7 @@ def test_a_record_names_turns_runs_of_turns_and_records(shape: str) -> None:
     rows = [
         "{ref: 51-53}",
         "{ref: 60, span: 1-4}",
-        "{record: xf-51-02}",
+        "{record: xf-000051-02}",
         "{unit: u-000007}",
         "{ref: 9-7}",
     ]

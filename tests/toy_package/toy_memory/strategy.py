@@ -17,6 +17,7 @@ from infinimem.store.records import sources_of, stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.readers.collect import READERS, collect
+from infinimem.strategies.readers.pipeline import Trace
 from toy_memory.spec import SPEC, ToySettings
 from toy_memory.tasks import NAME
 
@@ -66,7 +67,7 @@ class Toy:
             found = [*searcher(view).entries(query, limit), *searcher(view).entries(query, limit, "evidence")]
             return sorted(found, key=lambda item: (-item.score, item.doc_id, item.start_line))
 
-        return Evidence(tuple(best_that_fit(best, budget)))
+        return Trace().evidence(best_that_fit(best, budget), query)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """By the readers that all strategies share."""
