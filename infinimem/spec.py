@@ -204,9 +204,11 @@ def _faults(name: str, spec: object, others: Mapping[str, StrategySpec]) -> Iter
     if not isinstance(spec, StrategySpec) or spec.name != name:
         yield f"it is no StrategySpec of the name {name}"
         return
+    if spec.has_entries:
+        yield "it names no kinds of records: topics, the folder of signed lines, is taken"
     taken = (*SHARED, *(folder for other in others.values() for folder in other.folders))
     for folder in spec.folders:
-        if not (spec.has_entries or folder.startswith(spec.writes)):
+        if not folder.startswith(spec.writes):
             yield f"its folder {folder} is none of those that it writes to"
         if any(folder.startswith(one) or one.startswith(folder) for one in taken) or folder[-1:] != "/":
             yield f"its folder {folder!r} is another's, or ends in no /"

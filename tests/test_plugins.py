@@ -135,8 +135,10 @@ def test_an_importer_of_another_package_reads_its_files(cli: Run, tmp_path: Path
 def test_a_broken_package_is_told_in_one_line_and_hinders_nothing_else(
     cli: Run, site: Path, tmp_path: Path
 ) -> None:
-    taken = "SPEC = StrategySpec('taken', 'x:Y', ('topics/',), 'archive/')"
-    (site / "taken.py").write_text(f"from infinimem.spec import StrategySpec\n{taken}\n")
+    taken = (
+        "StrategySpec('taken', 'x:Y', ('topics/',), 'topics/old/', kinds=(Kind('a', 'ta', 'topics/new/'),))"
+    )
+    (site / "taken.py").write_text(f"from infinimem.spec import Kind, StrategySpec\nSPEC = {taken}\n")
     (site / "raises.py").write_text("raise SystemExit('no\\nlicence')\n")
     install(site, "[infinimem.strategies]\nbad = raises:SPEC\ntaken = taken:SPEC\n", "b.dist-info")
     install(site, "[infinimem.embedders]\nbad = none:E\n[infinimem.importers]\nbad = no:E\n", "c.dist-info")

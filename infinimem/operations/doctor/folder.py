@@ -78,7 +78,7 @@ def suspended_settings(inspection: Inspection) -> Iterator[Finding]:
 def broken_packages(inspection: Inspection) -> Iterator[Finding]:
     """Strategies that packages add and that cannot be used."""
     for name, why in broken().items():
-        yield Finding("note", f"the strategy {name}: {why}", SETTINGS)
+        yield Finding("note", why, f"strategy {name}")
 
 
 def machine_state(inspection: Inspection) -> Iterator[Finding]:
