@@ -4,7 +4,8 @@
 
 Each size is a folder of short notes, 100 to a folder, made once. A call is `Library.view()`, which every tool
 makes first. `watched`: whether the system tells of edits; it does not in the first seconds of a process, nor
-in folders that cannot be watched. A change is looked for by a call at once, then every 50 ms.
+in folders that cannot be watched. A change is looked for by a call at once, then every 50 ms; `latest_ms` is
+when the call began that saw it.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def measured(root: Path, rounds: int, watched: bool) -> dict[str, Any]:
             at_once, found = seen(library), None
             while not at_once and found is None and time.perf_counter() - then < PATIENCE:
                 time.sleep(BETWEEN)
-                found = time.perf_counter() - then if seen(library) else None
+                begun = time.perf_counter() - then
+                found = begun if seen(library) else None
             delays.append(0.0 if at_once else found)
         late = [1e3 * delay for delay in delays if delay is not None]
         rows[kind.__name__] = {

@@ -104,15 +104,11 @@ def test_what_comes_or_goes_is_seen_by_the_next_call(root: Path, reader: Reader,
     assert reader.looks == 1
 
 
-def test_what_comes_so_soon_after_a_look_that_the_time_is_the_same_is_seen(
-    root: Path, reader: Reader
-) -> None:
+def test_a_folder_that_just_changed_is_not_known_by_its_time(root: Path) -> None:
     (root / "one.md").write_text("x")
-    reader.look()
-    info = root.stat()
-    (root / "two.md").write_text("x")
-    os.utime(root, ns=(info.st_atime_ns, info.st_mtime_ns))
-    assert reader.wrong() == set()
+    assert listed(root)[""].state is None
+    rest(root)
+    assert listed(root)[""].state is not None
 
 
 def test_a_folder_is_settled_when_a_later_change_would_show() -> None:
@@ -302,6 +298,26 @@ def test_a_writer_that_dies_hides_nothing(root: Path, tmp_path: Path) -> None:
         assert writer.wrong() == set()
         reader.wait(BOUND)
         found[-number] = reader.wrong()
+    assert {number: wrong for number, wrong in found.items() if wrong} == {}
+
+
+def test_what_a_dying_writer_appended_the_next_one_knows(root: Path, tmp_path: Path) -> None:
+    """It may die between the append and the folder's time."""
+
+    def said(at: Path) -> None:
+        Library(at).record([Turn("My bike is red.", session="old", time="2025-03-02")])
+
+    with hooked(nothing) as calls:
+        said(copy(root, tmp_path / "count"))
+    found = {}
+    for number, name in enumerate(calls, 1):
+        at = copy(root, tmp_path / "m2")
+        rest(at)
+        writer = Reader(at)
+        with hooked(die(number)), suppress(Crash):
+            said(at)
+        with writer.library.locked():
+            found[f"{number} {name}"] = writer.wrong()
     assert {number: wrong for number, wrong in found.items() if wrong} == {}
 
 

@@ -11,7 +11,8 @@ import hashlib
 import os
 import stat
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,9 @@ class Files:
         self.root = root.absolute()
         self.lists: dict[str, Any] = {}
         """What was read of the lists of the machine state, by path (state/append_log.py)."""
-        self.looked = False
-        """Whether the folder was looked at since the lock was taken: nobody else's write is unknown."""
-        self.written: deque[tuple[str, FolderState, str]] = deque()
-        """Folders ("a/b/") that only we wrote in since that look, as we left them, and the files written."""
+        self.states: dict[str, FolderState] = {}
+        """Folders ("a/b/") as they are if all in them is known, but for what was `written`."""
+        self.written: deque[str] = deque()
         with explained("open", root):
             found, there = root.is_dir(), root.exists()
         if not found:
@@ -124,7 +124,7 @@ class Files:
         Raises:
             LibraryError: the disk refused; nothing of `data` stays.
         """
-        with explained("write", path), located(self.root, path, make=True) as at:
+        with explained("write", path), located(self.root, path, make=True) as at, self._writing(at):
             created = at.lstat() is None
             descriptor = disk.open_append(at)
             try:
@@ -145,7 +145,6 @@ class Files:
                     _take_back(descriptor, size, len(data))
             finally:
                 os.close(descriptor)
-                self._wrote(at)
             if created and durable:
                 disk.sync_folder(at.folder)
         if not stands:
@@ -199,7 +198,7 @@ class Files:
         if size < 0:
             self.remove(path)
             return
-        with explained("write", path), located(self.root, path) as at:
+        with explained("write", path), located(self.root, path) as at, self._writing(at):
             descriptor = disk.open_append(at)
             try:
                 if tail is None or os.pread(descriptor, len(tail) + 1, size) == tail:
@@ -207,7 +206,6 @@ class Files:
                     disk.sync(descriptor)
             finally:
                 os.close(descriptor)
-                self._wrote(at)
 
     def replace(self, path: str, data: bytes) -> None:
         """Give the file new contents at once: readers see the old bytes or the new ones."""
@@ -258,9 +256,9 @@ class Files:
             explained("write", new),
             located(self.root, old) as one,
             located(self.root, new, make=True) as other,
+            self._writing(one, other),
         ):
             disk.rename(one, other)
-            self._wrote(one, other)
 
     def exchange(self, staged: str, path: str) -> bool:
         """Swap a staged file with the one in its place; False if there is none, or not a plain file."""
@@ -268,9 +266,12 @@ class Files:
             if not self.is_plain(path):
                 return False
             try:
-                with located(self.root, staged) as one, located(self.root, path) as other:
+                with (
+                    located(self.root, staged) as one,
+                    located(self.root, path) as other,
+                    self._writing(other),
+                ):
                     disk.exchange(one, other)
-                    self._wrote(other)
             except FileNotFoundError:
                 return False
         return True
@@ -281,12 +282,12 @@ class Files:
             explained("write", path),
             located(self.root, staged) as one,
             located(self.root, path, make=True) as other,
+            self._writing(other),
         ):
             try:
                 disk.put(one, other)
             except FileExistsError:
                 return False
-            self._wrote(other)
         return True
 
     def take(self, path: str, slot: str) -> bool:
@@ -295,9 +296,8 @@ class Files:
             if not self.is_plain(path):
                 return False
             try:
-                with located(self.root, path) as one, located(self.root, slot) as other:
+                with located(self.root, path) as one, located(self.root, slot) as other, self._writing(one):
                     disk.rename(one, other)
-                    self._wrote(one)
             except FileNotFoundError:
                 return False
         return True
@@ -349,23 +349,29 @@ class Files:
 
     def remove(self, path: str, durable: bool = True) -> None:
         """Delete the file if it is there, and its folder's entry durably."""
-        with explained("remove", path), located(self.root, path) as at:
+        with explained("remove", path), located(self.root, path) as at, self._writing(at):
             disk.unlink(at)
-            self._wrote(at)
             if durable:
                 disk.sync_folder(at.folder)
 
-    def _wrote(self, *those: At) -> None:
-        """Let the folder's time tell every process that a document in it changed. Never fails: where the disk
-        refuses, others find it when they look at every file."""
-        for at in those:
-            with suppress(OSError):
-                if shows(at.path):
+    @contextmanager
+    def _writing(self, *those: At) -> Iterator[None]:
+        """Around a change of documents: the time of their folder tells every process of it, if the disk lets.
+
+        Where nobody else changed the folder since it was listed, we need not list it again.
+        """
+        mine = [at for at in those if shows(at.path)]
+        known = [self.states.get(_below(at)) == folder_state(os.fstat(at.folder.descriptor)) for at in mine]
+        try:
+            yield
+        finally:
+            for at, sure in zip(mine, known, strict=True):
+                with suppress(OSError):
                     now = disk.touch(at.folder)
                     state = folder_state(os.fstat(at.folder.descriptor))
-                    if self.looked and state.mtime_ns == now:
-                        folder = f"{at.folder.path}/" if at.folder.path else ""
-                        self.written.append((folder, state, at.path))
+                    if sure and state.mtime_ns == now:
+                        self.written.append(at.path)
+                        self.states[_below(at)] = state
 
     def make_folder(self, folder: str) -> None:
         """Make a folder below the root, and make its name durable.
@@ -375,6 +381,10 @@ class Files:
         """
         with explained("make", folder), opened(self.root, folder, make=True):
             pass
+
+
+def _below(at: At) -> str:
+    return f"{at.folder.path}/" if at.folder.path else ""
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

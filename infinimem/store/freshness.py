@@ -150,7 +150,6 @@ class Freshness:
         self._lock = threading.Lock()
         self._listing = Listing()
         self._folders: dict[str, Listed] = {}
-        self._own: dict[str, FolderState] = {}
         self._doubted: set[str] = set()
         self._due = _NOW
         self._relied = False
@@ -162,7 +161,6 @@ class Freshness:
             LibraryError: a folder cannot be listed.
         """
         with self._lock:
-            self._files.looked = True  # before anything is looked at, as all that follows
             was_relied = self._relied
             self._attend()
             named = self._watcher.take() if self._relied else frozenset()
@@ -209,27 +207,34 @@ class Freshness:
         """Look at folders whose times changed, and at files that were named, doubted, or written by us."""
         doubted, self._doubted = {*named, *self._doubted}, set()
         while self._files.written:
-            folder, state, path = self._files.written.popleft()
-            self._own[folder] = state
-            doubted.add(path)
+            doubted.add(self._files.written.popleft())
         found: dict[str, Stamp | None] = {}
         for folder, known in list(self._folders.items()):
-            if not (known.settled and known.state == self._state(folder)):
+            state = self._files.states.get(folder)
+            if state is None or state != self._state(folder):
                 found.update(dict.fromkeys(known.documents))
                 found.update(self._listed_again(folder))
-        for doc_id, path in ((path.removesuffix(".md"), path) for path in doubted):
-            if found.get(doc_id) or self._listing.state(doc_id):  # else its folder tells of it
-                found[doc_id] = state_of(self._files.root, path)
+        for path in doubted:
+            doc_id = path.removesuffix(".md")
+            if one := self._folders.get(path[: path.rfind("/") + 1]):
+                found[doc_id] = stamp = state_of(self._files.root, path)
+                if stamp is None:
+                    one.documents.pop(doc_id, None)
+                else:
+                    one.documents[doc_id] = stamp
         self._listing = self._listing.changed(found, self._limit)
 
     def _listed_again(self, folder: str) -> dict[str, Stamp]:
         """The documents of a folder, and of new folders in it; none where it is gone."""
-        state = self._state(folder)
-        ours = state is not None and state == self._own.get(folder)  # what we did not write is as it was
-        known = self._listing.state if ours else None
-        new = listed(self._files.root, self._needed, folder, skip=self._folders, known=known)
+        new = listed(self._files.root, self._needed, folder, skip=self._folders)
         del self._folders[folder]
+        self._files.states.pop(folder, None)
+        return self._known(new)
+
+    def _known(self, new: Mapping[str, Listed]) -> dict[str, Stamp]:
+        """Note folders as they were listed; returns the documents in them."""
         self._folders.update(new)
+        self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}
 
     def _state(self, folder: str) -> FolderState | None:
@@ -247,9 +252,9 @@ class Freshness:
         before = self._listing
         self._files.written.clear()
         self._doubted.clear()
-        self._folders = listed(self._files.root, self._needed)
-        stamps = {doc_id: stamp for one in self._folders.values() for doc_id, stamp in one.documents.items()}
-        self._listing = before.replaced(stamps, self._limit)
+        self._folders.clear()
+        self._files.states.clear()
+        self._listing = before.replaced(self._known(listed(self._files.root, self._needed)), self._limit)
         if judged and self._unnamed(before):  # a folder on a network, or a kind of edit that no system tells
             self._watcher.stop()
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from infinimem.errors import LibraryError
@@ -73,15 +72,13 @@ class Listed(NamedTuple):
     """One folder as it was listed.
 
     Args:
-        state: of the folder itself; None where it may not be read.
-        settled: any later change shows in its state.
+        state: of the folder itself; None where it may not be read, or a later change might not show in it.
         documents: the state of each, by its path without ".md".
         folders: those in it ("a/b/").
     """
 
     state: FolderState | None
-    settled: bool = False
-    documents: Mapping[str, Stamp] = MappingProxyType({})
+    documents: dict[str, Stamp]
     folders: Sequence[str] = ()
 
 
@@ -91,7 +88,6 @@ def listed(
     below: str = "",
     *,
     skip: Collection[str] = (),
-    known: Callable[[str], Stamp | None] | None = None,
 ) -> dict[str, Listed]:
     """A folder and all folders in it, hidden ones and links left out.
 
@@ -100,7 +96,6 @@ def listed(
         needed: folders ("topics/") that must not be passed over for want of permission.
         below: the folder to list; "" for all.
         skip: folders in it that are not listed again.
-        known: gives the state of a document if it was not written in place since.
 
     Raises:
         LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
@@ -111,18 +106,18 @@ def listed(
         folder = pending.pop()
         with explained("list", f"{root}/{folder}"):
             try:
-                found[folder] = _list_folder(root, folder, known)
+                found[folder] = _list_folder(root, folder)
             except (FileNotFoundError, NotADirectoryError):  # what vanishes meanwhile is not there
                 continue
             except PermissionError:
                 if not folder or folder in needed:
                     raise
-                found[folder] = Listed(None)
+                found[folder] = Listed(None, {})
         pending.extend(name for name in found[folder].folders if name not in skip)
     return found
 
 
-def _list_folder(root: Path, folder: str, known: Callable[[str], Stamp | None] | None) -> Listed:
+def _list_folder(root: Path, folder: str) -> Listed:
     documents: dict[str, Stamp] = {}
     folders: list[str] = []
     with opened(root, folder) as here, os.scandir(here.descriptor) as items:
@@ -133,17 +128,11 @@ def _list_folder(root: Path, folder: str, known: Callable[[str], Stamp | None] |
             if name[0] == "." or not name.isprintable():
                 continue
             if name.endswith(".md") and item.is_file(follow_symlinks=False):
-                doc_id = folder + name[:-3]
-                stamp = known(doc_id) if known else None
-                if stamp is None or stamp.inode != item.inode():
-                    try:
-                        stamp = stamp_of(item.stat(follow_symlinks=False))
-                    except FileNotFoundError:
-                        continue
-                documents[doc_id] = stamp
+                with suppress(FileNotFoundError):
+                    documents[folder + name[:-3]] = stamp_of(item.stat(follow_symlinks=False))
             elif item.is_dir(follow_symlinks=False):
                 folders.append(f"{folder}{name}/")
-    return Listed(state, settled, documents, folders)
+    return Listed(state if settled else None, documents, folders)
 
 
 def state_of(root: Path, path: str) -> Stamp | None:

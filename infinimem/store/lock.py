@@ -41,7 +41,6 @@ def exclusive(files: Files, timeout: float = TIMEOUT) -> Iterator[None]:
             _wait(descriptor, files, timeout)
         with suppress(OSError):  # it only tells others
             os.pwrite(descriptor, f"{os.getpid()} {time.monotonic_ns()}".ljust(WIDTH).encode() + b"\n", 0)
-        files.looked = False
         yield
     finally:
         with suppress(OSError):  # a child that was forked meanwhile holds the same open file
