@@ -126,16 +126,15 @@ class Memory(Upkeep):
         pending = view.uncited()
         if not pending:
             return ()
-        entries: list[Located] = []
+        new: list[int] = []  # seqs: the entries themselves would keep every document alive that they stood in
         done: set[int] = set()
 
         def note(plan: Plan, outcome: Outcome) -> Outcome:
             nonlocal view
             view = outcome.view
             if isinstance(outcome, Applied):
-                entries.extend(outcome.added)
                 held = [seq for put in plan.records for seq in put.origin]
-                entries.extend(place for seq in held if (place := view.entry(seq)))
+                new.extend((*(place.seq for place in outcome.added), *held))
                 done.update(plan.empty, held, *(add.origin for add in plan.adds))
                 if self._drive(self.strategy.tick(view, "due"), view):
                     self.library.adopt_edits()
@@ -153,7 +152,7 @@ class Memory(Upkeep):
             raise type(error)(
                 f"{error}; what was said is recorded and drawn from at the next call"
             ) from error
-        return tuple(view.entry(place.entry.seq) or place for place in entries)
+        return tuple(place for seq in new if (place := view.entry(seq)))
 
     def consolidate(self, max_tokens: int | None = None) -> Receipt | None:
         """Sort the buffer into topics now, due or not.
