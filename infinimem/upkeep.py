@@ -149,10 +149,10 @@ class Upkeep(Reader):
     def status(self) -> dict[str, Any]:
         """Counts for people and scripts."""
         from infinimem.operations.status import counts
-        from infinimem.retrieval.cache import cache_folder, is_large
+        from infinimem.retrieval.cache import cache_folder
 
         view = self.view
-        on_disk = is_large(view) and cache_folder(str(self.library.files.root), "index", view.spec.name)
+        on_disk = cache_folder(str(self.library.files.root), "index", view.spec.name)
         return {
             **counts(self.library),
             **self.strategy.status(view),

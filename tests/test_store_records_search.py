@@ -11,8 +11,8 @@ from disk_library import QUESTIONS, answers, assert_same, large_library
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Put, Retrieved, Turn
-from infinimem.retrieval.lexical import KINDS
-from infinimem.retrieval.searcher import indexed, searcher
+from infinimem.retrieval.rows import KINDS
+from infinimem.retrieval.searcher import ranking, searcher
 from infinimem.store.view import SCOPES
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.records.codec import render
@@ -115,13 +115,13 @@ def units(memory: Memory) -> Memory:
 
 
 def test_infini_finds_the_same_with_a_sibling_and_without(large: Memory) -> None:
-    before = answers(indexed(large.view))
+    before = answers(ranking(large.view))
     grep = [large.tools.grep(pattern=word, limit=30) for word in ("tea", "lag", "I")]
     kept = units(large)
-    assert answers(indexed(large.view)) != answers(indexed(kept.view))
+    assert answers(ranking(large.view)) != answers(ranking(kept.view))
     journal = len([one for one in large.view.ids("all") if one.startswith("journal/")])
     (large.library.root / f"journal/{journal:04d}-consolidate.md").unlink()  # a receipt is seen in "all"
-    assert answers(indexed(large.view)) == before
+    assert answers(ranking(large.view)) == before
     assert [large.tools.grep(pattern=word, limit=30) for word in ("tea", "lag", "I")] == grep
 
 
@@ -135,8 +135,8 @@ def test_both_indexes_lie_on_disk_side_by_side(large: Memory) -> None:
                 place.doc_id
                 for kind in KINDS
                 for question in QUESTIONS[:3]
-                for place, _ in indexed(one.view).best(
-                    kind, question, question.lower().split(), "default", 50, 512
+                for place, _ in ranking(one.view).best(
+                    kind, question, question.lower().split(), "default", 50
                 )
                 if place.doc_id.startswith("allmem/")
             }

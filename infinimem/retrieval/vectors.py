@@ -31,6 +31,8 @@ from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
 from infinimem.retrieval.batching import Batches
+from infinimem.retrieval.rows import KEY
+from infinimem.retrieval.rows import text_key as text_key
 from infinimem.store.listing import state_of
 from infinimem.store.view import Stored
 
@@ -42,15 +44,8 @@ Keys = NDArray[np.uint64]
 Positions = NDArray[np.int64]
 
 FORMAT = "vectors-1"
-KEY = 16
-"""Bytes of a key."""
 _DIGITS = 6
 """Of a score; beyond them processors differ."""
-
-
-def text_key(text: str) -> bytes:
-    """The 16 bytes that name a text."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY).digest()
 
 
 def as_keys(keys: Sequence[bytes] | NDArray[Any]) -> Keys:
