@@ -22,8 +22,6 @@ def method(spec: str | Spec, means: Means, making: Making) -> Method:
         UsageError: there is no such method or setting.
     """
     found = parse(spec) if isinstance(spec, str) else spec
-    if found.name == "infini-search":
-        return NotesSearch(found, means, making)
     if found.way is not None:
         kind = NotesSearch if found.way.ranked_by == "search" else LibraryMethod
         return kind(found, means, making)
