@@ -164,12 +164,13 @@ class Freshness:
             was_relied = self._relied
             self._attend()
             named = self._watcher.take() if self._relied else frozenset()
-            due = _NOW if named is None or self._is_small() else self._due
+            small = self._is_small()
+            due = _NOW if named is None or small else self._due
             self._due = _NOW  # if it fails: what was named is still to be looked at
-            if self._folders and not self._is_small():
+            if self._folders and not small:
                 self._look_at_some(named or ())
             if (began := self._clock()) >= due:
-                self._look_at_all(judged=was_relied and named is not None)
+                self._look_at_all(judged=was_relied and named is not None and not small)
                 rests = self._watcher.living and named is not None
                 due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
             self._due = due

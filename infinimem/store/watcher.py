@@ -102,7 +102,9 @@ class Watcher:
         ]
         observer = Observer()
         observer.daemon = True
-        logging.getLogger(_OVERFLOW).addHandler(_Warned(self))
+        log, overflow = logging.getLogger(_OVERFLOW), _Warned(self)
+        log.addHandler(overflow)
+        weakref.finalize(self, log.removeHandler, overflow).atexit = False
         try:
             observer.schedule(Handler(), self._root.rstrip("/") or "/", recursive=True, event_filter=kinds)
             observer.start()
