@@ -1,4 +1,4 @@
-"""How `infinimem import` takes a large chat export: a ChatGPT export of invented words, made from a seed.
+"""How `infinimem import` takes a large chat export: a ChatGPT export that reads like chat, made from a seed.
 
     python benchmarks/import_export.py make export.json --megabytes 100
     python benchmarks/import_export.py run export.json            # seconds and peak memory, model offline
@@ -31,29 +31,82 @@ BEGIN = 1_600_000_000
 """Seconds since 1970 of the first conversation."""
 
 
-def words(dice: random.Random, count: int = 4000) -> list[str]:
-    """Invented words of two to four syllables."""
-    syllables = [first + vowel for first in "bdfgklmnprstvz" for vowel in ("a", "e", "i", "o", "u", "ai")]
-    return ["".join(dice.choices(syllables, k=dice.randint(2, 4))) for _ in range(count)]
+SUBJECTS = """
+garden: tomato bed seedling compost greenhouse slug hedge mulch pruning rose trellis watering soil frost
+kitchen: oven dough recipe skillet knife sauce broth pantry yeast roast spice blender freezer garlic
+python: function module decorator traceback generator dictionary package unittest iterator class thread loop
+database: index query table migration transaction backup replica schema column trigger cursor partition
+running: marathon pace shoe interval knee stretch heart watch hill taper injury coach
+cycling: chain saddle gear tyre brake helmet route climb wheel pannier cassette handlebar
+piano: scale chord sonata pedal metronome fingering teacher recital tuning sheet rhythm melody
+chess: opening rook endgame gambit pawn clock bishop tournament rating blunder castle sacrifice
+taxes: invoice deduction receipt deadline refund accountant bracket expense payroll audit pension form
+housing: lease landlord deposit mortgage kitchen boiler insulation window neighbour agent survey roof
+travel: visa passport hostel train itinerary luggage ferry museum ticket border airport guide
+health: vaccine allergy sleep physiotherapist migraine diet blood appointment prescription rash dentist iron
+school: homework exam teacher essay timetable grade project library scholarship semester tutor lecture
+work: meeting deadline manager sprint release review hiring budget roadmap contract promotion office
+photography: lens tripod aperture exposure portrait negative darkroom filter flash focus sensor print
+astronomy: telescope nebula eclipse orbit comet planet galaxy eyepiece meteor mount moon spectrum
+sewing: fabric seam pattern zipper thread bobbin lining button hem denim needle wool
+pets: puppy leash vet kennel litter kitten flea collar training treat aquarium parrot
+finance: savings index fund interest loan inflation broker dividend credit insurance budget account
+novel: chapter plot character draft editor dialogue villain publisher scene outline agent ending
+"""
+NAMES = "Anna Bruno Chen Dara Elif Farid Greta Hugo Ines Jonas Kira Luca Mina Noor Otto Petra".split()
+PLACES = "Lisbon Porto Ghent Leeds Graz Turin Cork Lyon Bergen Malmo Cadiz Utrecht".split()
+SAID = (
+    "My {0} is next to the {1} that {n} gave me in {m}.",
+    "I moved to {p} with {n}, and the {0} has been a problem since {m}.",
+    "How do I fix the {0} when the {1} does not fit?",
+    "We bought a {0} for {k} euros in {p}, mostly because of the {1}.",
+    "Can you explain what a {0} has to do with a {1}?",
+    "{n} says that the {0} needs {k} minutes, but I do not believe it.",
+    "Thanks, that helped with the {0}!",
+    "I plan to finish the {0} before {m} {k}.",
+)
+TOLD = (
+    "A {0} works best when the {1} is checked first, ideally about {k} days before.",
+    "Start with the {0}: it decides how the {1} and the {2} behave later.",
+    "If the {0} still fails, replace the {1} and write down what changed.",
+    "Many people in {p} keep a {0} beside the {1} for that reason.",
+    "You can expect the {0} to take around {k} hours, or less with a good {1}.",
+    "The {0} is not the cause here; look at the {1} instead.",
+    "For your {0}, a simple {1} is enough, and the {2} can wait until {m}.",
+    "In short, keep the {0} dry, clean the {1} once a week, and ask {n} about the {2}.",
+)
+MONTHS = "January March May June August October November".split()
 
 
-def text(dice: random.Random, known: list[str], length: int) -> str:
-    """Sentences, `length` words of them."""
+def words() -> list[list[str]]:
+    """The nouns of each subject."""
+    return [row.replace(":", "").split() for row in SUBJECTS.strip().splitlines()]
+
+
+def text(dice: random.Random, nouns: list[str], length: int, shapes: tuple[str, ...] = TOLD) -> str:
+    """Sentences about a subject, some `length` words of them."""
     told: list[str] = []
     while length > 0:
-        size = min(length, dice.randint(5, 14))
-        told.append(" ".join(dice.choices(known, k=size)).capitalize() + ".")
-        length -= size
+        told.append(
+            dice.choice(shapes).format(
+                *dice.sample(nouns, 3),
+                n=dice.choice(NAMES),
+                p=dice.choice(PLACES),
+                m=dice.choice(MONTHS),
+                k=dice.randint(2, 60),
+            )
+        )
+        length -= len(told[-1].split())
     return " ".join(told)
 
 
-def conversation(dice: random.Random, known: list[str], number: int) -> dict[str, Any]:
+def conversation(dice: random.Random, subjects: list[list[str]], number: int) -> dict[str, Any]:
     """A conversation as ChatGPT exports it, with a hidden message and a branch that was edited away."""
 
     def ident() -> str:
         return str(UUID(int=dice.getrandbits(128)))
 
-    began = BEGIN + number * 5400
+    began, known = BEGIN + number * 5400, dice.choice(subjects)
     root = ident()
     mapping: dict[str, Any] = {root: {"id": root, "parent": None, "children": [], "message": None}}
     last = root
@@ -81,11 +134,11 @@ def conversation(dice: random.Random, known: list[str], number: int) -> dict[str
     last = say("system", "", last, is_visually_hidden_from_conversation=True)
     for turn in range(dice.randint(2, 24)):
         if not turn:
-            say("user", text(dice, known, 12), last)
-        last = say("user", text(dice, known, dice.randint(5, 60)), last)
+            say("user", text(dice, known, 12, SAID), last)
+        last = say("user", text(dice, known, dice.randint(5, 60), SAID), last)
         last = say("assistant", text(dice, known, dice.randint(30, 250)), last, model_slug="invented")
     return {
-        "title": text(dice, known, 4)[:-1],
+        "title": " and ".join(dice.sample(known, 2)),
         "create_time": began,
         "update_time": began + 1000.0,
         "mapping": mapping,
@@ -97,11 +150,11 @@ def conversation(dice: random.Random, known: list[str], number: int) -> dict[str
 def export(megabytes: float) -> Iterator[str]:
     """conversations.json, piece by piece."""
     dice = random.Random(SEED)
-    known = words(dice)
+    subjects = words()
     left, number = megabytes * 1e6, 0
     yield "["
     while left > 0:
-        piece = ("," if number else "") + json.dumps(conversation(dice, known, number))
+        piece = ("," if number else "") + json.dumps(conversation(dice, subjects, number))
         left -= len(piece)
         number += 1
         yield piece

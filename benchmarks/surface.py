@@ -30,12 +30,15 @@ from infinimem.embedders.connect import connect
 from infinimem.llm.offline import OfflineClient
 from infinimem.markdown.signature import format_entry
 from infinimem.memory import Memory, open_memory
-from infinimem.settings import AllmemSettings, EmbedderSettings, Settings
-from infinimem.strategies.allmem import AllMem
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, VERSION, Ref, Unit, unit_id
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.settings import EmbedderSettings, Settings
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.allmem.strategy import AllMem
+from infinimem.strategies.allmem.unit import SEMANTIC, SURFACE, TEMPORAL, VERSION
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import VectorIndex
 
 SESSION = 50
 """Turns of one evidence document."""
@@ -100,7 +103,7 @@ def library(folder: Path, count: int, ratio: float, embedder: Embedder) -> Memor
         path = folder / "evidence" / f"s{first // SESSION:05d}.md"
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     bank = units(said, ratio, memory)
-    for name, unit in bank.units.items():
+    for name, unit in bank.records.items():
         path = folder / f"{unit.doc_id}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(bank.render(name), encoding="utf-8")
@@ -109,14 +112,24 @@ def library(folder: Path, count: int, ratio: float, embedder: Embedder) -> Memor
 
 def units(said: Sequence[str], ratio: float, memory: Memory) -> RecordStore:
     """A unit for each text; those that are not visible spread evenly, each behind a visible one."""
-    bank = RecordStore(memory.view.entry)
+    bank = RecordStore(ALLMEM, memory.view.entry)
     for at, text in enumerate(said):
         is_visible = int((at + 1) * ratio) > int(at * ratio)
         words = tuple(text.split()[:4])
-        bank.put(Unit(unit_id(at + 1), text, words, "2024-05-01", refs=(Ref(at + 1),), visible=is_visible))
+        bank.put(
+            Record(
+                record_id("u", at + 1),
+                ALLMEM,
+                text,
+                words,
+                "2024-05-01",
+                refs=(Ref(at + 1),),
+                visible=is_visible,
+            )
+        )
     shown = sorted(bank.visible)
     pick = np.random.default_rng(1)
-    for at, name in enumerate(sorted(bank.units.keys() - bank.visible)):
+    for at, name in enumerate(sorted(bank.records.keys() - bank.visible)):
         bank.graph.add(shown[at % len(shown)], Link(VERSION, name))
     for before, name in itertools.pairwise(shown):
         bank.graph.add(name, Link(TEMPORAL, before))
@@ -138,8 +151,8 @@ def measured(memory: Memory, queries: int, k: int) -> Row:
     settings = AllmemSettings(anchors=k)
     bank, space = RecordStore.load(memory.view), VectorIndex.of(memory.view)
     space.sync(bank)
-    ways = [AllMem(OfflineClient(), Settings(allmem=settings))]
-    ways.append(AllMem(OfflineClient(), Settings(allmem=replace(settings, visibility=False))))
+    ways = [AllMem(OfflineClient(), Settings(own=(settings,)))]
+    ways.append(AllMem(OfflineClient(), Settings(own=(replace(settings, visibility=False),))))
     asked = texts(queries, 2)
     times: list[list[float]] = [[], [], [], []]
     for way in ways:
@@ -147,7 +160,11 @@ def measured(memory: Memory, queries: int, k: int) -> Row:
     for question in asked:
         row = space.embed(question)
         for archived in (False, True):
-            took = milliseconds(lambda row=row, archived=archived: space.nearest(row, k, archived=archived))
+            took = milliseconds(
+                lambda row=row, archived=archived: space.nearest(
+                    row, k, ALLMEM.record_folders if archived else SURFACE
+                )
+            )
             times[archived].append(took)
         for at, way in enumerate(ways, 2):
             took = milliseconds(

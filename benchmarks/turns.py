@@ -12,12 +12,19 @@ The same sizes give the same bytes.
 
 What it takes to observe so many turns at once and to sort what the rules draw from them, in seconds of the
 processor and on the clock, syncs included; talk of two people about forty things.
+
+    python benchmarks/turns.py --together 8
+
+So many processes record turns into one library, each a session, a few seconds long; beside them, in turn, as
+many append a line and sync it under a bare lock. Turns a second, and that each turn stands there once.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import fcntl
+import multiprocessing
 import os
 import pstats
 import random
@@ -25,6 +32,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
@@ -121,6 +129,63 @@ def imported(sizes: Iterable[int]) -> None:
             print(f"| {size:,} | {spent:.1f} | {began:.1f} | {topics} | {peak:.0f} |", flush=True)
 
 
+ROUND = 3.0
+"""Seconds that processes write side by side."""
+
+
+def _records(root: Path, own: str) -> Callable[[int], object]:
+    memory = open_memory(root, model="offline")
+    memory.record([Turn("Hello.", session=own, speaker="Nora")])
+    return lambda number: memory.record([Turn(f"Lamp {number} is lit.", session=own, speaker="Nora")])
+
+
+def _appends(root: Path, own: str) -> Callable[[int], object]:
+    file, lock = (root / own).open("ab", buffering=0), (root / "lock").open("wb")
+
+    def append(number: int) -> None:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        file.write(f"- <seq={number},source=user,speaker=Nora> Lamp {number} is lit.\n".encode())
+        os.fsync(file.fileno())
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+    return append
+
+
+def _worker(root: Path, own: str, begin: Barrier, kind: str, counts: multiprocessing.Queue[int]) -> None:
+    act = {"record": _records, "append": _appends}[kind](root, own)
+    begin.wait()
+    until, number = time.perf_counter() + ROUND, 0
+    while time.perf_counter() < until:
+        act(number)
+        number += 1
+    counts.put(number)
+
+
+def together(processes: int) -> None:
+    """Print turns a second of each kind, and their ratio, for three rounds."""
+    print("| appended under a bare lock, a second | recorded, a second | ratio |\n" + "| ---: " * 3 + "|")
+    fork = multiprocessing.get_context("fork")
+    for _ in range(3):
+        rates = {}
+        for kind in ("append", "record"):
+            with tempfile.TemporaryDirectory() as home:
+                root = Path(home) / "library"
+                memory = open_memory(root, model="offline", create=True)
+                begin, counts = fork.Barrier(processes), fork.Queue()
+                told = [(root, f"s{number}", begin, kind, counts) for number in range(processes)]
+                workers = [fork.Process(target=_worker, args=args) for args in told]
+                for worker in workers:
+                    worker.start()
+                total = sum(counts.get() for _ in workers)
+                for worker in workers:
+                    worker.join()
+                if kind == "record":
+                    found = [place.seq for place in memory.view.entries("evidence")]
+                    assert len(found) == len(set(found)) == total + processes
+                rates[kind] = total / ROUND
+        print(f"| {rates['append']:.0f} | {rates['record']:.0f} | {rates['record'] / rates['append']:.2f} |")
+
+
 class Syncs:
     """Counts the syncs of this process, and the time that they take."""
 
@@ -176,7 +241,11 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--profile", action="store_true", help="say where the time of the largest goes")
     parser.add_argument("--imports", metavar="SIZES", help="measure imports of so many turns instead")
+    parser.add_argument("--together", type=int, metavar="N", help="let so many processes write instead")
     options = parser.parse_args()
+    if options.together:
+        together(options.together)
+        return
     if options.imports:
         imported(map(int, options.imports.split(",")))
         return

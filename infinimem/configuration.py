@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from infinimem import trust
 from infinimem.errors import SettingsError
@@ -116,6 +115,8 @@ def shown(name: str, value: object) -> str:
 
 def host_of(address: str) -> str:
     """Host and port of an address, nothing else of it."""
+    from urllib.parse import urlsplit
+
     try:
         return urlsplit(address).netloc.rpartition("@")[2]
     except ValueError:

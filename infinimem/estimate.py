@@ -11,21 +11,12 @@ from collections.abc import Iterable
 from infinimem import tokens
 from infinimem.model import Usage
 from infinimem.settings import Settings
+from infinimem.spec import PROMPT, REPLY, SUMMARY, TOPIC, spec_of
 from infinimem.store.view import View
 
-PROMPT = 350
-"""Instructions of one call."""
-REPLY = 60
-"""An answer or a verdict."""
-_SUMMARY = 60
-"""One document of a catalog: its id and summary."""
-_TOPIC = 2000
-"""Lines of a document, where nothing is known of it."""
 _TOOLS, _RESULT, _ROUNDS = 600, 800, 4
 """Of the search agent: descriptions of its tools, what one round shows it, rounds of an ordinary question."""
 _CATALOG, _OFFERED = 50, 200
-_PLANNED = 10
-"""Units of which one is split, merged or updated."""
 
 
 def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
@@ -63,26 +54,8 @@ def making(size: int, turns: int, settings: Settings, strategy: str) -> Usage:
     """
     if not turns:
         return Usage()
-    return _units(size, turns, settings) if strategy == "allmem" else _topics(size, settings)
-
-
-def _topics(size: int, settings: Settings) -> Usage:
-    """Turns are drawn from once; each line is then read three times (grouped, routed, laid out) beside what
-    stands where it goes."""
-    given = settings.infini
-    chunks = -(-size // max(given.chunk_tokens, 1))
-    flushes = -(-size // max(given.current_threshold, 1))
-    laid_out = 2 * size + flushes * _TOPIC if given.maintenance else 0
-    calls = chunks + flushes * (6 if given.maintenance else 1)
-    return Usage(calls, calls * PROMPT + 2 * size + laid_out, size + size // 3)
-
-
-def _units(size: int, turns: int, settings: Settings) -> Usage:
-    """Each turn is described, then looked at beside its neighbours, and some are planned for."""
-    planned = -(-turns // _PLANNED)
-    calls = 2 * turns + planned
-    shown = 2 * size + turns * settings.allmem.online_anchors * _SUMMARY + 2 * size // _PLANNED
-    return Usage(calls, calls * PROMPT + shown, calls * REPLY)
+    spec = spec_of(strategy)
+    return spec.estimate(size, turns, settings.of(spec.settings or object)) if spec.estimate else Usage()
 
 
 def reading(size: int, reader: str | None, settings: Settings) -> Usage:
@@ -93,13 +66,13 @@ def reading(size: int, reader: str | None, settings: Settings) -> Usage:
         reader: its name; None for one that calls no model.
         settings: of the library.
     """
-    docs = size // _TOPIC + 1
+    docs = size // TOPIC + 1
     if reader in ("hybrid", "summary"):
-        return Usage(1, PROMPT + min(docs, _OFFERED) * _SUMMARY, REPLY)
+        return Usage(1, PROMPT + min(docs, _OFFERED) * SUMMARY, REPLY)
     if reader != "agent":
         return Usage()
     rounds = min(settings.reader.max_iterations, _ROUNDS)
-    each = PROMPT + _TOOLS + min(docs, _CATALOG) * _SUMMARY
+    each = PROMPT + _TOOLS + min(docs, _CATALOG) * SUMMARY
     return Usage(rounds, rounds * each + _RESULT * rounds * (rounds - 1) // 2, rounds * 2 * REPLY)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
@@ -313,12 +313,51 @@ class Retrieved:
     however much it looks like a signed line."""
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a stage of reading found: a record, or lines ("topics/food:12-14"), and what speaks for it.
+
+    Args:
+        parts: figures by name, such as "cosine" and "hop", that the strategy's formula makes the score of.
+        score: what it is ranked by; 0 where it is not ranked.
+        via: how it was come by: a link and the record it leads from ("temporal u-000012").
+    """
+
+    id: str
+    parts: Mapping[str, float] = field(default_factory=dict)
+    score: float = 0.0
+    via: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage of reading; the trace of every reader is made of these.
+
+    Args:
+        stage: its name.
+        asked: what the index, a model or the tools were asked in it.
+        found: what came of it, best first.
+        tokens: of the evidence that it leaves.
+        stop: why nothing deeper was looked at, where that was settled here: "done", "budget".
+        failure: why a model's reply could not be used.
+        ms: milliseconds that it took.
+    """
+
+    stage: str
+    asked: tuple[str, ...] = ()
+    found: tuple[Candidate, ...] = ()
+    tokens: int = 0
+    stop: str = ""
+    failure: str = ""
+    ms: float = 0.0
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What `retrieve` returns: ranked pieces within a token budget, and how they were found."""
 
     items: tuple[Retrieved, ...]
-    trace: tuple[Mapping[str, Any], ...] = ()
+    trace: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -338,7 +377,7 @@ class Answer:
 
     text: str
     citations: tuple[Citation, ...]
-    trace: tuple[Mapping[str, Any], ...]
+    trace: tuple[Step, ...]
     usage: Usage
 
 

@@ -7,27 +7,36 @@ written, and all evidence comes from one snapshot, of now or of an earlier momen
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from infinimem.answer import answer
 from infinimem.errors import UsageError
 from infinimem.llm.base import Capped, total
 from infinimem.model import Answer, Evidence
 from infinimem.store.library import Clock
-from infinimem.store.sources import only
 from infinimem.store.view import View
-from infinimem.strategies.base import Strategy
 from infinimem.tools import Toolbox
+
+if TYPE_CHECKING:
+    from infinimem.strategies.base import Strategy
 
 
 class Reader:
     """Questions to a library as it is at each call, or as it stood at one moment (`Memory.at`)."""
 
-    def __init__(self, source: Callable[[], View], llm: Capped, strategy: Strategy, clock: Clock) -> None:
+    def __init__(
+        self, source: Callable[[], View], llm: Capped, strategy: Callable[[], Strategy], clock: Clock
+    ) -> None:
         self.llm = llm
-        self.strategy: Strategy = strategy
+        self._strategy = strategy
         self.tools = Toolbox(source)
         self._source = source
         self._clock = clock
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The system that keeps the library; made when first asked for, since searching needs none."""
+        return self._strategy()
 
     @property
     def view(self) -> View:
@@ -91,6 +100,8 @@ class Reader:
             UsageError: an empty question, or no such reader.
             ModelUnavailable: the model does not answer.
         """
+        from infinimem.answer import answer
+
         budget = self.view.settings.reader.evidence_budget
         before = total(self.llm.usage)
         with self.llm.cap(max_tokens):
@@ -105,4 +116,8 @@ class Reader:
         return self.strategy.readers[0] if chosen == "auto" else chosen
 
     def _seen(self, sources: Collection[str] | None) -> View:
-        return self.view if sources is None else only(self.view, sources)
+        if sources is None:
+            return self.view
+        from infinimem.store.sources import only
+
+        return only(self.view, sources)

@@ -1,17 +1,19 @@
 """Settings: what infinimem.toml may say, with defaults. Owned by people, never written back.
 
-Defaults of the `infini` group are the paper's (arXiv 2606.10677, section 4.1) where it gives a number.
+A strategy's group is a type of its own (infinimem/spec.py), checked and marked like those that stand here.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
 from infinimem.errors import FormatTooNew, SettingsError
+from infinimem.plugins import plugins
+from infinimem.spec import DEFAULT, broken, strategies
 
 FORMAT = 1
 """The format of the folder that this version reads and writes (docs/FORMAT.md)."""
@@ -28,9 +30,26 @@ class HarmlessIf:
         self.values = values
 
 
+class OneOf:
+    """Marks a setting that is one of some names, which packages may add to.
+
+    Args:
+        names: gives them.
+    """
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self.names = names
+
+
+class NotZero:
+    """Marks a number that cannot be 0, such as a length by which text is cut."""
+
+
 T = TypeVar("T")
 Harmless = Annotated[T, HarmlessIf()]
 """A setting decides where keys, questions or conversations go, or what is run, unless it is marked so."""
+Portion = Annotated[int, HarmlessIf(), NotZero()]
+"""Tokens by which text is cut."""
 
 
 @dataclass(frozen=True)
@@ -43,83 +62,6 @@ class ModelSettings:
     """Seconds for one try: from looking up the server's name to the last byte of its reply."""
     retries: int = 4
     """Repeats of a try that failed in transport (429, 5xx, no answer within `timeout`)."""
-
-
-@dataclass(frozen=True)
-class InfiniSettings:
-    """[infini]: the writing of topic documents. Lengths are tokens."""
-
-    feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
-    chunk_tokens: Harmless[int] = 4096
-    current_threshold: Harmless[int] = 5000
-    stale_seconds: Harmless[float] = 3600.0
-    markdown_length: Harmless[int] = 5000
-    plan_split_threshold: Harmless[int] = 5000
-    planner_docs: Harmless[int] = 50
-    plan_retries: Harmless[int] = 3
-    merge_max_tokens: Harmless[int] = 1000
-    merge_frequency: Harmless[int] = 10
-    merge_trigger_min_count: Harmless[int] = 50
-    merge_group_max: Harmless[int] = 4
-    summary_length: Harmless[int] = 100
-    maintenance: Harmless[bool] = True
-
-
-@dataclass(frozen=True)
-class AllmemSettings:
-    """[allmem]: units, their links and their consolidation (arXiv 2603.19595), then how they are read.
-
-    Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees).
-    """
-
-    split: Harmless[bool] = True
-    merge: Harmless[bool] = True
-    update: Harmless[bool] = True
-    """Each operator may be switched off by itself."""
-    confidence: Harmless[float] = 0.9
-    """Least confidence of a proposal (Eq. 28)."""
-    coherence: Harmless[float] = 0.7
-    """Least mean cosine over the pairs of a merge (Eq. 29)."""
-    merge_max: Harmless[int] = 4
-    coverage: Harmless[float] = 0.8
-    """Least share of a unit's text that its segments hold together."""
-    online_anchors: Harmless[int] = 10
-    """Neighbours on the surface that a new unit is compared with (Eq. 4)."""
-    attach: Harmless[int] = 3
-    """Of these, how many it is linked to."""
-    attach_min: Harmless[float] = 0.65
-    """Least cosine of such a link."""
-    degree_semantic: Harmless[int] = 8
-    degree_sibling: Harmless[int] = 8
-    degree_temporal: Harmless[int] = 1
-    degree_version: Harmless[int] = 0
-    """Most version links of a unit; 0 for any number."""
-    raise_version_cap: Harmless[bool] = False
-    """Where more version links than that are indispensable: keep just these, instead of all."""
-    every_sessions: Harmless[int] = 3
-    """Sessions after which the buffer is consolidated; 0 for never."""
-    buffer_max: Harmless[int] = 200
-    """Units in the buffer after which it is, whatever the sessions; 0 for any number."""
-    workers: Harmless[int] = 8
-    """Calls of a model that run side by side."""
-    anchors: Harmless[int] = 10
-    """Units of the surface from which a question starts."""
-    candidates: Harmless[int] = 40
-    """Units that a question looks at, anchors included."""
-    hops: Harmless[int] = 2
-    final: Harmless[int] = 16
-    """Units that an answer may rest on."""
-    block_tokens: Harmless[int] = 2048
-    visibility: Harmless[bool] = True
-    """Whether a question starts from the surface alone."""
-    expand: Harmless[bool] = True
-    """Whether links are followed at all."""
-    recovery_links: Harmless[bool] = True
-    """Whether version and sibling links are followed."""
-    type_priority: Harmless[bool] = True
-    """Whether version and sibling links are followed before the others."""
-    successors_first: Harmless[bool] = True
-    """Whether an archived unit ranks behind the one that stands for it; the paper ranks by nearness alone."""
 
 
 # fmt: off
@@ -150,15 +92,21 @@ class SearchSettings:
     """Nearness in meaning beside words, where the embedder knows more than words."""
 
 
-EmbedderName = Literal["lexical", "static", "minilm", "openai"]
+EMBEDDERS = ("lexical", "static", "minilm", "openai")
+
+
+def embedder_names() -> tuple[str, ...]:
+    """Ours, then those of other packages."""
+    return (*EMBEDDERS, *sorted(plugins("embedders").keys() - set(EMBEDDERS)))
 
 
 @dataclass(frozen=True)
 class EmbedderSettings:
     """[embedder]: what gives texts vectors. Keys come from the environment only."""
 
-    name: Annotated[EmbedderName, HarmlessIf("lexical", "static")] = "lexical"
-    """lexical: words alone, no model; static, minilm: local models; openai: any server of that protocol."""
+    name: Annotated[str, HarmlessIf("lexical", "static"), OneOf(embedder_names)] = "lexical"
+    """lexical: words alone, no model; static, minilm: local models; openai: any server of that protocol; or a
+    package's."""
     model: str | None = None
     """openai: a name that the server knows."""
     path: str | None = None
@@ -167,15 +115,18 @@ class EmbedderSettings:
     """openai: of the API; None takes OPENAI_BASE_URL, then OpenAI itself."""
 
 
-ReaderName = Literal["auto", "agent", "hybrid", "bm25", "summary", "topology"]
+def reader_names() -> tuple[str, ...]:
+    """Those that all strategies share, then the strategies' own."""
+    own = (name for spec in strategies().values() for name in spec.readers)
+    return tuple(dict.fromkeys(("auto", "agent", "hybrid", "bm25", "summary", *own)))
 
 
 @dataclass(frozen=True)
 class ReaderSettings:
     """[reader]: how evidence is collected. Budgets are tokens."""
 
-    name: Harmless[ReaderName] = "auto"
-    """auto: the first of the strategy's, agent for infini and topology for allmem."""
+    name: Annotated[str, HarmlessIf(), OneOf(reader_names)] = "auto"
+    """auto: the first of the strategy's."""
     max_iterations: Harmless[int] = 7
     search_limit: Harmless[int] = 10
     fallback_empty: Harmless[int] = 5
@@ -183,6 +134,8 @@ class ReaderSettings:
     min_tokens: Harmless[int] = 500
     evidence_budget: Harmless[int] = 4096
     retrieve_budget: Harmless[int] = 1024
+
+    GONE = frozenset({"decompose"})
 
 
 @dataclass(frozen=True)
@@ -198,23 +151,21 @@ class Settings:
     """All groups, and the format number of the folder."""
 
     format: Harmless[int] = FORMAT
-    strategy: Harmless[Literal["infini", "allmem"]] = "infini"
+    strategy: Annotated[str, HarmlessIf(), OneOf(strategies)] = DEFAULT
     """Which system keeps the library."""
     git: bool = False
     """Whether each receipt becomes a commit of the repository around the folder."""
     llm: ModelSettings = field(default_factory=ModelSettings)
-    infini: InfiniSettings = field(default_factory=InfiniSettings)
-    allmem: AllmemSettings = field(default_factory=AllmemSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
     memory_tool: MemoryToolSettings = field(default_factory=MemoryToolSettings)
+    own: tuple[Any, ...] = ()
+    """Groups of strategies, each of its type; those that are not here have their defaults."""
 
-
-_GONE = frozenset({"reader.decompose", "infini.rewrite"})
-"""Settings of earlier versions that mean nothing any more; they are passed over."""
-_PORTIONS = frozenset({"chunk_tokens", "markdown_length", "plan_split_threshold"})
-"""Settings by which text is cut."""
+    def of(self, group: type[T]) -> T:
+        """The group of a strategy."""
+        return next((held for held in self.own if isinstance(held, group)), None) or group()
 
 
 def parse_settings(data: bytes, where: str = "infinimem.toml") -> Settings:
@@ -245,7 +196,7 @@ def parse_values(data: bytes, where: str = "infinimem.toml") -> dict[str, object
     found = values.get("format", FORMAT)
     if isinstance(found, int) and found > FORMAT:
         raise FormatTooNew(f"{where} says format {found}, this version knows {FORMAT}; upgrade infinimem")
-    return dict(_values(Settings, values, where))
+    return dict(_values(values, where))
 
 
 def assembled(values: Mapping[str, object]) -> Settings:
@@ -255,25 +206,26 @@ def assembled(values: Mapping[str, object]) -> Settings:
     for name, value in values.items():
         group, _, key = name.rpartition(".")
         (groups.setdefault(group, {}) if group else top)[key] = value
-    hints = get_type_hints(Settings)
-    return Settings(**top, **{group: hints[group](**held) for group, held in groups.items()})
+    made = {group: _groups()[group](**held) for group, held in groups.items()}
+    own = tuple(made.pop(name) for name in _of_strategies() if name in made)
+    return Settings(**top, **made, own=own)
 
 
 def is_harmless(name: str, value: object) -> bool:
     """Whether a setting may act in a library that nobody trusted."""
     group, _, key = name.rpartition(".")
-    hint = _hints(_groups()[group] if group else Settings)[key]
+    hint = (_hints(_groups()[group]) if group else _top())[key]
     marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, HarmlessIf)]
     return any(not mark.values or value in mark.values for mark in marks)
 
 
 def defaults() -> dict[str, object]:
     """Every setting by name, with its default."""
-    found = dataclasses.asdict(Settings())
-    return {
-        f"{group}.{name}" if name else group: value
-        for group, held in found.items()
-        for name, value in (held.items() if isinstance(held, dict) else [("", held)])
+    top = {name: getattr(Settings, name) for name in _top()}
+    return top | {
+        f"{name}.{item.name}": item.default
+        for name, group in _groups().items()
+        for item in dataclasses.fields(group)
     }
 
 
@@ -281,35 +233,54 @@ def _hints(group: type) -> dict[str, Any]:
     return get_type_hints(group, include_extras=True)
 
 
+def _top() -> dict[str, Any]:
+    hints = _hints(Settings)
+    return {
+        name: hint for name, hint in hints.items() if name != "own" and not dataclasses.is_dataclass(hint)
+    }
+
+
 def _groups() -> dict[str, Any]:
-    return {name: hint for name, hint in _hints(Settings).items() if dataclasses.is_dataclass(hint)}
+    """Types of the groups: the model's, the strategies', the others."""
+    found = {name: hint for name, hint in _hints(Settings).items() if dataclasses.is_dataclass(hint)}
+    return {"llm": found.pop("llm"), **_of_strategies(), **found}
 
 
-def _values(
-    group: type, values: Mapping[str, Any], where: str, prefix: str = ""
-) -> Iterator[tuple[str, object]]:
-    hints = get_type_hints(group)
+def _of_strategies() -> dict[str, Any]:
+    return {name: spec.settings for name, spec in strategies().items() if spec.settings}
+
+
+def _values(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, object]]:
+    groups, top = _groups(), _top()
     for name, value in values.items():
-        if f"{prefix}{name}" in _GONE:
-            continue
-        if name not in hints:
-            known = ", ".join(sorted(hints))
-            raise SettingsError(f"{where}: unknown setting {name!r}; known here: {known}")
-        hint = hints[name]
-        if dataclasses.is_dataclass(hint):
+        if name in groups:
             if not isinstance(value, dict):
                 raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
-            yield from _values(hint, value, f"{where} [{name}]", f"{name}.")  # type: ignore[arg-type]
+            hints, gone = _hints(groups[name]), getattr(groups[name], "GONE", ())  # of earlier versions
+            for key, held in value.items():
+                if key not in gone:
+                    yield f"{name}.{key}", _checked(key, held, hints, f"{where} [{name}]")
         else:
-            yield f"{prefix}{name}", _checked(name, value, hint, where)
+            yield name, _checked(name, value, top, where, groups)
 
 
-def _checked(name: str, value: object, hint: Any, where: str) -> object:
+def _checked(
+    name: str, value: object, hints: Mapping[str, Any], where: str, groups: Iterable[str] = ()
+) -> object:
     """The value, if it fits its type; whole numbers pass for floats, and no number may be negative."""
-    choices = get_args(hint)
+    if name not in hints:
+        known = ", ".join(sorted((*hints, *groups)))
+        raise SettingsError(f"{where}: unknown setting {name!r}; known here: {known}")
+    marks = getattr(hints[name], "__metadata__", ())
+    hint = hints[name].__origin__ if marks else hints[name]
+    choices: tuple[Any, ...] = next(
+        (tuple(mark.names()) for mark in marks if isinstance(mark, OneOf)), get_args(hint)
+    )
     if choices and all(isinstance(choice, str) for choice in choices):
         if value not in choices:
-            raise SettingsError(f"{where}: {name} = {value!r}; choose one of {', '.join(choices)}")
+            unusable = broken().get(str(value)) if name == "strategy" else None
+            why = unusable or f"choose one of {', '.join(choices)}"
+            raise SettingsError(f"{where}: {name} = {value!r}; {why}")
         return value
     kinds = choices or (hint,)
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
@@ -319,7 +290,7 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
         raise SettingsError(f"{where}: {name} = {value!r}; a {wanted} is wanted")
     if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
         raise SettingsError(f"{where}: {name} = {value!r}; it cannot be negative")
-    if value == 0 and name in _PORTIONS:
+    if value == 0 and any(isinstance(mark, NotZero) for mark in marks):
         raise SettingsError(f"{where}: {name} = 0; nothing fits into that")
     return value
 
@@ -337,11 +308,9 @@ def template(strategy: str | None = None) -> str:
         f"strategy = {_toml(strategy)}" if strategy else f"# strategy = {_toml(Settings.strategy)}",
         f"# git = {_toml(Settings.git)}",
     ]
-    defaults = Settings()
-    for group in ("llm", "infini", "allmem", "search", "embedder", "reader", "memory_tool"):
-        lines += ["", f"[{group}]"]
-        for item in dataclasses.fields(getattr(defaults, group)):
-            lines.append(f"# {item.name} = {_toml(item.default)}")
+    for name, group in _groups().items():
+        lines += ["", f"[{name}]"]
+        lines += [f"# {item.name} = {_toml(item.default)}" for item in dataclasses.fields(group)]
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, pairwise
 from sys import intern
 
 from infinimem.markdown.characters import normalize
@@ -63,6 +63,8 @@ _PLAIN = bytes(
 )
 """ASCII in lower case, with a space for what stands in no token, so that a word in brackets is the word."""
 _MOST_KNOWN, _LONGEST_KNOWN = 1 << 18, 40
+_CUT = 4
+"""Letters of a word from which on it may be a compound: wifi."""
 _ACCENTS = re.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
 _WORD = re.compile(r"\w+")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|re|ve|ll|d|t))$")
@@ -115,6 +117,34 @@ class Analyzer:
             else:
                 wanted.update(dict.fromkeys((_pairs(run) or [run]) if run else _number(number)))
         return list(wanted or rest)
+
+    def joined(self, text: str) -> list[str]:
+        """The terms of two words that stand side by side in a query, were they one: "road trip"."""
+        words = self._words(text)
+        return [self._stem(first + second) for first, second in pairwise(words) if first and second]
+
+    def term(self, word: str) -> str:
+        """The term of one word, in lower case."""
+        return self._stem(word)
+
+    def cut(self, text: str) -> dict[str, list[tuple[str, str]]]:
+        """Each word of a query by its term, cut in two wherever it can be: most parts are no words."""
+        stop_words = STOP_WORDS if self._english else frozenset[str]()
+        return {
+            self._stem(word): [
+                (word[:at], word[at:])
+                for at in range(1, len(word))
+                if word[:at] not in stop_words and word[at:] not in stop_words
+            ]
+            for word in self._words(text)
+            if len(word) >= _CUT
+        }
+
+    def _words(self, text: str) -> list[str]:
+        """The words of a query; "" for a number, and for what is left out of it."""
+        stop_words = self._stop_words(text)
+        words = (self._plain(word) for _, _, word in _scan(text))
+        return [word if word.isalpha() and word not in stop_words else "" for word in words]
 
     def _terms(self, text: str) -> tuple[str, ...]:
         return tuple(self.tokens(text))

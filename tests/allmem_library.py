@@ -8,13 +8,14 @@ from typing import Any
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Plan, Reason, Source
-from infinimem.settings import AllmemSettings, Settings
+from infinimem.settings import Settings
 from infinimem.store.outcome import Applied, Outcome, Rejected
-from infinimem.store.spec import ALLMEM
 from infinimem.store.view import View
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import VectorIndex
 
 
 class Library:
@@ -25,7 +26,7 @@ class Library:
     """
 
     def __init__(self, **settings: Any) -> None:
-        self.settings = Settings(strategy="allmem", allmem=AllmemSettings(**settings))
+        self.settings = Settings(strategy="allmem", own=(AllmemSettings(**settings),))
         self.documents: dict[str, Document] = {}
         self.plans: list[Plan] = []
         self.refuse = 0
@@ -51,7 +52,7 @@ class Library:
     def pending(self) -> list[Located]:
         """Turns that no unit holds."""
         bank = self.bank()
-        held = {ref.seq for unit in bank.units.values() for ref in unit.refs}
+        held = {ref.seq for unit in bank.records.values() for ref in unit.refs}
         turns = [
             place
             for doc_id, document in sorted(self.documents.items())
@@ -99,8 +100,9 @@ def banked(library: Library, *descriptors: tuple[str, str]) -> tuple[RecordStore
     bank = RecordStore.load(library.view())
     for place, (keywords, summary) in zip(library.pending(), descriptors, strict=True):
         bank.put(
-            Unit(
-                unit_id(place.seq),
+            Record(
+                record_id("u", place.seq),
+                ALLMEM,
                 summary,
                 tuple(keywords.split(",")),
                 place.entry.time,

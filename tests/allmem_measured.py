@@ -10,15 +10,16 @@ import numpy as np
 from allmem_library import Library
 
 from infinimem.markdown.document import Document
-from infinimem.model import Evidence
+from infinimem.model import Evidence, Step
 from infinimem.retrieval.vectors import Vectors
-from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
 from infinimem.strategies.allmem import read
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import Ref, Unit, unit_id
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import VectorIndex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,13 +46,22 @@ class Measured:
 
     def __init__(self) -> None:
         self.library = Library()
-        self.bank = RecordStore(lambda seq: self.library.view().entry(seq))
+        self.bank = RecordStore(ALLMEM, lambda seq: self.library.view().entry(seq))
 
     def turn(self, text: str, near: float, time: str | None = None, visible: bool = True) -> str:
         """A turn and its unit."""
         (place,) = self.library.say(text, **({"time": time} if time else {}))
         return self._put(
-            Unit(unit_id(place.seq), str(near), (), time, "s1", (Ref(place.seq),), visible=visible)
+            Record(
+                record_id("u", place.seq),
+                ALLMEM,
+                str(near),
+                (),
+                time,
+                "s1",
+                (Ref(place.seq),),
+                visible=visible,
+            )
         )
 
     def split(self, name: str, *parts: tuple[str, float]) -> list[str]:
@@ -60,8 +70,8 @@ class Measured:
         for part, near in parts:
             start = text.index(part)
             refs = self.bank.cut(name, start, start + len(part))
-            fresh = self.bank.new_id(self.bank.units[name].order[0])
-            made.append(self._put(replace(self.bank.units[name], id=fresh, summary=str(near), refs=refs)))
+            fresh = self.bank.new_id("u", self.bank.records[name].order[0])
+            made.append(self._put(replace(self.bank.records[name], id=fresh, summary=str(near), refs=refs)))
         for one in made:
             self.link(one, "version", name)
             for other in made:
@@ -72,15 +82,15 @@ class Measured:
 
     def merge(self, *names: str, near: float) -> str:
         """A representative for units, which are archived."""
-        newest = max((self.bank.units[name] for name in names), key=lambda unit: unit.age)
-        fresh = self.bank.new_id(newest.order[0])
+        newest = max((self.bank.records[name] for name in names), key=lambda unit: unit.age)
+        fresh = self.bank.new_id("u", newest.order[0])
         self._put(replace(newest, id=fresh, summary=str(near), refs=(), sources=names, visible=True))
         for name in names:
             self.bank.archive(name)
             self.link(fresh, "version", name)
         return fresh
 
-    def _put(self, unit: Unit) -> str:
+    def _put(self, unit: Record) -> str:
         self.bank.put(unit)
         return unit.id
 
@@ -91,7 +101,7 @@ class Measured:
         """With the units' files as they are now."""
         for doc_id in [doc_id for doc_id in self.library.documents if doc_id.startswith("allmem/")]:
             del self.library.documents[doc_id]
-        for name, unit in self.bank.units.items():
+        for name, unit in self.bank.records.items():
             data = self.bank.render(name).encode()
             self.library.documents[unit.doc_id] = Document.parse(unit.doc_id, data)
         return self.library.view()
@@ -114,11 +124,11 @@ def texts(evidence: Evidence) -> list[str]:
     return [item.text for item in evidence.items]
 
 
-def stage(evidence: Evidence, name: str) -> Any:
+def stage(evidence: Evidence, name: str) -> Step:
     """A step of the trace."""
-    return next(step for step in evidence.trace if step["stage"] == name)
+    return next(step for step in evidence.trace if step.stage == name)
 
 
 def units(evidence: Evidence, name: str) -> list[str]:
     """The units that a step of the trace names."""
-    return [row["unit"] for row in stage(evidence, name)["units"]]
+    return [unit.id for unit in stage(evidence, name).found]

@@ -8,9 +8,13 @@ from pathlib import Path
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Plan, Put, Receipt, Turn
 from infinimem.store.outcome import Applied, Outcome
-from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffer_text, ledger_text
-from infinimem.strategies.allmem.unit import ARCHIVED, UNITS, Quote, Ref, Unit, render, unit_id
+from infinimem.strategies.allmem.buffer import BUFFER, Buffered, buffer_text
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.unit import UNIT
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.codec import render
+from infinimem.strategies.records.ledger import ledger_text
+from infinimem.strategies.records.record import Quote, Record, Ref, record_id
 
 TALK = (
     Turn("I live in Lisbon.", speaker="Nora", time="2025-03-03T10:00:00", session="s1", turn="D1:1"),
@@ -25,15 +29,16 @@ SUMMARIES = {LISBON: "home is Lisbon", NUTS: "pistachios are dangerous", PORTO: 
 
 
 def doc(seq: int, suffix: int = 0, archived: bool = False) -> str:
-    return (ARCHIVED if archived else UNITS) + unit_id(seq, suffix)
+    return (ALLMEM.archived if archived else UNIT.folder) + record_id("u", seq, suffix)
 
 
 def unit(
     seq: int, suffix: int = 0, *, archived: bool = False, sources: tuple[str, ...] = (), summary: str = ""
-) -> Unit:
+) -> Record:
     turn = TALK[seq - 1]
-    return Unit(
-        unit_id(seq, suffix),
+    return Record(
+        record_id("u", seq, suffix),
+        ALLMEM,
         summary or SUMMARIES[seq],
         ("home", "life"),
         turn.time,
@@ -50,14 +55,17 @@ def quoted(*seqs: int) -> list[Quote]:
     ]
 
 
-def put(one: Unit, *links: Link, quotes: Iterable[Quote] | None = None, new: bool = False) -> Put:
+def put(one: Record, *links: Link, quotes: Iterable[Quote] | None = None, new: bool = False) -> Put:
     said = quoted(one.order[0]) if quotes is None else list(quotes)
     return Put(one.doc_id, render(one, links, said), (one.order[0],) if new else ())
 
 
 def buffer(*seqs: int) -> Put:
     return Put(
-        BUFFER, buffer_text([Buffered(unit_id(s), tuple(unit_id(t) for t in seqs if t < s)) for s in seqs])
+        BUFFER,
+        buffer_text(
+            [Buffered(record_id("u", s), tuple(record_id("u", t) for t in seqs if t < s)) for s in seqs]
+        ),
     )
 
 
@@ -77,7 +85,7 @@ def written(root: Path) -> Memory:
     memory = open_memory(root, model="offline", strategy="allmem", create=True)
     memory.library.record(TALK)
     units = [unit(seq) for seq in range(1, 5)]
-    links = [(Link("temporal", unit_id(seq - 1)),) if seq > 1 else () for seq in range(1, 5)]
+    links = [(Link("temporal", record_id("u", seq - 1)),) if seq > 1 else () for seq in range(1, 5)]
     puts = [put(one, *to, new=True) for one, to in zip(units, links, strict=True)]
     applied(memory, *puts, buffer(1, 2, 3, 4), op="write")
     return memory
@@ -86,10 +94,10 @@ def written(root: Path) -> Memory:
 def consolidated(root: Path) -> Memory:
     """And by receipt 2 the unit of Porto replaced that of Lisbon, a run that is audited."""
     memory = written(root)
-    rows = [{"operator": "update", "targets": [unit_id(PORTO), unit_id(LISBON)]}]
+    rows = [{"operator": "update", "targets": [record_id("u", PORTO), record_id("u", LISBON)]}]
     applied(
         memory,
-        put(unit(PORTO), Link("temporal", unit_id(NUTS)), Link("version", unit_id(LISBON))),
+        put(unit(PORTO), Link("temporal", record_id("u", NUTS)), Link("version", record_id("u", LISBON))),
         Put(doc(LISBON), None),
         put(unit(LISBON, archived=True)),
         buffer(),

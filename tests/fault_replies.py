@@ -17,9 +17,9 @@ from typing import Any
 
 from infinimem.llm import reading, tasks
 from infinimem.llm.base import LLM, Reply, Task
-from infinimem.llm.offline.client import RULES
 from infinimem.memory import Memory
 from infinimem.model import Plan, Turn, Usage
+from infinimem.plugins import load
 from infinimem.store.outcome import Outcome
 
 LIES = (
@@ -117,7 +117,7 @@ class Honest:
         """Answer truly, as text."""
         tasks.check(task.name, task.variables, variables)
         self.usage[task.name] = self.usage.get(task.name, Usage()) + Usage(calls=1)
-        data = self._extract(variables) if task.name == "extract" else RULES[task.name](variables)
+        data = self._extract(variables) if task.name == "extract" else load(task.rule)(variables)
         if task.name == "rewrite":
             _supersede(data, variables["facts"])
         return reading.read(json.dumps(data, ensure_ascii=False), task.schema)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
+from infinimem.spec import owned_folders
+from infinimem.store import freshness
 from infinimem.store.freshness import Freshness, Listing
 from infinimem.store.library import Library
-from infinimem.store.listing import listed
-from infinimem.store.view import OWNED
-from infinimem.store.watcher import ChangeSet, Watcher
-
-LARGE = 3
+from infinimem.store.listing import RACE_NS, Listed, Stamp, listed
+from infinimem.store.watcher import Watcher
 
 
 class Clock:
@@ -23,25 +27,14 @@ class Clock:
         return self.now
 
 
-class Silent(Watcher):
-    """A watcher that hears what a test tells it.
+class Told(Watcher):
+    """A watcher that hears what a test tells it, and lives when a test says so."""
 
-    Args:
-        root: the folder.
-        clock: its time.
-        starts: whether it can be started.
-    """
+    lives = False
+    begun = 0
 
-    def __init__(self, root: Path, clock: Clock, starts: bool = True) -> None:
-        super().__init__(root, clock)
-        self.starts = starts
-        self.lives = False
-        self.started = 0
-
-    def start(self) -> bool:
-        self.started += 1
-        self.lives = self.starts
-        return self.starts
+    def begin(self) -> None:
+        self.begun += 1
 
     def stop(self) -> None:
         self.lives = False
@@ -51,44 +44,65 @@ class Silent(Watcher):
         return self.lives
 
 
-class Reader:
-    """What one process knows of a library. Its clock stands still unless `wait` is called."""
+def stamps(folders: dict[str, Listed]) -> dict[str, Stamp]:
+    """The state of each document, by its id."""
+    return {doc_id: stamp for one in folders.values() for doc_id, stamp in one.documents.items()}
 
-    def __init__(self, root: Path, large: int = LARGE, starts: bool = False) -> None:
+
+class Reader:
+    """What one process knows of a library. Its clock stands still unless `wait` is called.
+
+    `looks`: at every file; `lists`: of single folders.
+    """
+
+    def __init__(self, root: Path, small: int = 3) -> None:
         self.library = Library(root)
         self.clock = Clock()
-        self.watcher = Silent(root, self.clock, starts)
-        self.scans = 0
-        files = self.library.files
-        real = files.scan
-
-        def scan(needed: tuple[str, ...] = (), below: str = "") -> dict[str, object]:
-            self.scans += not below
-            return real(needed, below)  # type: ignore[return-value]
-
-        files.scan = scan  # type: ignore[assignment, method-assign]
+        self.watcher = Told(root)
+        self.looks = self.lists = 0
         self.fresh = Freshness(
-            files,
+            self.library.files,
             lambda doc_id: 10_000,
-            OWNED,
-            watch=lambda: self.watcher,
-            large=large,
+            owned_folders(),
+            watcher=self.watcher,
+            small=small,
             clock=self.clock,
         )
         self.library.fresh = self.fresh
         self.look()
 
     def look(self) -> Listing:
-        return self.fresh.look()
+        with self._counting():
+            return self.fresh.look()
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        def count(
+            root: Path, needed: tuple[str, ...] = (), below: str = "", **rest: object
+        ) -> dict[str, Listed]:
+            if rest:
+                self.lists += 1
+            else:
+                self.looks += 1
+            return listed(root, needed, below, **rest)  # type: ignore[arg-type]
+
+        with mock.patch.object(freshness, "listed", count):
+            yield
 
     def wait(self, seconds: float) -> None:
         self.clock.now += seconds
 
     def wrong(self) -> set[str]:
         """Documents that the next look shows otherwise than they lie there."""
-        seen, there = self.look(), listed(self.library.root, OWNED)
+        seen, there = self.look(), stamps(listed(self.library.root, owned_folders()))
         assert seen.ids == tuple(sorted(seen.stamps))
         return {doc_id for doc_id in {*seen.stamps, *there} if seen.stamps.get(doc_id) != there.get(doc_id)}
 
 
-__all__ = ["LARGE", "ChangeSet", "Clock", "Reader", "Silent"]
+def rest(root: Path) -> None:
+    """Until no folder changed so lately that it would be listed again."""
+    last = max(os.lstat(folder).st_ctime_ns for folder, _, _ in os.walk(root))
+    time.sleep(max(0, last + RACE_NS - time.time_ns()) / 1e9 + 0.01)
+
+
+__all__ = ["Clock", "Reader", "Told", "rest", "stamps"]

@@ -11,11 +11,12 @@ from infinimem.grounding.claims import is_duplicate
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import CURRENT, Plan, Reason, Receipt, Source, Usage
-from infinimem.settings import InfiniSettings, Settings
+from infinimem.settings import Settings
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.render import render
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
+from infinimem.strategies.infini.spec import InfiniSettings
 
 NOW = "2025-03-03T12:00:00Z"
 
@@ -29,7 +30,7 @@ class Library:
     """
 
     def __init__(self, documents: Mapping[str, str] | None = None, **settings: Any) -> None:
-        self.settings = Settings(infini=InfiniSettings(**settings))
+        self.settings = Settings(own=(InfiniSettings(**settings),))
         self.documents: dict[str, Document] = {}
         self.age = 0.0
         self.plans: list[Plan] = []
@@ -217,4 +218,6 @@ def keep_all(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def swapped(library: Library, **settings: Any) -> None:
     """Change settings of the `infini` group."""
-    library.settings = replace(library.settings, infini=replace(library.settings.infini, **settings))
+    library.settings = replace(
+        library.settings, own=(replace(library.settings.of(InfiniSettings), **settings),)
+    )

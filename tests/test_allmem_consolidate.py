@@ -14,16 +14,20 @@ from allmem_library import Library
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.model import Plan
-from infinimem.strategies.allmem import AllMem
 from infinimem.strategies.allmem.audit import replay
+from infinimem.strategies.allmem.buffer import BUFFER
 from infinimem.strategies.allmem.diagnose import Context, Proposal
 from infinimem.strategies.allmem.execute import Executor
-from infinimem.strategies.allmem.ledger import BUFFER, rows_of
-from infinimem.strategies.allmem.record_store import puts
 from infinimem.strategies.allmem.route import Item, Routed
-from infinimem.strategies.allmem.unit import fits, unit_id
-from infinimem.strategies.allmem.vector_index import Loaded
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.allmem.strategy import AllMem
+from infinimem.strategies.allmem.unit import SURFACE
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.codec import fits
+from infinimem.strategies.records.ledger import rows_of
+from infinimem.strategies.records.record import record_id
+from infinimem.strategies.records.record_store import puts
+from infinimem.strategies.vector_index import Loaded
 from infinimem.testing import ScriptedLLM
 
 A, B, C, D, E, F = (f"u-00000{number}" for number in range(1, 7))
@@ -135,8 +139,8 @@ def test_all_three_operators_in_one_run() -> None:
     bank = made.bank()
     assert bank.visible == {"u-000001-01", "u-000001-02", "u-000003-01", E, F}
     assert bank.text("u-000001-02") == "The train to Oslo was late."
-    assert bank.units["u-000003-01"].sources == (B, C)
-    assert bank.units[E].summary == "As it is now: Ana now works at Bolt"
+    assert bank.records["u-000003-01"].sources == (B, C)
+    assert bank.records[E].summary == "As it is now: Ana now works at Bolt"
     assert bank.graph.out(E, "version") == (D,)
     assert outcomes(made) == [
         ("split", "applied", ""),
@@ -268,7 +272,7 @@ def test_a_merge_that_is_not_coherent_any_more_is_skipped() -> None:
         trial.archive(D)
         trial.graph.add(E, Link("version", D))
         old = Item(Proposal("split", (D,), 1.0, "", Context(D, ())), (D,))
-        executor = Executor(trial, space, made.settings.allmem, strategy.llm)
+        executor = Executor(trial, space, made.settings.of(AllmemSettings), strategy.llm)
         done = executor.run(Routed({"split": (gone, old), "merge": (merge,), "update": ()}, ()))
     assert [(one.code, one.sub) for one in done] == [
         ("APPLICABLE_FAIL", "MISSING_ID"),
@@ -340,10 +344,10 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     full = bank.copy()
     full.graph.put(E, "semantic", ())
     number = 99
-    while fits(full.units[E], (*full.links(E), Link("version", D))):
+    while fits(full.records[E], (*full.links(E), Link("version", D))):
         number += 1
-        full.put(replace(bank.units[A], id=unit_id(number), visible=False))
-        full.graph.add(E, Link("version", unit_id(number)))
+        full.put(replace(bank.records[A], id=record_id("u", number), visible=False))
+        full.graph.add(E, Link("version", record_id("u", number)))
     made.apply(Plan("write", records=puts(bank, full)))
     made.drive(strategy.tick(made.view(), "consolidate"))
     assert outcomes(made) == [("update", "execution", "HEADER_FULL")]
@@ -352,10 +356,10 @@ def test_an_edit_whose_header_would_be_too_long_is_refused_whole() -> None:
     assert D in made.bank().visible
     with Loaded().at(made.view()) as (bank, space):
         update = Item(Proposal("update", (E, D), 1.0, "", Context(E, (D,))), (E, D))
-        Executor(bank, space, made.settings.allmem, strategy.llm).run(
+        Executor(bank, space, made.settings.of(AllmemSettings), strategy.llm).run(
             Routed({"split": (), "merge": (), "update": (update,)}, ())
         )
-        assert D in [name for name, _ in space.nearest(space.row(D), 3)]  # on the surface, as before
+        assert D in [name for name, _ in space.nearest(space.row(D), 3, SURFACE)]  # on the surface, as before
 
 
 def test_a_fault_that_was_there_before_is_in_no_edits_way() -> None:
@@ -398,6 +402,6 @@ def test_runs_are_numbered_and_later_ones_build_on_earlier_ones() -> None:
     made.drive(strategy.tick(made.view(), "consolidate"))
     assert "allmem/audit/run-0002" in made.documents
     bank = made.bank()
-    assert bank.units["u-000007-01"].sources == ("u-000003-01", "u-000007")
+    assert bank.records["u-000007-01"].sources == ("u-000003-01", "u-000007")
     assert [said.ref.seq for said in bank.quotes("u-000007-01")] == [2, 3, 7]
     assert strategy.check(made.view()) == []

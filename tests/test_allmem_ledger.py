@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from allmem_library import Library
+from allmem_library import Library, banked
 from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem.markdown.document import Document
-from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffer_text, buffered, ledger_text, rows_of
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import Unit, unit_id
+from infinimem.model import Plan
+from infinimem.strategies.allmem.buffer import BUFFER, Buffered, buffer_text, buffered
+from infinimem.strategies.records.ledger import ledger_text, rows_of
+from infinimem.strategies.records.record_store import puts
 
 ODD = st.one_of(
     st.text(max_size=40),
@@ -45,14 +46,14 @@ def test_no_other_code_block_is_read_as_rows() -> None:
 
 def test_a_damaged_buffer_is_read_as_far_as_it_goes() -> None:
     library = Library()
-    bank = RecordStore(lambda seq: None)
-    for number in (1, 2, 3):
-        bank.put(Unit(unit_id(number), "s"))
+    library.say("a", "b", "c")
+    bank, _ = banked(library, ("a", "a"), ("b", "b"), ("c", "c"))
+    library.apply(Plan("write", records=puts(library.bank(), bank)))
     waiting = [Buffered("u-000001", ()), Buffered("u-000002", ("u-000001", "u-000009"))]
     text = buffer_text(waiting)
     library.documents[BUFFER] = Document.parse(BUFFER, text.encode())
-    assert buffered(library.view(), bank) == tuple(waiting)
+    assert buffered(library.view()) == tuple(waiting)
     odd = '{"unit": "u-000077", "near": []}\n{"unit": 3}\n[1]\n{"unit": "u-000001", "near": []}\nx\n'
     more = '{"unit": "u-000003", "near": ["u-000001", 7, "../x"]}\n```\n'
     library.documents[BUFFER] = Document.parse(BUFFER, text.replace("\n```\n", "\n" + odd + more).encode())
-    assert buffered(library.view(), bank) == (*waiting, Buffered("u-000003", ("u-000001",)))
+    assert buffered(library.view()) == (*waiting, Buffered("u-000003", ("u-000001",)))

@@ -13,8 +13,8 @@ from garbage import GarbageLLM
 
 from infinimem.llm.base import Reply
 from infinimem.model import Plan
-from infinimem.strategies.allmem import AllMem
-from infinimem.strategies.allmem.unit import is_unit_id
+from infinimem.strategies.allmem.strategy import AllMem
+from infinimem.strategies.records.record import is_record_id
 from infinimem.testing import ScriptedLLM
 
 NASTY = (
@@ -149,7 +149,7 @@ def harmless(library: Library) -> None:
         assert document.header.problem is None
         folder, _, name = doc_id.removeprefix("allmem/").partition("/")
         if folder in ("units", "archive"):
-            assert is_unit_id(name)
+            assert is_record_id(name)
             assert name not in names
             names.add(name)
             assert not document.headings
@@ -159,7 +159,7 @@ def harmless(library: Library) -> None:
     bank = library.bank()
     assert bank.findings == ()
     assert {f"u-{seq:06d}" for seq in range(1, 19)} <= names
-    for unit in bank.units.values():
+    for unit in bank.records.values():
         assert len(unit.summary) <= 600
         assert len(unit.keywords) <= 12
     for plan in library.plans:
@@ -180,8 +180,8 @@ def test_lies_in_every_field_do_no_harm() -> None:
         library = lived(Liar(seed).model(), degree_semantic=3, degree_version=seed % 3)
         harmless(library)
         bank = library.bank()
-        assert all(len(bank.graph.out(name, "semantic")) <= 3 for name in bank.units)
-        applied += len(bank.units) - 18
+        assert all(len(bank.graph.out(name, "semantic")) <= 3 for name in bank.records)
+        applied += len(bank.records) - 18
     assert applied > 5  # some lies are good enough to be edits
 
 

@@ -10,15 +10,15 @@ import pytest
 from allmem_library import Library, banked
 
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
 from infinimem.strategies.allmem.invariants import Caps
 from infinimem.strategies.allmem.operators import Editor
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import Quote, Ref
-from infinimem.strategies.allmem.vector_index import VectorIndex
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.rewire import Rewired
+from infinimem.strategies.records.descriptor import Descriptor, descriptor, undescribed, unverified
+from infinimem.strategies.records.record import UNVERIFIED, Quote, Ref
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import VectorIndex
 
 A, B, C, D, E = (f"u-00000{number}" for number in range(1, 6))
 
@@ -63,8 +63,8 @@ def test_a_split_archives_links_redirects_and_joins_its_siblings() -> None:
     assert edits.archived == (A,)
     assert bank.visible == {B, C, D, one, two}
     assert bank.text(one) == "turn 0"
-    assert bank.units[two].refs == (Ref(1, (7, 14)),)
-    assert bank.units[one].time == "2024-01-01"
+    assert bank.records[two].refs == (Ref(1, (7, 14)),)
+    assert bank.records[one].time == "2024-01-01"
     assert bank.graph.out(one, "version") == bank.graph.out(two, "version") == (A,)
     assert bank.graph.out(one, "sibling") == (two,)
     assert bank.graph.out(two, "sibling") == (one,)
@@ -93,7 +93,7 @@ def test_a_merge_stands_for_its_sources() -> None:
     edits = editor.merge((A, B), Descriptor("2", ()))
     rep = "u-000002-01"
     bank = editor.bank
-    unit = bank.units[rep]
+    unit = bank.records[rep]
     assert (unit.sources, unit.refs, unit.time, unit.session) == ((A, B), (), "2024-01-01", "s1")
     assert bank.text(rep) == "turn 0 and more words\nturn 1 and more words"
     assert bank.visible == {C, D, E, rep}
@@ -119,7 +119,7 @@ def test_an_update_renews_archives_links_and_redirects() -> None:
     editor = plane(0, 10, 20, links={B: (A,), C: (A, B)})
     edits = editor.update(B, A, Descriptor("12", ()))
     bank = editor.bank
-    assert bank.units[B].summary == "12"
+    assert bank.records[B].summary == "12"
     assert bank.visible == {B, C}
     assert bank.graph.out(B, "version") == (A,)
     assert edits.archived == (A,)
@@ -137,7 +137,7 @@ def test_an_update_by_the_same_descriptor_or_of_the_archive_is_idempotent() -> N
     again = editor.update(B, A, Descriptor("10", ()))
     assert (again.archived, again.added, again.redirected) == ((), (), ())
     assert editor.bank.graph == before.graph
-    assert editor.bank.units == before.units
+    assert editor.bank.records == before.records
 
 
 def test_version_links_are_pruned_where_no_orphan_comes_of_it() -> None:
@@ -174,7 +174,7 @@ def test_a_merge_of_two_sessions_names_none(sessions: tuple[str, str], named: st
     bank, space = banked(library, ("tea", "drinks tea"), ("tea", "tea drinker"))
     editor = Editor(bank, space, Caps(8, 8, 1, None, False), 10)
     editor.merge((A, B), Descriptor("drinks tea", ("tea",)))
-    assert bank.units["u-000002-01"].session == named
+    assert bank.records["u-000002-01"].session == named
 
 
 @pytest.mark.parametrize(("summary", "doubted"), [("tea since 2019 in Rome", True), ("tea and chess", False)])
@@ -193,13 +193,13 @@ def test_what_an_operator_makes_is_marked_where_the_evidence_does_not_hold_it(
     editor.split(
         A, [Part((Ref(1, (0, 12)),), Descriptor("drinks tea", ())), Part((Ref(1, (13, 26)),), found)]
     )
-    assert [editor.bank.units[f"{A}-0{n}"].unverified for n in (1, 2)] == [False, doubted]
+    assert [editor.bank.records[f"{A}-0{n}"].aux == UNVERIFIED for n in (1, 2)] == [False, doubted]
     editor = edited()
     editor.merge((A, B), found)
-    assert editor.bank.units[f"{B}-01"].unverified == doubted
+    assert (editor.bank.records[f"{B}-01"].aux == UNVERIFIED) is doubted
     editor = edited()
     editor.update(B, A, found)
-    assert editor.bank.units[B].unverified == doubted
+    assert (editor.bank.records[B].aux == UNVERIFIED) is doubted
 
 
 def test_ties_between_representatives_go_to_the_smaller_id() -> None:

@@ -12,14 +12,16 @@ from allmem_library import Library
 
 from infinimem.model import Plan
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.descriptor import Descriptor
 from infinimem.strategies.allmem.invariants import Caps, faults
 from infinimem.strategies.allmem.operators import Editor
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.record_store import RecordStore, changed, puts
-from infinimem.strategies.allmem.unit import SEMANTIC, VERSION, Ref, Unit, unit_id
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.unit import SEMANTIC, SURFACE, VERSION
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.descriptor import Descriptor
+from infinimem.strategies.records.record import Record, Ref, record_id
+from infinimem.strategies.records.record_store import RecordStore, changed, puts
+from infinimem.strategies.vector_index import VectorIndex
 
 WORDS = "rome oslo chess tea cat dog car tram bread violin sea hill".split()
 
@@ -48,9 +50,9 @@ def grown(chance: random.Random) -> tuple[Library, RecordStore, VectorIndex]:
     space = VectorIndex(Vectors(None, Coarse()))
     for place in library.pending():
         words = tuple(chance.choices(WORDS, k=2))
-        name = unit_id(place.seq)
+        name = record_id("u", place.seq)
         session = place.doc_id.split("/")[-1]
-        bank.put(Unit(name, words[0], words, place.entry.time, session, (Ref(place.seq),)))
+        bank.put(Record(name, ALLMEM, words[0], words, place.entry.time, session, (Ref(place.seq),)))
         for other in chance.sample(sorted(bank.visible), min(len(bank.visible), 2)):
             if other != name:
                 bank.graph.add(name, Link(SEMANTIC, other, 0.5))
@@ -77,7 +79,7 @@ def step(chance: random.Random, editor: Editor) -> tuple[str, ...]:
     if kind == "merge" and len(surface) > 1:
         names = chance.sample(surface, chance.randint(2, min(4, len(surface))))
         return editor.merge(sorted(names), descriptor(chance)).created
-    other = chance.choice(sorted(bank.units.keys() - {name}))
+    other = chance.choice(sorted(bank.records.keys() - {name}))
     editor.update(name, other, descriptor(chance))
     return (name,)
 
@@ -114,19 +116,19 @@ def run(seed: int) -> None:
         version=chance.choice((None, 1, 2, 3)),
         raise_version=chance.random() < 0.5,
     )
-    for name in bank.units:
+    for name in bank.records:
         bank.graph.put(name, SEMANTIC, bank.graph.links(name, SEMANTIC)[: caps.semantic])
     editor = Editor(bank, space, caps, chance.randint(1, 6))
-    whole = evidence(bank, sorted(bank.units))
+    whole = evidence(bank, sorted(bank.records))
     for _ in range(chance.randint(3, 10)):
-        known = set(bank.units)
+        known = set(bank.records)
         reps = step(chance, editor)
-        assert not faults(bank, caps), (seed, faults(bank, caps))
-        assert reached(bank) == set(bank.units), seed
-        assert known <= set(bank.units), seed
-        assert evidence(bank, sorted(bank.units)) == whole, seed
+        assert not faults(bank, caps=caps), (seed, faults(bank, caps=caps))
+        assert reached(bank) == set(bank.records), seed
+        assert known <= set(bank.records), seed
+        assert evidence(bank, sorted(bank.records)) == whole, seed
         for name in bank.visible:
-            assert set(bank.graph.out(name, SEMANTIC)) <= bank.units.keys() - {name}
+            assert set(bank.graph.out(name, SEMANTIC)) <= bank.records.keys() - {name}
         for name in reps:
             children = bank.graph.out(name, VERSION)
             only = [
@@ -140,13 +142,13 @@ def run(seed: int) -> None:
     again = library.bank()
     assert changed(again, bank) == (), seed
     assert again.visible == bank.visible
-    assert {name: again.render(name) for name in again.units} == {
+    assert {name: again.render(name) for name in again.records} == {
         doc_id.split("/")[-1]: data.decode() for doc_id, data in library.files().items()
     }
     fresh = VectorIndex(Vectors(None, Coarse()))
     fresh.sync(again)
     query = np.array([0.6, 0.8, 0], np.float32)
-    assert fresh.nearest(query, 9) == space.nearest(query, 9)
+    assert fresh.nearest(query, 9, SURFACE) == space.nearest(query, 9, SURFACE)
 
 
 def test_random_sequences_keep_what_must_hold() -> None:

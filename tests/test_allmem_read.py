@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from infinimem import tokens
 from infinimem.markdown.document import Document
-from infinimem.model import Plan
-from infinimem.settings import AllmemSettings
+from infinimem.model import Candidate, Plan
 from infinimem.strategies.allmem import read
-from infinimem.strategies.allmem.evidence_builder import joined
-from infinimem.strategies.allmem.record_store import puts
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.records.evidence_builder import joined
+from infinimem.strategies.records.record_store import puts
 
 
 class TestAnchors:
@@ -26,7 +26,7 @@ class TestAnchors:
             kept.turn(f"said {near}", near)
         found = kept.retrieve(anchors=4, expand=False)
         assert units(found, "anchors") == ["u-000002", "u-000004", "u-000003", "u-000005"]
-        assert [row["score"] for row in stage(found, "anchors")["units"]] == [0.9, 0.9, 0.7, 0.7]
+        assert [unit.score for unit in stage(found, "anchors").found] == [0.9, 0.9, 0.7, 0.7]
         assert [item.seqs for item in found.items] == [(2,), (4,), (3,), (5,)]
 
     def test_are_never_archived_unless_the_surface_is_switched_off(self) -> None:
@@ -69,12 +69,10 @@ class TestLinks:
         for hops, reached in ((0, []), (1, names[1:2]), (2, names[1:3]), (3, names[1:4])):
             found = kept.retrieve(anchors=1, hops=hops)
             assert units(found, "links") == reached
-            assert stage(found, "links")["archived"] == len(reached)
-        rows = stage(kept.retrieve(anchors=1), "links")["units"]
-        assert rows == [
-            {"unit": names[1], "hop": 1, "from": names[0], "kind": "version"},
-            {"unit": names[2], "hop": 2, "from": names[1], "kind": "version"},
-        ]
+        assert stage(kept.retrieve(anchors=1), "links").found == (
+            Candidate(names[1], {"hop": 1}, via=f"version {names[0]}"),
+            Candidate(names[2], {"hop": 2}, via=f"version {names[1]}"),
+        )
 
     def test_are_followed_in_their_direction_alone(self) -> None:
         kept, names = chained()
@@ -150,7 +148,7 @@ class TestRanking:
             kept.bank.archive(name)
         found = kept.retrieve()
         assert units(found, "ranking") == [near, new, oldest, older]
-        assert [row["score"] for row in stage(found, "ranking")["units"]] == [0.5, 0.3, 0.3, 0.3]
+        assert [unit.score for unit in stage(found, "ranking").found] == [0.5, 0.3, 0.3, 0.3]
         as_in_the_paper = kept.retrieve(successors_first=False)
         assert units(as_in_the_paper, "ranking") == [oldest, older, near, new]
 
@@ -170,14 +168,9 @@ class TestRanking:
     def test_says_how_long_each_stage_took(self) -> None:
         kept, _ = chained()
         for found in (kept.retrieve(), kept.block()):
-            assert [step["stage"] for step in found.trace] == [
-                "query",
-                "anchors",
-                "links",
-                "ranking",
-                "evidence",
-            ]
-            assert all(step["ms"] >= 0 for step in found.trace)
+            stages = [step.stage for step in found.trace if step.stage != "units"]
+            assert stages == ["query", "anchors", "links", "ranking", "evidence"]
+            assert all(step.ms >= 0 for step in found.trace)
 
 
 class TestEvidence:
@@ -292,7 +285,7 @@ class TestBlock:
         )
         merged = kept.merge(one, four, two, near=0.7)
         found = kept.block(final=3)
-        assert stage(found, "evidence")["units"] == [merged, two, three]
+        assert units(found, "units") == [merged, two, three]
         # c is of February; the representative is of April as b is, and comes behind it by id
         assert texts(found) == ["c", "b", "a", "d"]
         assert texts(kept.block(final=1)) == ["a", "d", "b"]
@@ -373,10 +366,10 @@ def test_no_budget_is_exceeded_and_no_turn_is_shown_twice(data: st.DataObject) -
         else:
             name = data.draw(st.sampled_from(shown))
             text = kept.bank.text(name)
-            if len(text) > 4 and "\n" not in text and not kept.bank.units[name].sources:
+            if len(text) > 4 and "\n" not in text and not kept.bank.records[name].sources:
                 at = data.draw(st.integers(2, len(text) - 2))
                 kept.split(name, (text[:at], data.draw(NEAR)), (text[at:], data.draw(NEAR)))
-    everything = sorted(kept.bank.units)
+    everything = sorted(kept.bank.records)
     for _ in range(data.draw(st.integers(0, 8))):
         one, two = data.draw(st.sampled_from(everything)), data.draw(st.sampled_from(everything))
         if one != two:

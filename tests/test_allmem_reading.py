@@ -11,8 +11,8 @@ from infinimem import Turn, open_memory
 from infinimem.memory import Memory
 from infinimem.model import Plan
 from infinimem.store.outcome import Applied
-from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.record_store import RecordStore, puts
 
 
 def told(root: Path, strategy: str = "allmem") -> Memory:
@@ -77,8 +77,8 @@ def test_what_stands_for_units_of_other_sources_hides_none_of_those_that_are_ask
     memory = told(tmp_path)
     view = memory.view
     bank = RecordStore.load(view)
-    one, two = sorted(bank.units)[1:]
-    merged = replace(bank.units[two], id=bank.new_id(3), refs=(), sources=(one, two))
+    one, two = sorted(bank.records)[1:]
+    merged = replace(bank.records[two], id=bank.new_id("u", 3), refs=(), sources=(one, two))
     after = bank.copy()
     after.put(merged)
     for name in (one, two):

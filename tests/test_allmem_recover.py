@@ -8,11 +8,12 @@ from itertools import pairwise
 from allmem_measured import Measured
 
 from infinimem.strategies.allmem.invariants import counts
-from infinimem.strategies.allmem.record_store import RecordStore
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.records.record_store import RecordStore
 
 
 def test_an_empty_bank_has_nothing_to_recover() -> None:
-    found = counts(RecordStore(lambda seq: None))
+    found = counts(RecordStore(ALLMEM, lambda seq: None))
     assert (found["units"], found["archived"], found["visible_ratio"]) == (0, 0, 1.0)
     assert found["links"] == {"version": 0, "sibling": 0, "temporal": 0, "semantic": 0}
     nothing = {"unreachable": 0, "coverage": [], "h95": None}

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from allmem_library import Library, banked
 
-from infinimem.llm import reading, tasks
-from infinimem.settings import AllmemSettings
+from infinimem.llm import reading
+from infinimem.strategies.allmem import tasks
+from infinimem.strategies.allmem.buffer import Buffered
 from infinimem.strategies.allmem.diagnose import Context, Op, Proposal, contexts, read
-from infinimem.strategies.allmem.ledger import Buffered
-from infinimem.strategies.allmem.record_store import RecordStore
 from infinimem.strategies.allmem.route import Routed, route
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import VectorIndex
 
 A, B, C, D, E, OLD = (f"u-00000{number}" for number in range(1, 7))
 ALL = (A, B, C, D, E, OLD)

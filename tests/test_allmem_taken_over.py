@@ -10,18 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infinimem.markdown.document import Document
-from infinimem.store.plans import folded
-from infinimem.store.spec import ALLMEM
+from infinimem.store.names import by_id
 from infinimem.store.view import View
-from infinimem.strategies.allmem.record_store import RecordStore, changed, puts
-from infinimem.strategies.allmem.unit import ARCHIVED, KINDS, UNITS, Ref, Unit, render
-from infinimem.strategies.allmem.vector_index import Loaded, VectorIndex
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.unit import HOME, KINDS, SURFACE, UNIT
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.codec import render
+from infinimem.strategies.records.record import Record, Ref
+from infinimem.strategies.records.record_store import RecordStore, changed, puts
+from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 NAMES = ("u-000001", "u-000002", "u-000002-01", "u-000003")
 IDS = (
-    *(folder + name for folder in (UNITS, ARCHIVED) for name in NAMES),
-    f"{UNITS}sub/u-000003",
+    *(folder + name for folder in (UNIT.folder, ALLMEM.archived) for name in NAMES),
+    f"{UNIT.folder}sub/u-000003",
     "Note",
     "note",
 )
@@ -34,8 +36,15 @@ def text_of(doc_id: str, said: tuple[str, str | None, list[str]] | None) -> str:
     word, session, targets = said
     name = doc_id.rsplit("/", 1)[-1]
     links = [Link(KINDS[len(to) % 2], to) for to in sorted(targets) if to != name]
-    unit = Unit(
-        name, word, (word,), f"2024-01-0{len(word)}", session, (Ref(len(word)),), visible=UNITS in doc_id
+    unit = Record(
+        name if doc_id.startswith(HOME) else "u-000000",
+        ALLMEM,
+        word,
+        (word,),
+        f"2024-01-0{len(word)}",
+        session,
+        (Ref(len(word)),),
+        visible=UNIT.folder in doc_id,
     )
     return render(unit, links, ())
 
@@ -60,15 +69,15 @@ def snapshot(documents: dict[str, Document], before: tuple[View, set[str]] | Non
 def told(bank: RecordStore) -> object:
     """All that a bank answers."""
     return (
-        dict(bank.units),
+        dict(bank.records),
         set(bank.visible),
-        {name: bank.links(name) for name in bank.units},
-        {(name, kind): bank.graph.into(name, kind) for name in bank.units for kind in KINDS},
+        {name: bank.links(name) for name in bank.records},
+        {(name, kind): bank.graph.into(name, kind) for name in bank.records for kind in KINDS},
         dict(bank.lost),
         bank.findings,
         set(bank.held),
-        [bank.new_id(number) for number in range(1, 4)],
-        [bank.turn_id(seq) for seq in range(1, 5)],
+        [bank.new_id("u", number) for number in range(1, 4)],
+        [bank.own_id("u", seq) for seq in range(1, 5)],
         [bank.of_session(session) for session in ("s", "t")],
     )
 
@@ -81,7 +90,7 @@ def test_what_is_taken_over_is_what_is_derived_anew(
     documents: dict[str, Document] = {}
     view, loaded = snapshot(documents), Loaded()
     view.derived(RecordStore.load)
-    view.derived(folded)
+    view.derived(by_id)
     for news, asked in steps:
         for doc_id, said in news.items():
             if said == "gone":
@@ -96,7 +105,7 @@ def test_what_is_taken_over_is_what_is_derived_anew(
             continue
         anew = snapshot(documents)
         assert told(view.derived(RecordStore.load)) == told(RecordStore.load(anew))
-        assert view.derived(folded) == folded(anew)
+        assert view.derived(by_id) == by_id(anew)
         assert {group: ids for group in ("all", "default", "archive") if (ids := view.ids(group))} == {
             group: ids for group in ("all", "default", "archive") if (ids := anew.ids(group))
         }
@@ -106,16 +115,18 @@ def test_what_is_taken_over_is_what_is_derived_anew(
             fresh.sync(bank)
             query = space.embed("tea in rome")
             for archived in (False, True):
-                assert space.nearest(query, 9, archived=archived) == fresh.nearest(
-                    query, 9, archived=archived
-                )
+                assert space.nearest(
+                    query, 9, ALLMEM.record_folders if archived else SURFACE
+                ) == fresh.nearest(query, 9, ALLMEM.record_folders if archived else SURFACE)
             trial = bank.copy()
-            for name in sorted(bank.units)[:1]:
-                trial.put(Unit("u-000004", "violin", ("violin",), refs=(Ref(4),)))
+            for name in sorted(bank.records)[:1]:
+                trial.put(Record("u-000004", ALLMEM, "violin", ("violin",), refs=(Ref(4),)))
                 trial.graph.add("u-000004", Link(KINDS[0], name))
             space.sync(trial, ["u-000004"])  # is set right for who asks next
-            assert changed(bank, trial) == (("u-000004",) if bank.units else ())
-            assert [put.doc_id for put in puts(bank, trial)] == ([f"{UNITS}u-000004"] if bank.units else [])
+            assert changed(bank, trial) == (("u-000004",) if bank.records else ())
+            assert [put.doc_id for put in puts(bank, trial)] == (
+                [f"{UNIT.folder}u-000004"] if bank.records else []
+            )
 
 
 def test_a_snapshot_does_not_keep_those_before_it() -> None:
@@ -123,7 +134,7 @@ def test_a_snapshot_does_not_keep_those_before_it() -> None:
     first = weakref.ref(view)
     for _ in range(4):
         view.derived(RecordStore.load)
-        view = snapshot({}, (view, {f"{UNITS}u-000001"}))
+        view = snapshot({}, (view, {f"{UNIT.folder}u-000001"}))
     view.derived(RecordStore.load)
     gc.collect()
     assert first() is None

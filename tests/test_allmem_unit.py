@@ -11,25 +11,24 @@ from hypothesis import strategies as st
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
-from infinimem.strategies.allmem.unit import (
-    KINDS,
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.allmem.unit import KINDS
+from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.codec import Parsed, fits, header, parse, render
+from infinimem.strategies.records.record import (
+    UNVERIFIED,
     Quote,
     Record,
     Ref,
-    Unit,
-    fits,
-    header,
-    is_unit_id,
+    is_record_id,
     moment,
     number_of,
-    parse,
-    render,
-    unit_id,
+    record_id,
 )
-from infinimem.strategies.graph.links import Link
 
-POTTERY = Unit(
+POTTERY = Record(
     "u-000213",
+    ALLMEM,
     "Melanie signed up for a pottery class: she finds it therapeutic.",
     ("Melanie", "pottery class", "hobby, new"),
     "2023-07-03T13:36:00",
@@ -57,28 +56,30 @@ links:
 """
 
 
-def read(text: str, doc_id: str = "allmem/units/u-000213") -> Record | Finding:
-    return parse(Document.parse(doc_id, text.encode()))
+def read(text: str, doc_id: str = "allmem/units/u-000213") -> Parsed | Finding:
+    return parse(Document.parse(doc_id, text.encode()), ALLMEM)
 
 
 def test_a_unit_is_written_as_documented_and_reads_back() -> None:
     assert render(POTTERY, LINKS, SAID) == POTTERY_FILE
-    assert read(POTTERY_FILE) == Record(POTTERY, LINKS)
+    assert read(POTTERY_FILE) == (POTTERY, LINKS)
 
 
 def test_what_a_person_wrote_otherwise_is_read_through_yaml() -> None:
     by_hand = POTTERY_FILE.replace("keywords: [Melanie,", "keywords:  [ Melanie,").replace(
         "2023-07-03-s13", "'2023-07-03-s13'"
     )
-    assert read(by_hand) == Record(POTTERY, LINKS)
+    assert read(by_hand) == (POTTERY, LINKS)
 
 
 def test_spans_sources_and_aux_read_back() -> None:
-    sibling = Unit("u-000212-01", "s", ("k",), refs=(Ref(212, (0, 88)), Ref(213, (4, 9))), unverified=True)
-    merged = Unit("u-000301-12", "s", ("k",), sources=("u-000101", "u-000212-01"), visible=False)
+    sibling = Record(
+        "u-000212-01", ALLMEM, "s", ("k",), refs=(Ref(212, (0, 88)), Ref(213, (4, 9))), aux=UNVERIFIED
+    )
+    merged = Record("u-000301-12", ALLMEM, "s", ("k",), sources=("u-000101", "u-000212-01"), visible=False)
     for unit in (sibling, merged):
         text = render(unit, (Link("version", "u-000101"),), ())
-        assert read(text, unit.doc_id) == Record(unit, (Link("version", "u-000101"),))
+        assert read(text, unit.doc_id) == (unit, (Link("version", "u-000101"),))
     assert '  - {ref: 212, span: "0-88"}\n' in render(sibling, (), ())
     assert "aux: {unverified: true}\n" in render(sibling, (), ())
 
@@ -104,7 +105,7 @@ def test_spans_sources_and_aux_read_back() -> None:
         ("---\n> Mel", "> Mel"),
         ("kind: unit", "kind: &a unit"),
         ("session: 2023-07-03-s13", "session: a/b"),
-        ("links:", "aux: {verified: true}\nlinks:"),
+        ("links:", "aux: [verified]\nlinks:"),
     ],
 )
 def test_a_header_that_is_no_units_is_named_and_raises_nothing(old: str, new: str) -> None:
@@ -121,7 +122,9 @@ def test_a_file_of_another_name_or_of_other_bytes_is_named() -> None:
     assert isinstance(deeper, Finding)
     assert "move it there" in deeper.what
     assert isinstance(read("", "allmem/units/u-000213"), Finding)
-    assert isinstance(parse(Document.parse("allmem/units/u-000213", b"---\n\xff\xfe\n---\n")), Finding)
+    assert isinstance(
+        parse(Document.parse("allmem/units/u-000213", b"---\n\xff\xfe\n---\n"), ALLMEM), Finding
+    )
 
 
 HOSTILE = st.one_of(
@@ -166,14 +169,16 @@ def line(text: str) -> str:
 def test_hostile_text_neither_breaks_the_header_nor_makes_entries(
     summary: str, keywords: list[str], said: str, speaker: str, links: list[Any]
 ) -> None:
-    unit = Unit("u-000213", line(summary), tuple(map(line, keywords)), refs=(Ref(212),))
-    made = tuple(Link(kind, unit_id(to), weight) for kind, to, weight in sorted(links, key=lambda x: x[:2]))
+    unit = Record("u-000213", ALLMEM, line(summary), tuple(map(line, keywords)), refs=(Ref(212),))
+    made = tuple(
+        Link(kind, record_id("u", to), weight) for kind, to, weight in sorted(links, key=lambda x: x[:2])
+    )
     text = render(unit, made, (Quote(Ref(212), clean_text(speaker), None, clean_text(said)),))
     document = Document.parse(unit.doc_id, text.encode())
-    record = parse(document)
-    assert isinstance(record, Record), record
-    assert record.unit == unit
-    assert record.links == made
+    record = parse(document, ALLMEM)
+    assert isinstance(record, tuple), record
+    assert record[0] == unit
+    assert record[1] == made
     assert document.header.problem is None
     by_yaml = document.header.values
     assert by_yaml["summary"] == unit.summary
@@ -182,7 +187,7 @@ def test_hostile_text_neither_breaks_the_header_nor_makes_entries(
     assert not document.malformed
     assert not document.unsigned
     assert not document.headings
-    again = render(record.unit, record.links, (Quote(Ref(212), clean_text(speaker), None, clean_text(said)),))
+    again = render(record[0], record[1], (Quote(Ref(212), clean_text(speaker), None, clean_text(said)),))
     assert again == text
 
 
@@ -198,14 +203,14 @@ def test_a_long_quotation_is_shortened() -> None:
 
 
 def test_a_header_over_the_bound_does_not_fit() -> None:
-    links = [Link("version", unit_id(number)) for number in range(1, 500)]
+    links = [Link("version", record_id("u", number)) for number in range(1, 500)]
     assert fits(POTTERY, links[:300])
     assert not fits(POTTERY, links)
     assert isinstance(read(render(POTTERY, links, ())), Finding)
 
 
 def test_ids_have_one_form() -> None:
-    assert (unit_id(212), unit_id(212, 1), unit_id(1234567, 123)) == (
+    assert (record_id("u", 212), record_id("u", 212, 1), record_id("u", 1234567, 123)) == (
         "u-000212",
         "u-000212-01",
         "u-1234567-123",
@@ -221,7 +226,7 @@ def test_ids_have_one_form() -> None:
         "U-000212",
         "",
     ):
-        assert not is_unit_id(wrong)
+        assert not is_record_id(wrong)
 
 
 def test_order_in_time_bears_missing_and_odd_times() -> None:
@@ -233,8 +238,8 @@ def test_order_in_time_bears_missing_and_odd_times() -> None:
 def test_keys_of_a_persons_own_are_kept_as_they_stand() -> None:
     theirs = ("tags:", "  - mine", "aliases: [class, 'a b']")
     text = POTTERY_FILE.replace("kind: unit\n", "\n".join(["kind: unit", *theirs, ""]), 1)
-    record = parse(Document.parse("allmem/units/u-000213", text.encode()))
-    assert isinstance(record, Record) and record.unit.others == theirs
-    again = "\n".join([*header(record.unit, record.links), ""])
+    record = parse(Document.parse("allmem/units/u-000213", text.encode()), ALLMEM)
+    assert isinstance(record, tuple) and record[0].others == theirs
+    again = "\n".join([*header(record[0], record[1]), ""])
     assert again.count("tags:") == 1
-    assert parse(Document.parse("allmem/units/u-000213", again.encode())) == record
+    assert parse(Document.parse("allmem/units/u-000213", again.encode()), ALLMEM) == record

@@ -57,6 +57,12 @@ def test_where_there_is_no_library_nothing_is_offered(shell: Shell) -> None:
     assert offered(["read"], "") == []
 
 
+def test_of_the_folder_of_notes_that_is_used_instead_documents_are_offered(shell: Shell) -> None:
+    (shell.library / "til").mkdir()
+    (shell.library / "til/tea.md").touch()
+    assert offered(["read"], "ti") == ["til/tea"]
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_a_real_bash_completes(tmp_path: Path) -> None:
     tool = tmp_path / "infinimem"

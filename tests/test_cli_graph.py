@@ -61,7 +61,7 @@ def test_it_is_drawn_as_mermaid_unless_something_else_is_asked_for(library: Shel
 
 
 def test_a_large_one_is_cut_and_that_is_said(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.strategies.allmem.picture.MOST", 2)
+    monkeypatch.setattr("infinimem.strategies.records.picture.MOST", 2)
     ran = library("graph", "1")
     assert "2 units" in ran.err and "there are more" in ran.err
 

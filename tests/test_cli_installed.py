@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from infinimem.spec import strategies
+
 HEAVY = (
     "httpcore2",
     "numpy",
@@ -34,6 +36,22 @@ def command() -> str:
     if not script.exists():
         pytest.skip("infinimem is not installed beside this Python")
     return str(script)
+
+
+@pytest.mark.parametrize("args", [("search", "tea"), ("ls",), ("grep", "tea"), ("read", "a")])
+def test_what_only_looks_makes_no_strategy(tmp_path: Path, args: tuple[str, ...]) -> None:
+    (tmp_path / "a.md").write_text("# Tea\n\n- Ann drinks green tea\n")
+    code = (
+        "import sys; from infinimem.cli.app import app\n"
+        f"try: app(['--library', {str(tmp_path)!r}, '-q', *{args!r}])\n"
+        "except SystemExit as end: print(end.code, *(name for name in sys.modules if name.count('.') == 3))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code, *names = run.stdout.splitlines()[-1].split()
+    assert code == "0"
+    assert {name for name in names if "strateg" in name or "offline" in name} <= {
+        f"infinimem.strategies.{name}.spec" for name in strategies()
+    } | {"infinimem.llm.offline.client"}
 
 
 def test_the_help_imports_nothing_heavy() -> None:

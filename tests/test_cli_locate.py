@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cli_runner import Shell
 
-from infinimem.cli.locate import Location, locate
+from infinimem.cli.locate import Location, locate, or_notes
 from infinimem.errors import UsageError
 
 
@@ -36,3 +37,83 @@ def test_the_default_library_comes_last(tmp_path: Path) -> None:
     assert locate(None, {**home, "XDG_DATA_HOME": "/data"}, tmp_path).path == Path("/data/infinimem/default")
     with pytest.raises(UsageError, match="--library"):
         locate(None, {"HOME": ""}, tmp_path)
+
+
+# ── where there is no library ───────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def notes(shell: Shell) -> Path:
+    (shell.library / "til").mkdir()
+    (shell.library / "til/tea.md").write_text("# Tea\n\nSteep it for three minutes.\n")
+    return shell.library
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["search", "steep tea"], "til/tea"),
+        (["grep", "steep"], "til/tea"),
+        (["ls"], "til/tea"),
+        (["read", "til/tea"], "three minutes"),
+        (["ask", "How long do I steep tea?"], "three minutes"),
+    ],
+)
+def test_what_only_looks_uses_the_folder_of_notes_and_says_so(
+    shell: Shell, notes: Path, command: list[str], told: str
+) -> None:
+    before = shell.tree()
+    ran = shell(*command)
+    assert (ran.code, ran.err.count(f"there is no library here: reading the notes in {notes}\n")) == (0, 1)
+    assert told in ran.out
+    assert shell.tree() == before
+    assert list(shell.home.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["retrieve", "tea"], ["status"], ["log"], ["lint"]])
+def test_any_other_command_needs_a_library(shell: Shell, notes: Path, command: list[str]) -> None:
+    shell(*command).failed(1, "there is no library")
+
+
+def test_it_is_not_said_of_what_was_named_or_where_it_shall_be_quiet(shell: Shell, notes: Path) -> None:
+    assert "no library" not in shell("ls", "--library", ".").err
+    assert "no library" not in shell("ls", "-q").err
+    assert shell("ls", "--library", ".").out == shell("ls", "-q").out != ""
+
+
+def test_a_default_library_that_is_there_goes_first(shell: Shell, notes: Path) -> None:
+    shell("add", "I have a cat.")
+    ran = shell("ls")
+    assert ("til/tea" in ran.out, "no library" in ran.err) == (False, False)
+
+
+def test_nobodys_home_is_searched_for_want_of_a_library(
+    shell: Shell, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for home in (notes, notes / "til", notes / "til/deeper"):
+        monkeypatch.setenv("HOME", str(home))
+        shell("ls").failed(1, "there is no library")
+    env = {"HOME": "/home/u"}
+    place = Location(Path("/nowhere"), is_default=True)
+    assert or_notes(place, env, Path("/")) == place
+    assert or_notes(place, {}, Path("/")) == place
+    assert or_notes(place, env, notes) == Location(notes)
+
+
+def test_without_notes_there_is_nothing_to_read(shell: Shell) -> None:
+    (shell.library / "code.py").touch()
+    (shell.library / ".hidden.md").touch()
+    (shell.library / ".git").mkdir()
+    (shell.library / ".git/note.md").touch()
+    shell("ls").failed(1, "there is no library")
+
+
+def test_a_folder_of_very_many_files_must_be_named(
+    shell: Shell, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infinimem.cli.locate.MOST", 2)
+    (notes / "til/one.txt").touch()
+    assert shell("ls").code == 0
+    (notes / "two.txt").touch()
+    shell("ls").failed(2, "--library .")
+    assert shell("ls", "--library", ".").code == 0

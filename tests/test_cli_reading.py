@@ -32,6 +32,17 @@ def test_ask_answers_with_citations(library: Shell) -> None:
         assert "peanut" in library("ask", "What is Ana allergic to?", "--reader", reader).out
 
 
+def test_how_evidence_was_found_is_told_in_one_shape(library: Shell) -> None:
+    keys = ["stage", "asked", "found", "tokens", "stop", "failure", "ms"]
+    question = "What is Ana allergic to?"
+    for command in (["retrieve"], ["ask"], ["ask", "--reader", "hybrid"], ["ask", "--strategy", "allmem"]):
+        trace = library(*command, question, "--json").json["trace"]
+        assert [list(step) for step in trace] == [keys] * len(trace)
+        told = [line.partition(":")[0] for line in library(*command, question, "-v").err.splitlines()]
+        stages = [step["stage"] for step in trace]
+        assert [line for line in told if line in stages] == stages
+
+
 def test_ask_can_be_held_to_a_source(library: Shell) -> None:
     question = ("ask", "What is Ana allergic to?", "--json")
     assert any("allergic" in citation["text"] for citation in library(*question).json["citations"])
@@ -40,7 +51,9 @@ def test_ask_can_be_held_to_a_source(library: Shell) -> None:
 
 
 def test_retrieve_ranks_entries(library: Shell) -> None:
-    items = library("retrieve", "Where is the router?", "--json").json["items"]
+    found = library("retrieve", "Where is the router?", "--json").json
+    assert set(found) == {"items", "trace"}
+    items = found["items"]
     keys = {"doc_id", "start_line", "end_line", "seqs", "origin", "text", "score"}
     assert all(keys <= set(item) for item in items)
     assert "192.168.8.1" in items[0]["text"]

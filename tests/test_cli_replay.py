@@ -59,7 +59,9 @@ def test_what_cannot_be_replayed_is_said(units: Shell) -> None:
     audit.write_text(re.sub("embedder: .*", "embedder: another", audit.read_text()))
     units("replay").failed(2, "was made with the embedder 'another'")
     assert units("rebuild", "--strategy", "infini").code == 0
-    units("replay", "--strategy", "infini").failed(2, "only consolidations by allmem")
+    units("replay", "--strategy", "infini").failed(2, "is by allmem; --strategy allmem replays it")
+    assert units("consolidate", "--strategy", "infini").code == 0
+    units("replay", "--strategy", "infini").failed(2, "infini keeps no audit")
 
 
 def test_nothing_to_replay(shell: Shell) -> None:

@@ -16,7 +16,8 @@ from infinimem.model import Finding
 from infinimem.operations.doctor import secrets
 from infinimem.operations.doctor.examine import MOST
 from infinimem.operations.doctor.examine import lint as examine
-from infinimem.settings import InfiniSettings, Settings
+from infinimem.settings import Settings
+from infinimem.strategies.infini.spec import InfiniSettings
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
 
@@ -224,7 +225,7 @@ def test_times_with_and_without_a_zone_in_one_document_or_session() -> None:
 
 
 def test_topics_without_bounds() -> None:
-    small = Settings(infini=InfiniSettings(markdown_length=500))
+    small = Settings(own=(InfiniSettings(markdown_length=500),))
     many = topic(*(f"|Bought item number {n} of the list" for n in range(120)))
     (long, under) = found(many, settings=small)
     assert "a topic should have 500 at most" in long.what

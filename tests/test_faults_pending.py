@@ -20,6 +20,7 @@ from infinimem.llm.openai_client import OpenAIClient
 from infinimem.llm.tasks import render
 from infinimem.memory import Memory
 from infinimem.model import Usage
+from infinimem.strategies.infini.tasks import EXTRACT
 from infinimem.testing import ScriptedLLM
 
 MORNING = ("I moved to Lisbon in March.", "My sister Rita visits on 14 June.", "Thanks!")
@@ -253,4 +254,4 @@ def test_the_call_to_mend_an_answer_says_what_was_wrong(tmp_path: Path) -> None:
     first, second = llm.calls
     assert first.variables["problems"] == []
     assert "JSON" in second.variables["problems"][0]
-    assert "JSON" in render("extract", second.variables).user
+    assert "JSON" in render(EXTRACT, second.variables).user

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,13 @@ from infinimem.memory import Memory, open_memory
 from infinimem.model import Put, Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.operations.forget.forget import Forgotten
-from infinimem.strategies.allmem.ledger import BUFFER, buffered, rows_of
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import Quote, Ref, Unit, render, unit_id
+from infinimem.strategies.allmem.buffer import BUFFER, buffered
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.codec import render
+from infinimem.strategies.records.ledger import rows_of
+from infinimem.strategies.records.record import Quote, Record, Ref, record_id
+from infinimem.strategies.records.record_store import RecordStore
 
 
 @pytest.fixture
@@ -63,13 +67,13 @@ def test_a_unit_goes_with_its_turn(memory: Memory) -> None:
     done = forget(memory, NUTS)
     assert done.records == (doc(NUTS),)
     assert done.receipt
-    assert done.receipt.notes == (f"records deleted, with all links to them: {unit_id(NUTS)}",)
+    assert done.receipt.notes == (f"records deleted, with all links to them: {record_id('u', NUTS)}",)
     assert (doc(NUTS), "-") in {(name, now) for name, _, now in done.receipt.files}
     assert held(["pistachios are dangerous", "pistachios"], memory.library.root) == {}
     left = RecordStore.load(memory.view)
-    assert set(left.units) == set(bank.units) - {unit_id(NUTS)}
+    assert set(left.records) == set(bank.records) - {record_id("u", NUTS)}
     assert (left.findings, left.lost) == ((), {})
-    assert left.graph.links(unit_id(PORTO)) == (Link("version", unit_id(LISBON)),)
+    assert left.graph.links(record_id("u", PORTO)) == (Link("version", record_id("u", LISBON)),)
     assert AUDIT in memory.view
     assert memory.view.uncited() == ()
 
@@ -80,19 +84,23 @@ def test_a_unit_with_no_link_left_reads_as_before(tmp_path: Path) -> None:
     assert b"links:" not in memory.view.document(doc(NUTS)).to_bytes()
     left = RecordStore.load(memory.view)
     assert (left.findings, left.lost) == ((), {})
-    assert unit_id(NUTS) in left
+    assert record_id("u", NUTS) in left
 
 
 def test_the_buffer_loses_its_lines(tmp_path: Path) -> None:
     memory = written(tmp_path / "m")
     forget(memory, NUTS)
     rows = rows_of(memory.view.document(BUFFER))
-    assert [row["unit"] for row in rows] == [unit_id(LISBON), unit_id(PORTO), unit_id(REX)]
-    assert unit_id(NUTS) not in json.dumps(rows)
-    assert [one.near for one in buffered(memory.view, RecordStore.load(memory.view))] == [
+    assert [row["unit"] for row in rows] == [
+        record_id("u", LISBON),
+        record_id("u", PORTO),
+        record_id("u", REX),
+    ]
+    assert record_id("u", NUTS) not in json.dumps(rows)
+    assert [one.near for one in buffered(memory.view)] == [
         (),
-        (unit_id(LISBON),),
-        (unit_id(LISBON), unit_id(PORTO)),
+        (record_id("u", LISBON),),
+        (record_id("u", LISBON), record_id("u", PORTO)),
     ]
 
 
@@ -109,8 +117,8 @@ def test_what_was_described_with_it_goes_and_is_made_anew(memory: Memory) -> Non
 
 
 def test_a_representative_goes_and_what_it_stood_for_is_back(memory: Memory) -> None:
-    rep = unit(REX, 1, sources=(unit_id(REX), unit_id(NUTS)), summary="a dog, and a household")
-    over = unit(REX, 2, sources=(unit_id(REX, 1),), summary="a household")
+    rep = unit(REX, 1, sources=(record_id("u", REX), record_id("u", NUTS)), summary="a dog, and a household")
+    over = unit(REX, 2, sources=(record_id("u", REX, 1),), summary="a household")
     applied(
         memory,
         Put(doc(REX), None),
@@ -118,27 +126,26 @@ def test_a_representative_goes_and_what_it_stood_for_is_back(memory: Memory) -> 
         Put(doc(NUTS), None),
         put(unit(NUTS, archived=True)),
         put(
-            Unit(**{**vars_of(rep), "visible": False}),
-            Link("version", unit_id(NUTS)),
-            Link("version", unit_id(REX)),
+            replace(rep, visible=False),
+            Link("version", record_id("u", NUTS)),
+            Link("version", record_id("u", REX)),
             quotes=quoted(NUTS, REX),
         ),
-        put(over, Link("version", unit_id(REX, 1)), quotes=quoted(NUTS, REX)),
-        put(unit(PORTO), Link("version", unit_id(LISBON))),
+        put(over, Link("version", record_id("u", REX, 1)), quotes=quoted(NUTS, REX)),
+        put(unit(PORTO), Link("version", record_id("u", LISBON))),
     )
     before = memory.view.document(doc(REX, archived=True)).to_bytes()
     done = forget(memory, NUTS)
     assert set(done.records) == {doc(NUTS, archived=True), doc(REX, 1, archived=True), doc(REX, 2)}
     assert done.receipt
-    assert done.receipt.notes[1] == f"back on the surface, for nothing led to them any more: {unit_id(REX)}"
+    assert (
+        done.receipt.notes[1]
+        == f"back on the surface, for nothing led to them any more: {record_id('u', REX)}"
+    )
     assert memory.view.document(doc(REX)).to_bytes() == before.replace(b"allmem/archive", b"allmem/units")
     assert doc(REX, archived=True) not in memory.view
     assert doc(LISBON, archived=True) in memory.view, "the unit of Porto still leads there"
     assert RecordStore.load(memory.view).findings == ()
-
-
-def vars_of(one: Unit) -> dict[str, object]:
-    return {name: getattr(one, name) for name in one.__slots__}
 
 
 def test_of_archived_units_that_lead_to_each_other_the_first_is_back(memory: Memory) -> None:
@@ -146,8 +153,8 @@ def test_of_archived_units_that_lead_to_each_other_the_first_is_back(memory: Mem
     applied(
         memory,
         Put(doc(PORTO), None),
-        put(unit(PORTO, archived=True), Link("version", unit_id(LISBON))),
-        put(unit(REX), Link("version", unit_id(PORTO))),
+        put(unit(PORTO, archived=True), Link("version", record_id("u", LISBON))),
+        put(unit(REX), Link("version", record_id("u", PORTO))),
     )
     forget(memory, REX)
     assert {doc(PORTO), doc(LISBON, archived=True), doc(NUTS)} <= names(memory)
@@ -155,9 +162,13 @@ def test_of_archived_units_that_lead_to_each_other_the_first_is_back(memory: Mem
 
 
 def test_a_record_that_tells_of_it_goes(memory: Memory) -> None:
-    applied(memory, put(unit(REX, summary="a dog that eats pistachios"), Link("temporal", unit_id(PORTO))))
-    applied(memory, put(unit(REX, summary="a dog"), Link("temporal", unit_id(PORTO))))
-    applied(memory, put(unit(PORTO, summary="pistachios grow in Porto"), Link("version", unit_id(LISBON))))
+    applied(
+        memory, put(unit(REX, summary="a dog that eats pistachios"), Link("temporal", record_id("u", PORTO)))
+    )
+    applied(memory, put(unit(REX, summary="a dog"), Link("temporal", record_id("u", PORTO))))
+    applied(
+        memory, put(unit(PORTO, summary="pistachios grow in Porto"), Link("version", record_id("u", LISBON)))
+    )
     (memory.library.root / f"{doc(9)}.md").write_text("I am allergic to pistachios.\n")
     done = forget(memory, NUTS)
     assert set(done.records) == {doc(NUTS), doc(PORTO), doc(9), AUDIT}
@@ -171,7 +182,10 @@ def test_what_another_turn_says_in_its_own_right_stays(memory: Memory) -> None:
     memory.library.record([Turn("I say it again:\nI am allergic to pistachios. Really.", session="s3")])
     said = Quote(Ref(5), None, None, "I say it again:\nI am allergic to pistachios. Really.")
     summary = "I am allergic to pistachios. Really."
-    applied(memory, Put(doc(5), render(Unit(unit_id(5), summary, refs=(Ref(5),)), (), [said]), (5,)))
+    applied(
+        memory,
+        Put(doc(5), render(Record(record_id("u", 5), ALLMEM, summary, refs=(Ref(5),)), (), [said]), (5,)),
+    )
     applied(memory, put(unit(REX, summary=f"he says: {summary}")))
     applied(memory, put(unit(REX)))
     done = memory.forget([NUTS])
@@ -182,8 +196,10 @@ def test_what_another_turn_says_in_its_own_right_stays(memory: Memory) -> None:
 
 def test_no_receipt_leads_back_to_it(memory: Memory) -> None:
     """Rewritten, moved, deleted, rebuilt: whatever receipts quoted of the unit is nowhere."""
-    applied(memory, put(unit(NUTS, summary="beware of pistachios"), Link("temporal", unit_id(LISBON))))
-    applied(memory, Put(doc(NUTS), None), put(unit(NUTS, archived=True), Link("temporal", unit_id(LISBON))))
+    applied(memory, put(unit(NUTS, summary="beware of pistachios"), Link("temporal", record_id("u", LISBON))))
+    applied(
+        memory, Put(doc(NUTS), None), put(unit(NUTS, archived=True), Link("temporal", record_id("u", LISBON)))
+    )
     applied(
         memory, Put(doc(NUTS, archived=True), None), put(unit(NUTS, 1, summary="kernels kill"), quotes=[])
     )
@@ -227,7 +243,7 @@ def test_of_a_turn_that_stays_all_records_go_or_none(memory: Memory) -> None:
     """Else the turn would count as held, and a part of it never be told again."""
     applied(memory, Put(doc(REX), None), put(unit(REX, archived=True)))
     parts = [unit(REX, 1, summary="Rex eats pistachios"), unit(REX, 2)]
-    applied(memory, *(put(part, Link("version", unit_id(REX)), quotes=quoted(REX)) for part in parts))
+    applied(memory, *(put(part, Link("version", record_id("u", REX)), quotes=quoted(REX)) for part in parts))
     done = forget(memory, NUTS)
     assert set(done.records) == {doc(NUTS), doc(REX, archived=True), doc(REX, 1), doc(REX, 2)}
     assert [place.seq for place in memory.view.uncited()] == [REX]

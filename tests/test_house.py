@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Collection, Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -12,10 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from infinimem.spec import strategies
+
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
     ("model", "errors", "user_folders"),
+    ("plugins",),
+    ("spec",),
     ("settings", "tokens"),
     ("trust", "configuration"),
     ("markdown",),
@@ -34,6 +40,7 @@ ROOMS = (
     ("answer", "estimate"),
     ("importers",),
     ("reader",),
+    ("upkeep",),
     ("memory",),
     ("watch",),
     ("testing",),
@@ -96,7 +103,7 @@ def test_rooms_import_only_rooms_above() -> None:
 
 
 def test_a_strategy_imports_no_other() -> None:
-    shared = {"base", "graph", "readers"}
+    shared = {"base", "graph", "readers", "records", "vector_index"}
     siblings = [
         f"{name} imports {imported}"
         for name, found in graph().items()
@@ -106,6 +113,35 @@ def test_a_strategy_imports_no_other() -> None:
         if imported.split(".")[2] not in {name.split(".")[2], *shared}
     ]
     assert not siblings
+
+
+NAMED = {
+    "infinimem/spec.py": "the default",
+    "infinimem/cli/bench.py": "the methods that a run compares where none is named",
+    "infinimem/evaluation/methods/spec.py": "an example of a method's name",
+}
+"""Where a strategy is named outside its folder."""
+
+
+def test_no_other_room_names_a_strategy() -> None:
+    """What the program knows of one stands in its row: strategies/*/spec.py."""
+    named = re.compile(rf"\b(?:{'|'.join(strategies())})\b")
+    found = {
+        str(path.relative_to(ROOT))
+        for name, path in modules()
+        if not name.startswith(tuple(f"infinimem.strategies.{one}." for one in strategies()))
+        if named.search(path.read_text())
+    }
+    assert found == set(NAMED)
+
+
+def test_the_rows_of_strategies_import_little() -> None:
+    """They are read whenever a library is opened."""
+    code = "import sys, infinimem.spec; infinimem.spec.strategies(); print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    found = {name.removeprefix("infinimem.") for name in told.stdout.split() if name.startswith("infinimem.")}
+    own = {f"strategies.{name}{end}" for name in strategies() for end in ("", ".spec")}
+    assert found == {"errors", "plugins", "settings", "spec", "strategies", *own}
 
 
 def test_the_law_knows_no_english_and_what_checks_a_model_no_offline_rules() -> None:

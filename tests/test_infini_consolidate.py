@@ -22,7 +22,7 @@ from infini_library import (
 from infinimem import tokens
 from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.model import CURRENT, Move
-from infinimem.strategies.infini import Infini
+from infinimem.strategies.infini.strategy import Infini
 from infinimem.strategies.infini.topics import INBOX
 from infinimem.testing import ScriptedLLM
 

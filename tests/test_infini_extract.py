@@ -14,9 +14,10 @@ from infinimem import tokens
 from infinimem.errors import ModelUnavailable
 from infinimem.model import NewEntry, Plan
 from infinimem.settings import Settings
-from infinimem.strategies.infini import Infini
 from infinimem.strategies.infini.asking import cut, unsupported, verbatim
 from infinimem.strategies.infini.extract import units
+from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.strategy import Infini
 from infinimem.testing import ScriptedLLM
 
 
@@ -176,7 +177,7 @@ def test_context_is_the_two_turns_before_of_the_same_session() -> None:
 
 
 def test_a_turn_larger_than_a_chunk_is_asked_about_in_parts_and_planned_once() -> None:
-    library = Library(chunk_tokens=60)
+    library = Library(chunk_tokens=60, workers=1)  # so that it is known in which order they are asked
     text = " ".join(f"Day {number} went well for the garden." for number in range(40))
     library.say("before", text, "after")
     view = library.view()
@@ -204,7 +205,7 @@ def test_exchanges_are_a_turn_and_what_was_replied_to_it() -> None:
     for role, text in [("user", "a"), ("user", "b"), ("assistant", "c"), ("user", "d"), ("assistant", "e")]:
         library.say(text, role=role)
     library.say("f", role="assistant", session="s2")  # a reply, but to nothing of this session
-    feed = units(library.view().uncited(), library.settings.infini)
+    feed = units(library.view().uncited(), library.settings.of(InfiniSettings))
     assert [[turn.entry.text for turn in unit] for unit in feed] == [["a", "b", "c"], ["d", "e"], ["f"]]
 
 
@@ -215,7 +216,7 @@ def test_feeding_keeps_every_turn_in_order_and_within_the_chunk(lengths: list[in
     for number, length in enumerate(lengths):
         library.say("word " * length, speaker="AB"[number % 2])
     turns = library.view().uncited()
-    portions = units(turns, library.settings.infini)
+    portions = units(turns, library.settings.of(InfiniSettings))
     assert [turn for unit in portions for turn in unit] == list(turns)
     for unit in portions:
         assert len(unit) == 1 or sum(tokens.count(turn.entry.text) for turn in unit) <= 200

@@ -14,7 +14,7 @@ from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply, Task
 from infinimem.model import CURRENT, Plan, Usage
 from infinimem.strategies.base import Plans
-from infinimem.strategies.infini import Infini
+from infinimem.strategies.infini.strategy import Infini
 
 SAID = (
     "I moved to Lisbon in 2021 and I like the light there.",

@@ -10,7 +10,7 @@ from infini_library import Library, assigned, ids, keep_all, one_topic, rewritte
 
 from infinimem.errors import ModelUnavailable
 from infinimem.model import RejectedReply
-from infinimem.strategies.infini import Infini
+from infinimem.strategies.infini.strategy import Infini
 from infinimem.testing import ScriptedLLM
 
 

@@ -13,9 +13,9 @@ from infini_library import Library, assigned, document, entry, ids, keep_all, on
 
 from infinimem import tokens
 from infinimem.model import Finding, Plan
-from infinimem.settings import InfiniSettings
-from infinimem.strategies.infini import Infini
+from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.split_merge import is_merge_due
+from infinimem.strategies.infini.strategy import Infini
 from infinimem.testing import ScriptedLLM
 
 
@@ -200,7 +200,7 @@ def test_groups_hold_only_as_far_as_they_are_sound() -> None:
     shown = [doc["id"] for doc in next(call for call in llm.calls if call.task == "merge").variables["docs"]]
     assert shown == ["topics/a", "topics/b", "topics/c", "topics/d", "topics/things"]
     merged = [sorted({move.to for move in plan.moves}) for plan in library.plans if plan.op == "merge"]
-    assert merged == [["topics/b"], ["topics/c"]]
+    assert merged == [["topics/b", "topics/c"]]
 
 
 def test_a_group_that_would_be_too_long_is_not_merged() -> None:
@@ -227,10 +227,11 @@ def test_many_documents_are_proposed_in_lists_that_fit_a_call() -> None:
 
 def test_a_refused_merge_leaves_both_and_the_next_is_tried() -> None:
     library = shelf()
-    library.refuse = ["", "CONFLICT"]
-    consolidate(library, merge=groups(["topics/a", "topics/b"], ["topics/c", "topics/d"]))
+    library.refuse = ["", "CONFLICT", "CONFLICT"]
+    llm = consolidate(library, merge=groups(["topics/a", "topics/b"], ["topics/c", "topics/d"]))
     assert {"topics/a", "topics/b", "topics/c"} <= library.documents.keys()
     assert "topics/d" not in library.documents
+    assert sum(call.task == "layout" for call in llm.calls) == 3  # nothing is asked again
 
 
 @given(st.integers(0, 10**6))

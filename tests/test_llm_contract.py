@@ -14,7 +14,8 @@ from infinimem.llm.base import LLM, Failure, total
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.openai_client import OpenAIClient
 from infinimem.llm.reading import read
-from infinimem.llm.tasks import ANSWER, EXTRACT
+from infinimem.llm.tasks import ANSWER
+from infinimem.strategies.infini.tasks import EXTRACT
 from infinimem.testing import ScriptedLLM
 
 ASK: dict[str, Any] = {"question": "Where is she?", "evidence": [], "now": ""}

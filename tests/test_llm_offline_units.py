@@ -14,7 +14,7 @@ from infinimem.grounding.claims import unsupported
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.describe import CHARACTERS, KEYWORDS, WORDS
 from infinimem.llm.reading import read
-from infinimem.llm.tasks import DESCRIBE, DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
+from infinimem.strategies.allmem.tasks import DESCRIBE, DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
 
 Unit = dict[str, Any]
 

@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem import tokens
-from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.extract import split
 from infinimem.llm.offline.lexicon import is_filler
 from infinimem.llm.reading import read
+from infinimem.llm.tasks import SELECT
+from infinimem.strategies.infini.tasks import EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
 
 
 def run(task: Task, **variables: Any) -> Mapping[str, Any]:
@@ -35,7 +36,7 @@ def turn(number: int, text: str, speaker: str | None = None, role: str = "user")
 
 
 def extract(*turns: Mapping[str, Any], context: Sequence[Mapping[str, Any]] = ()) -> Mapping[str, Any]:
-    return run(tasks.EXTRACT, turns=list(turns), context=list(context), problems=[])
+    return run(EXTRACT, turns=list(turns), context=list(context), problems=[])
 
 
 def facts(*texts: str, **more: Any) -> list[dict[str, Any]]:
@@ -193,7 +194,7 @@ DENTIST = [
 
 
 def rewrite(items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return run(tasks.REWRITE, facts=list(items), problems=[])
+    return run(REWRITE, facts=list(items), problems=[])
 
 
 def test_what_was_said_in_a_row_about_one_thing_becomes_a_topic_with_its_name() -> None:
@@ -299,7 +300,7 @@ def plan(
     topics: Sequence[Mapping[str, Any]], docs: Sequence[Mapping[str, Any]] = DOCS, **more: Any
 ) -> list[Any]:
     given = {"planned_titles": [], "markdown_length": 5000, "problems": [], **more}
-    return list(run(tasks.PLAN, topics=list(topics), docs=list(docs), **given)["assign"])
+    return list(run(PLAN, topics=list(topics), docs=list(docs), **given)["assign"])
 
 
 def test_a_topic_goes_to_the_document_about_it_or_founds_one() -> None:
@@ -329,7 +330,7 @@ def layout(
     sections: Sequence[Mapping[str, Any]], incoming: Sequence[Mapping[str, Any]], limit: int = 100
 ) -> Any:
     doc = {"id": "topics/pottery", "title": "Pottery", "summary": "", "sections": list(sections)}
-    return run(tasks.LAYOUT, doc=doc, incoming=list(incoming), summary_length=limit, problems=[])
+    return run(LAYOUT, doc=doc, incoming=list(incoming), summary_length=limit, problems=[])
 
 
 def test_sections_stay_and_what_comes_in_joins_its_heading_or_makes_one() -> None:
@@ -374,21 +375,19 @@ def test_small_documents_about_one_thing_are_grouped_and_groups_are_disjoint() -
         for n in range(6)
     ]
     docs.append({"id": "topics/dentist", "summary": "dentist, molar; The molar hurts.", "tokens": 50})
-    groups = [group["doc_ids"] for group in run(tasks.MERGE, docs=docs)["groups"]]
+    groups = [group["doc_ids"] for group in run(MERGE, docs=docs)["groups"]]
     assert groups and all(2 <= len(group) <= 4 for group in groups)
     named = [doc for group in groups for doc in group]
     assert len(set(named)) == len(named) and "topics/dentist" not in named
-    assert run(tasks.MERGE, docs=[])["groups"] == []
+    assert run(MERGE, docs=[])["groups"] == []
 
 
 def test_documents_are_selected_by_the_question() -> None:
-    assert run(tasks.SELECT, question="When is the kiln hot?", docs=DOCS, limit=5)["ids"] == [
+    assert run(SELECT, question="When is the kiln hot?", docs=DOCS, limit=5)["ids"] == [
         "topics/pottery-class"
     ]
-    assert run(tasks.SELECT, question="Who won the match?", docs=DOCS, limit=5)["ids"] == []
-    assert run(tasks.SELECT, question="roses or kiln or tomatoes", docs=DOCS, limit=1)["ids"] == [
-        "topics/garden"
-    ]
+    assert run(SELECT, question="Who won the match?", docs=DOCS, limit=5)["ids"] == []
+    assert run(SELECT, question="roses or kiln or tomatoes", docs=DOCS, limit=1)["ids"] == ["topics/garden"]
 
 
 WORDS = st.text(max_size=60) | st.text(alphabet="ab AB.,!?'-1é北\u0301👍", max_size=30)
@@ -411,8 +410,8 @@ def test_any_text_is_placed_once_and_nothing_raises(texts: list[str], others: li
     ids = [i for row in laid["layout"] for i in row["fact_ids"]]
     assert sorted(ids + [pair["discarded"] for pair in laid["duplicates"]]) == sorted(placed)
     assert tokens.count(laid["summary"]) <= limit
-    run(tasks.MERGE, docs=docs)
-    run(tasks.SELECT, question=" ".join(texts), docs=docs, limit=3)
+    run(MERGE, docs=docs)
+    run(SELECT, question=" ".join(texts), docs=docs, limit=3)
 
 
 # ── determinism ─────────────────────────────────────────────────────────────────────────────────

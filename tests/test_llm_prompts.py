@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from language_tasks import ALL
 
 from infinimem import tokens
 from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.shown import shown
-from infinimem.llm.tasks import ALL, EXTRACT, SELECT
+from infinimem.llm.tasks import SELECT
+from infinimem.strategies.infini.tasks import EXTRACT
 
 
 @pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
 def test_a_template_uses_exactly_the_variables_of_its_task(task: Task) -> None:
-    assert tasks.placeholders(task.name) == task.variables
+    assert tasks.placeholders(task) == task.variables
 
 
 def test_there_is_no_template_without_a_task() -> None:
@@ -86,20 +88,20 @@ def test_no_text_passes_for_a_line_of_its_own(text: str) -> None:
 
 def test_strings_go_in_as_they_are_and_values_as_json_one_item_a_line() -> None:
     docs = [{"id": "a"}, {"id": "ü"}]
-    prompt = tasks.render("select", {"question": 'Who "is" it?', "docs": docs, "limit": 3})
+    prompt = tasks.render(SELECT, {"question": 'Who "is" it?', "docs": docs, "limit": 3})
     assert 'Who "is" it?' in prompt.user
     assert '\n{"id": "a"}\n{"id": "ü"}\n' in prompt.user
     assert "At most 3 ids" in prompt.system
 
 
 def test_placeholders_inside_values_stay_text() -> None:
-    prompt = tasks.render("select", {"question": "{{docs}} {{nobody}}", "docs": [], "limit": 1})
+    prompt = tasks.render(SELECT, {"question": "{{docs}} {{nobody}}", "docs": [], "limit": 1})
     assert prompt.user.endswith("{{docs}} {{nobody}}")
 
 
 def test_missing_and_unused_variables_are_errors() -> None:
     with pytest.raises(ValueError, match="missing: context, problems; unused: other"):
-        tasks.render("extract", {"turns": [], "other": 1})
+        tasks.render(EXTRACT, {"turns": [], "other": 1})
     with pytest.raises(ValueError, match="missing: limit"):
         tasks.check(SELECT.name, SELECT.variables, {"question": "", "docs": []})
     tasks.check(EXTRACT.name, EXTRACT.variables, {"turns": [], "context": [], "problems": []})

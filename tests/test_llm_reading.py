@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from language_tasks import ALL
 
 from infinimem.llm.reading import MAX_REPLY, read
-from infinimem.llm.tasks import ALL, ANSWER, PLAN, REWRITE, STEP
+from infinimem.llm.tasks import ANSWER, STEP
+from infinimem.strategies.infini.tasks import PLAN, REWRITE
 
 GOOD: dict[str, Any] = {"answer": "Lisbon", "cites": ["41"]}
 STEP_WITH = (

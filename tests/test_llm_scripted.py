@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from garbage import GarbageLLM
+from language_tasks import ALL
 
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply, total
 from infinimem.llm.reading import read
-from infinimem.llm.tasks import ALL, ANSWER, MERGE, REWRITE
+from infinimem.llm.tasks import ANSWER
+from infinimem.strategies.infini.tasks import MERGE, REWRITE
 from infinimem.testing import ScriptedLLM
 
 ASK = {"question": "Where?", "evidence": [], "now": ""}

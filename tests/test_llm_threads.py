@@ -5,19 +5,16 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from infinimem import Turn, open_memory
 from infinimem.errors import ModelUnavailable, SpendingCapReached
-from infinimem.llm import tasks
-from infinimem.llm.base import Bill, Capped, Reply, Task, total
+from infinimem.llm.base import Bill, Capped, Reply, total
 from infinimem.llm.offline.client import OfflineClient
 from infinimem.llm.parallel import in_order
 from infinimem.model import Usage
+from infinimem.strategies.allmem import tasks
 from infinimem.testing import ScriptedLLM
 
 
@@ -109,29 +106,3 @@ def test_a_cap_holds_for_calls_side_by_side() -> None:
     with capped.cap(1000), pytest.raises(SpendingCapReached):
         in_order(lambda _: capped.complete(tasks.DESCRIBE, {"turn": {}}), range(100), 4)
     assert 10 <= len(paid.calls) < 14
-
-
-def test_of_two_threads_one_asks_about_a_pending_turn(tmp_path: Path) -> None:
-    both = threading.Barrier(2, timeout=10)
-    asked: list[str] = []
-
-    class Slow(OfflineClient):
-        def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-            if task.name == "extract":
-                asked.extend(turn["id"] for turn in variables["turns"])
-                time.sleep(0.05)
-            return super().complete(task, variables)
-
-    memory = open_memory(tmp_path / "library", model=Slow(), create=True)
-
-    def observe(number: int) -> None:
-        both.wait()
-        memory.observe([Turn(f"I keep {number} bees.", session=f"s{number}")])
-
-    threads = [threading.Thread(target=observe, args=(number,)) for number in (1, 2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert len(asked) == len(set(asked)) == 2
-    assert len(list(memory.view.entries())) == 2

@@ -207,7 +207,9 @@ def test_depth_and_size_of_an_honest_header_are_within_bounds() -> None:
 
 
 def edit(lines: list[str], changes: dict[str, str | None], newline: str = "\n") -> list[str]:
-    return edit_header(lines, header_end(lines), changes, newline)
+    edited, header = edit_header(lines, header_end(lines), changes, newline)
+    assert header == read_header(edited)
+    return edited
 
 
 def test_a_change_touches_the_lines_of_its_key() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from language_tasks import ALL
 from mcp_client import drive, make_library, texts
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'infinimem[mcp]')")
@@ -19,7 +20,6 @@ from mcp import MCPError
 from infinimem import open_memory, tokens
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.scripted import ScriptedLLM
-from infinimem.llm.tasks import ALL
 from infinimem.mcp import resources
 from infinimem.mcp.server import make_server
 from infinimem.mcp.tools import offers

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from garbage import GarbageLLM
 from in_memory import LISBON, view_of
-from infinimem.tools import Toolbox
 
 from infinimem import tokens
 from infinimem.errors import ModelUnavailable
@@ -18,7 +17,7 @@ from infinimem.model import Evidence
 from infinimem.settings import ReaderSettings
 from infinimem.store.sources import only
 from infinimem.store.view import View
-from infinimem.strategies.readers.agentic import read_agentic
+from infinimem.strategies.readers.collect import collect
 from infinimem.testing import ScriptedLLM
 
 SETTINGS = ReaderSettings(min_tokens=0)
@@ -44,11 +43,18 @@ def search(query: str) -> tuple[str, dict[str, Any]]:
     return "search", {"query": query}
 
 
-def read(llm: Any, view: View = QUIET, settings: ReaderSettings = SETTINGS, **options: Any) -> Evidence:
-    tools = Toolbox(lambda: view)
-    return read_agentic(
-        llm, tools, view, "Where did Ana move?", settings, options.pop("budget", 4096), **options
-    )
+def read(llm: Any, view: View = QUIET, settings: ReaderSettings = SETTINGS, budget: int = 4096) -> Evidence:
+    return collect(llm, view, "Where did Ana move?", "agent", settings, budget)
+
+
+def stop(evidence: Evidence) -> str:
+    """Why the search ended."""
+    return [step.stop for step in evidence.trace if step.stage == "round"][-1]
+
+
+def found(evidence: Evidence, stage: str) -> list[str]:
+    """What a stage found."""
+    return [one.id for step in evidence.trace if step.stage == stage for one in step.found]
 
 
 def places(evidence: Evidence) -> list[tuple[str, int, int]]:
@@ -60,11 +66,14 @@ def test_a_named_line_grows_to_its_heading_block() -> None:
     evidence = read(llm)
     assert places(evidence) == [("topics/home", 5, 8)]
     assert evidence.items[0].seqs == (13, 14)
-    assert evidence.trace == (
-        {"round": 1, "calls": ["search(query='Lisbon')"], "hits": 1},
-        {"round": 2, "calls": [], "hits": 0},
-        {"stop": "done", "blocks": 1, "fallback": 0},
-    )
+    assert [(step.stage, step.asked, step.stop) for step in evidence.trace] == [
+        ("round", ("search(query='Lisbon')",), ""),
+        ("round", (), "done"),
+        ("named", (), ""),
+        ("fallback", (), ""),
+        ("evidence", (), ""),
+    ]
+    assert found(evidence, "round") == found(evidence, "named") == ["topics/home:5-8"]
 
 
 def test_lines_named_backwards_are_turned_round() -> None:
@@ -89,15 +98,15 @@ def test_a_reply_that_cannot_be_read_costs_a_round() -> None:
     replies: list[Any] = ["no JSON", Reply(None, "TRUNCATED"), step(done=True, snippets=(("home", 10, 10),))]
     evidence = read(ScriptedLLM({"step": replies}))
     assert places(evidence) == [("topics/home", 10, 12)]
-    assert [row.get("failure") for row in evidence.trace[:2]] == ["JSON_PARSE_FAIL", "TRUNCATED"]
+    assert [step.failure for step in evidence.trace[:2]] == ["JSON_PARSE_FAIL", "TRUNCATED"]
 
 
 def test_a_model_that_never_answers_well_is_asked_seven_times_and_search_takes_over() -> None:
     llm = ScriptedLLM({"step": lambda variables: "nonsense"})
     evidence = read(llm)
     assert len(llm.calls) == 7
-    assert evidence.trace[-1]["stop"] == "rounds"
-    assert evidence.trace[-1]["fallback"] > 0
+    assert stop(evidence) == "rounds"
+    assert found(evidence, "fallback")
     assert places(evidence)[0] == ("topics/home", 5, 8)
 
 
@@ -105,8 +114,8 @@ def test_exhausted_rounds_give_what_the_tools_matched() -> None:
     queries = iter(["Lisbon", "sister", "violin"])
     llm = ScriptedLLM({"step": lambda variables: step(search(next(queries)))})
     evidence = read(llm, settings=replace(SETTINGS, max_iterations=3))
-    assert evidence.trace[-1]["stop"] == "rounds"
-    assert evidence.trace[-1]["fallback"] == 0
+    assert stop(evidence) == "rounds"
+    assert not found(evidence, "fallback")
     assert places(evidence)[0] == ("topics/home", 5, 8), "the best of the union comes first"
     assert {item.doc_id for item in evidence.items} == {"topics/home", "notes/todo"}
 
@@ -114,14 +123,14 @@ def test_exhausted_rounds_give_what_the_tools_matched() -> None:
 def test_a_model_that_ends_without_naming_anything_is_believed() -> None:
     """What its tools showed is no evidence then; search finds some."""
     evidence = read(ScriptedLLM({"step": [step(search("violin")), step(done=True)]}))
-    last = evidence.trace[-1]
-    assert (last["stop"], last["blocks"], last["fallback"] > 0) == ("done", 0, True)
+    assert stop(evidence) == "done"
+    assert not found(evidence, "named") and found(evidence, "fallback")
 
 
 def test_of_many_calls_in_a_round_eight_are_made() -> None:
     calls = [search(f"Lisbon {number}") for number in range(12)]
     llm = ScriptedLLM({"step": [step(*calls), step(done=True)]})
-    assert len(read(llm).trace[0]["calls"]) == 8
+    assert len(read(llm).trace[0].asked) == 8
     assert len(llm.calls[1].variables["history"]) == 8
 
 
@@ -157,12 +166,12 @@ def test_two_rounds_with_nothing_new_end_the_search() -> None:
     llm = ScriptedLLM({"step": lambda variables: step(search("Lisbon"))})
     evidence = read(llm)
     assert len(llm.calls) == 3, "one that finds, two that find the same"
-    assert evidence.trace[-1]["stop"] == "nothing new"
+    assert stop(evidence) == "nothing new"
 
 
 def test_no_calls_and_not_done_ends_too() -> None:
     evidence = read(ScriptedLLM({"step": [step(snippets=(("topics/home", 12, 12),))]}))
-    assert evidence.trace[-1]["stop"] == "no calls"
+    assert stop(evidence) == "no calls"
     assert places(evidence) == [("topics/home", 10, 12)]
 
 
@@ -170,7 +179,7 @@ def test_enough_named_evidence_ends_the_search() -> None:
     llm = ScriptedLLM({"step": lambda variables: step(search("x"), snippets=(("topics/home", 7, 7),))})
     evidence = read(llm, budget=20)
     assert len(llm.calls) == 1
-    assert evidence.trace[-1]["stop"] == "budget"
+    assert stop(evidence) == "budget"
 
 
 def test_whole_documents_come_as_one_piece() -> None:
@@ -214,7 +223,10 @@ def test_the_fallback_fills_up_what_is_small() -> None:
     done = [step(done=True, snippets=(("notes/todo", 1, 1),))]
     evidence = read(ScriptedLLM({"step": done}), settings=ReaderSettings(fallback_small=1))
     assert places(evidence) == [("notes/todo", 1, 4), ("topics/home", 5, 8)]
-    assert evidence.trace[-1] == {"stop": "done", "blocks": 1, "fallback": 1}
+    assert (found(evidence, "named"), found(evidence, "fallback")) == (
+        ["notes/todo:1-4"],
+        ["topics/home:5-8"],
+    )
 
 
 def test_recent_entries_of_the_buffer_are_added_once() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
+import zlib
 from pathlib import Path
 
 import pytest
@@ -100,7 +100,16 @@ def test_a_manifest_is_read_as_it_was_written(folder: Path) -> None:
     "data", [b"", b"{", b"\xff", b"[1]", b"null", b"[" * 100_000, b'{"format": ["test 1"]}']
 )
 def test_a_garbled_manifest_is_none(folder: Path, data: bytes) -> None:
-    (folder / "manifest.json").write_bytes(data)
+    for checksum in (b"", b"\n%d\n" % zlib.crc32(data)):
+        (folder / "manifest.json").write_bytes(data + checksum)
+        assert cache.read_manifest(folder, FORMAT) is None
+
+
+def test_a_manifest_with_one_bit_wrong_is_none(folder: Path) -> None:
+    with cache.exclusive(folder, True):
+        cache.write_manifest(folder, {"format": FORMAT, "count": 4})
+    path = folder / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(b"4", b"5", 1))
     assert cache.read_manifest(folder, FORMAT) is None
 
 
@@ -204,7 +213,7 @@ def test_a_reader_never_sees_half_a_commit(folder: Path) -> None:
             try:
                 found = {int((folder / name).read_bytes()) for name in manifest["files"]}
             except FileNotFoundError:
-                if json.loads((folder / "manifest.json").read_bytes())["number"] == manifest["number"]:
+                if cache.read_manifest(folder, FORMAT) == manifest:
                     wrong.append("a named file is gone, and no newer manifest there")
                 continue
             if found != {manifest["number"]}:

@@ -1,10 +1,10 @@
-"""Nearness in meaning joins the ranking: in every scope, in both engines alike; a text is embedded once."""
+"""Nearness in meaning joins the ranking, in every scope; a text is embedded once."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory, open_memory
 from infinimem.retrieval import cache
 from infinimem.retrieval.dense import BESIDE_WEIGHT, Dense
-from infinimem.retrieval.disk import disk_index
-from infinimem.retrieval.index import in_memory
+from infinimem.retrieval.disk import in_memory
 from infinimem.retrieval.priors import nameless
-from infinimem.retrieval.scoring import MEANING_WEIGHT
-from infinimem.retrieval.searcher import indexed, searcher
+from infinimem.retrieval.rows import SAID, Kind
+from infinimem.retrieval.scoring import MEANING_WEIGHT, Ranking
+from infinimem.retrieval.searcher import ranking, searcher
 from infinimem.retrieval.vectors import Held, Vectors
 from infinimem.settings import SearchSettings, Settings
 from infinimem.store.sources import only
@@ -65,17 +65,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def root(tmp_path: Path) -> Path:
     """A library whose index lies in the cache directory."""
-    monkeypatch.setattr(cache, "SMALL_DOCUMENTS", 0)
-    disk_index.cache_clear()
-    searcher.cache_clear()
     shutil.copytree(SAMPLE, tmp_path / "library")
     for number in range(8):
         write_note(tmp_path / "library", number, f"replication lag {number}\n\n# Tea\n\nviolin and tea\n")
-    yield tmp_path / "library"
-    disk_index.cache_clear()
-    searcher.cache_clear()
+    return tmp_path / "library"
 
 
 def lisbon(embedder: Meanings, **search: Any) -> View:
@@ -84,7 +79,7 @@ def lisbon(embedder: Meanings, **search: Any) -> View:
 
 def found(view: View, query: str, scope: Scope = "default") -> list[int]:
     """Seqs of the entries found; 0 for a passage."""
-    return [place.seq for place, _ in in_memory(view).best("entries", query, [], scope, 50, 50)]
+    return [row.seq for row, _ in in_memory(view).best("entries", query, [], scope, 50)]
 
 
 def test_what_shares_no_word_with_a_query_is_found_by_its_meaning() -> None:
@@ -112,7 +107,7 @@ def test_evidence_that_is_not_drawn_from_yet_is_found_by_meaning() -> None:
 def test_an_embedder_that_knows_words_alone_is_not_asked() -> None:
     embedder = Words()
     view = lisbon(embedder)
-    assert in_memory(view).best("entries", "Lisbon", query_terms("Lisbon"), "default", 9, 9)
+    assert in_memory(view).best("entries", "Lisbon", query_terms("Lisbon"), "default", 9)
     assert not embedder.asked
     assert found(view, "settled") == []
 
@@ -125,41 +120,43 @@ def test_vectors_can_be_switched_off() -> None:
 
 def test_without_vectors_scores_are_those_of_words() -> None:
     scores = [
-        in_memory(lisbon(embedder)).best("entries", "moved to Lisbon", ["move", "lisbon"], "default", 9, 9)
+        in_memory(lisbon(embedder)).best("entries", "moved to Lisbon", ["move", "lisbon"], "default", 9)
         for embedder in (Words(), Meanings())
     ]
     assert scores[0] == in_memory(view_of(LISBON)).best(
-        "entries", "moved to Lisbon", ["move", "lisbon"], "default", 9, 9
+        "entries", "moved to Lisbon", ["move", "lisbon"], "default", 9
     )
     assert scores[0] != scores[1]
+
+
+def dense(index: Ranking, kind: Kind) -> Dense:
+    return Dense(index.view, index.tables, kind, (), ())
 
 
 def test_nearness_by_hand() -> None:
     """The text's own cosine, and that of the turns beside the one that it was drawn from."""
     view = lisbon(Meanings())
-    rows = in_memory(view).rows
-    near = Dense(view, rows).near("entries", "present", ("evidence",), np.zeros(0, dtype=np.int64))
-    positions = np.arange(int(rows.starts[-1]))
-    similarity = dict(
-        zip((rows.place(at)[::4] for at in positions), near.similarity(positions).tolist(), strict=True)
-    )
-    given, wow, hello = (similarity["evidence/2023-05-08-s01", seq] for seq in (2, 3, 1))
-    assert given == pytest.approx(1.0)  # nothing alike beside it
-    assert wow == pytest.approx(BESIDE_WEIGHT / 2)  # one of two
-    assert hello == pytest.approx(BESIDE_WEIGHT)  # the only one
-    assert similarity["evidence/2023-07-01-s02", 7] == 0.0
-    near = Dense(view, rows).near("entries", "Lisbon, a present", ("live",), np.zeros(0, dtype=np.int64))
-    (cited,) = (at for at in positions if rows.place(at).seq == 12)
-    assert near.similarity(np.array([cited])) == pytest.approx([1.0])
-    near = Dense(view, rows).near("blocks", "fiddle", ("live",), np.zeros(0, dtype=np.int64))
-    assert max(near.similarity(near.positions)) == pytest.approx(1 + BESIDE_WEIGHT)  # none beside
+    index = in_memory(view)
+    near = dense(index, "entries").near("present", frozenset({SAID}), ())
+    table = index.tables.table("entries")
+    rows = {row.seq: row for row in index.tables.rows(table, table.all()) if row.group == SAID}
+    similarity = {seq: near.similarity([row.number])[0] for seq, row in rows.items()}
+    assert similarity[2] == pytest.approx(1.0)  # nothing alike beside it
+    assert similarity[3] == pytest.approx(BESIDE_WEIGHT / 2)  # one of two
+    assert similarity[1] == pytest.approx(BESIDE_WEIGHT)  # the only one
+    assert similarity[7] == 0.0
+    near = dense(index, "entries").near("Lisbon, a present", frozenset({0}), ())
+    (cited,) = (row.number for row in index.tables.rows(table, table.all()) if row.seq == 12)
+    assert near.similarity([cited]) == pytest.approx([1.0])
+    near = dense(index, "blocks").near("fiddle", frozenset({0}), ())
+    assert max(near.similarity(near.numbers)) == pytest.approx(1 + BESIDE_WEIGHT)  # none beside
 
 
 def test_the_nearest_gets_a_share_of_what_the_best_words_get() -> None:
     files = {"notes/a": "an easel and oils\n", "notes/b": "a fiddle\n", "notes/c": "fog\n"}
     view = view_of(files, initialised=False, embedder=Meanings)
-    places = in_memory(view).best("blocks", "easel violin", query_terms("easel violin"), "default", 9, 9)
-    assert [place.doc_id for place, _ in places] == ["notes/a", "notes/b"]
+    places = in_memory(view).best("blocks", "easel violin", query_terms("easel violin"), "default", 9)
+    assert [row.doc_id for row, _ in places] == ["notes/a", "notes/b"]
     assert places[1][1] == pytest.approx(MEANING_WEIGHT * places[0][1], abs=1e-4)
 
 
@@ -167,16 +164,16 @@ def test_a_small_ranking_in_figures() -> None:
     """As in test_retrieval_searcher.py, with meanings."""
     found = searcher(lisbon(Meanings())).entries("When did Ana move to Lisbon in May 2023?", 6, "all")
     assert [(item.seqs[0], item.score) for item in found] == [
-        (13, 21.7937),
-        (4, 20.4365),
-        (11, 13.2776),
-        (14, 12.7739),
-        (5, 12.405),
-        (3, 8.0754),
+        (13, 23.7271),
+        (4, 22.2425),
+        (11, 14.905),
+        (14, 13.7747),
+        (5, 13.3561),
+        (3, 9.2598),
     ]
 
 
-def test_both_engines_rank_alike(root: Path) -> None:
+def test_what_is_beside_an_index_is_near_too(root: Path) -> None:
     memory = open_memory(root, model="offline", embedder=Meanings())
     assert_same(memory.view)
     write_note(root, 3, "a fiddle instead\n")
@@ -205,7 +202,6 @@ def test_a_change_embeds_only_what_is_new(root: Path) -> None:
     assert [text for text in embedder.asked if "instead" in text] != []
     assert len(set(embedder.asked)) == 2
     again = Meanings()
-    disk_index.cache_clear()
     ask(open_memory(root, model="offline", embedder=again))
     assert set(again.asked) == {"Which fiddle do I play?"}
 
@@ -230,7 +226,7 @@ def test_vectors_of_two_embedders_are_never_mixed(root: Path) -> None:
     for name, order in (("one", 1), ("other", -1), ("one", 1)):
         embedder = Meanings(name, order)
         view = open_memory(root, model="offline", embedder=embedder).view
-        answers.append(indexed(view).best("blocks", "fiddle", [], "default", 9, 9))
+        answers.append(ranking(view).best("blocks", "fiddle", [], "default", 9))
         assert (len(embedder.asked) > 1) == (len(answers) < 3)
     assert answers[0] == answers[1] == answers[2] != []
 
@@ -240,8 +236,8 @@ def test_a_server_that_does_not_answer_leaves_words(caplog: pytest.LogCaptureFix
         def embed(self, texts: Sequence[str]) -> Any:
             raise ModelUnavailable("no answer; try later")
 
-    places = in_memory(lisbon(Down())).best("entries", "Lisbon", ["lisbon"], "default", 9, 9)
-    assert places == in_memory(view_of(LISBON)).best("entries", "Lisbon", ["lisbon"], "default", 9, 9)
+    places = in_memory(lisbon(Down())).best("entries", "Lisbon", ["lisbon"], "default", 9)
+    assert places == in_memory(view_of(LISBON)).best("entries", "Lisbon", ["lisbon"], "default", 9)
     assert "ranked by words alone: no answer; try later" in caplog.text
 
 
@@ -270,5 +266,6 @@ def test_where_all_vectors_are_gone_words_alone_rank(monkeypatch: pytest.MonkeyP
     """Another process may `forget` between a snapshot and the reading of its vectors."""
     nothing = Held(np.zeros((0, 2), dtype=np.uint64), np.zeros((0, Meanings.size), dtype=np.float32))
     monkeypatch.setattr(Vectors, "add", lambda *_: nothing)
-    asked = "entries", "Lisbon", ["lisbon"], "default", 9, 9
-    assert in_memory(lisbon(Meanings())).best(*asked) == in_memory(view_of(LISBON)).best(*asked)
+    index, words = in_memory(lisbon(Meanings())), in_memory(view_of(LISBON))
+    found = index.best("entries", "Lisbon", ["lisbon"], "default", 9)
+    assert found == words.best("entries", "Lisbon", ["lisbon"], "default", 9) != []

@@ -7,63 +7,69 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from disk_library import QUESTIONS, answers, assert_same, index_folder, large_library, write_note
+from disk_library import answers, assert_same, index_folder, large_library, write_note
 
-from infinimem.memory import Memory
+from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
-from infinimem.retrieval import cache, committed, disk
-from infinimem.retrieval.disk import DiskIndex, disk_index
-from infinimem.retrieval.index import Indexed, in_memory
-from infinimem.retrieval.searcher import indexed, searcher
-from infinimem.store.view import View
+from infinimem.retrieval import cache, disk
+from infinimem.retrieval.disk import DiskIndex, in_memory
+from infinimem.retrieval.scoring import Ranking
+from infinimem.retrieval.searcher import ranking
 
 memory = pytest.fixture(large_library, name="memory")
 
 
-def test_both_engines_rank_alike(memory: Memory) -> None:
-    assert_same(memory.view)
-    found = answers(indexed(memory.view))
-    assert sum(map(bool, found)) > len(found) / 3  # type: ignore[arg-type]
+def test_an_index_on_disk_ranks_as_one_in_memory(memory: Memory) -> None:
+    found = answers(ranking(memory.view))
+    assert found == answers(in_memory(memory.view))
+    assert sum(map(bool, found)) > len(found) / 3
 
 
-def test_pieces_read_the_same_from_disk(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    view = memory.view
-    found = {question: searcher(view).entries(question) for question in QUESTIONS}
-    blocks = {question: searcher(view).blocks(question, scope="all") for question in QUESTIONS}
-    near = searcher(view).documents("pottery and paint")
-    searcher.cache_clear()
-    monkeypatch.setattr(cache, "SMALL_DOCUMENTS", 10_000)
-    assert found == {question: searcher(view).entries(question) for question in QUESTIONS}
-    assert blocks == {question: searcher(view).blocks(question, scope="all") for question in QUESTIONS}
-    assert near == searcher(view).documents("pottery and paint")
+def again(memory: Memory) -> Memory:
+    """The library as another process opens it."""
+    return open_memory(memory.library.root, model="offline")
+
+
+def test_another_process_finds_the_same(memory: Memory) -> None:
+    found = answers(ranking(memory.view))
+    manifest = (index_folder(memory) / cache.MANIFEST).read_bytes()
+    assert answers(ranking(again(memory).view)) == found
+    assert manifest == (index_folder(memory) / cache.MANIFEST).read_bytes()
+
+
+def test_libraries_in_one_process_keep_their_indexes(memory: Memory, tmp_path: Path) -> None:
+    others = [tmp_path / name for name in ("one", "two")]
+    for other in others:
+        shutil.copytree(memory.library.root, other)
+    memories = [memory, *(open_memory(other, model="offline") for other in others)]
+    opened = [ranking(one.view).tables for one in memories]
+    for one in memories:
+        write_note(one.library.root, 3, "a zither instead\n")
+    assert [ranking(one.view).tables for one in memories] == opened
 
 
 def test_a_changed_note_is_laid_over_and_nothing_is_written(memory: Memory) -> None:
-    indexed(memory.view)
+    ranking(memory.view)
     before = sorted(path.name for path in index_folder(memory).iterdir())
     write_note(memory.library.root, 3, "a zither instead\n")
     write_note(memory.library.root, 40, "a second zither\n")
     (memory.library.root / "notes" / "n4.md").unlink()
     assert_same(memory.view)
-    places = [
-        place.doc_id
-        for place, _ in indexed(memory.view).best("blocks", "zither", ["zither"], "default", 9, 9)
-    ]
-    assert sorted(places) == ["notes/n3", "notes/n40"]
+    found = ranking(memory.view).best("blocks", "zither", ["zither"], "default", 9)
+    assert sorted(row.doc_id for row, _ in found) == ["notes/n3", "notes/n40"]
     assert before == sorted(path.name for path in index_folder(memory).iterdir())
 
 
 def test_much_that_changed_is_committed_and_nothing_dead_is_found(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 2)
-    indexed(memory.view)
+    monkeypatch.setattr(disk, "BESIDE_DOCUMENTS", 2)
+    ranking(memory.view)
     for turn in range(4):
         for number in range(3):
             write_note(memory.library.root, number, f"zither {turn}\n")
@@ -71,13 +77,12 @@ def test_much_that_changed_is_committed_and_nothing_dead_is_found(
         manifest = (index_folder(memory) / cache.MANIFEST).read_bytes()
         assert_same(memory.view)
         assert manifest != (index_folder(memory) / cache.MANIFEST).read_bytes()
-    assert not indexed(memory.view).rows.overlaid
+    assert not ranking(memory.view).over
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_random_changes(memory: Memory, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 4)
-    monkeypatch.setattr(committed, "MANY", 3)
+    monkeypatch.setattr(disk, "BESIDE_DOCUMENTS", 4)
     chance = random.Random(seed)
     words = "tea violin lake pottery adoption family zither replication lag Caroline Melanie".split()
     for _ in range(8):
@@ -99,70 +104,94 @@ def test_random_changes(memory: Memory, monkeypatch: pytest.MonkeyPatch, seed: i
 
 
 def test_an_index_of_another_layout_is_built_anew(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    indexed(memory.view)
-    old = {path.name for path in index_folder(memory).glob("segment.*")}
+    ranking(memory.view)
+    old = {path.name for path in index_folder(memory).glob("index.*")}
     monkeypatch.setattr(disk, "LAYOUT", disk.LAYOUT + 1)
-    assert_same(memory.view)
-    assert not old & {path.name for path in index_folder(memory).glob("segment.*")}
-    assert len(list(index_folder(memory).glob("lexical.*"))) == 1
+    assert_same(again(memory).view)
+    new = {path.name for path in index_folder(memory).glob("index.*")}
+    assert (len(new), new & old) == (1, set())
 
 
-def shorten(folder: Path) -> None:
-    for path in folder.glob("segment.*"):
-        path.write_bytes(path.read_bytes()[:100])
-
-
-def lose_segments(folder: Path) -> None:
-    for path in folder.glob("segment.*"):
+def lose_documents(folder: Path) -> None:
+    for path in folder.glob("documents.*"):
         path.unlink()
 
 
-def garble_manifest(folder: Path) -> None:
+def empty_manifest(folder: Path) -> None:
     (folder / cache.MANIFEST).write_text("{")
 
 
-def lose_engine(folder: Path) -> None:
-    for path in folder.glob("lexical.*"):
+def lose_tables(folder: Path) -> None:
+    for path in folder.glob("index.*"):
         shutil.rmtree(path)
 
 
-@pytest.mark.parametrize("harm", [shorten, lose_segments, garble_manifest, lose_engine, shutil.rmtree])
+def lose_files(folder: Path) -> None:
+    for path in folder.glob("index.*/*/*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("harm", [lose_documents, empty_manifest, lose_tables, lose_files, shutil.rmtree])
 def test_a_harmed_index_is_built_anew(memory: Memory, harm: Callable[[Path], None]) -> None:
-    indexed(memory.view)
-    disk_index.cache_clear()
+    found = answers(ranking(memory.view))
     harm(index_folder(memory))
-    assert_same(memory.view)
+    assert answers(ranking(again(memory).view)) == found
+
+
+def kind_of(path: Path) -> str:
+    return path.suffix if path.parent.parent.name.startswith("index.") else path.name.partition(".")[0]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_byte_of_any_file_that_was_harmed_changes_no_answer(memory: Memory, cut: bool) -> None:
+    """The largest file of each kind in turn: a bit of one byte, or the last bytes lost."""
+    found, folder, chance = answers(ranking(memory.view)), index_folder(memory), random.Random(7)
+    kinds = {kind_of(path) for path in folder.rglob("*") if path.is_file() and path.stat().st_size}
+    assert kinds >= {"manifest", "documents", ".json", ".term", ".idx", ".fast", ".fieldnorm", ".store"}
+    for kind in sorted(kinds):
+        there = [path for path in folder.rglob("*") if path.is_file() and kind_of(path) == kind]
+        path = max(there, key=lambda path: path.stat().st_size)
+        data = bytearray(path.read_bytes())
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        path.unlink()
+        path.write_bytes(data[: len(data) * 3 // 4] if cut else data)
+        assert answers(ranking(again(memory).view)) == found, path
+
+
+def test_a_list_of_documents_that_reads_well_and_is_wrong_changes_no_answer(memory: Memory) -> None:
+    found = answers(ranking(memory.view))
+    (path,) = index_folder(memory).glob("documents.*")
+    path.write_bytes(path.read_bytes().replace(b"notes/n7", b"notes/n8", 1))
+    assert answers(ranking(again(memory).view)) == found
 
 
 def test_a_commit_that_was_cut_off_does_no_harm(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 0)
-    indexed(memory.view)
+    monkeypatch.setattr(disk, "BESIDE_DOCUMENTS", 0)
+    ranking(memory.view)
     write_note(memory.library.root, 3, "a zither instead\n")
     with monkeypatch.context() as patch:
         patch.setattr(cache, "write_manifest", lambda *_: (_ for _ in ()).throw(OSError("no space")))
         assert_same(memory.view)
-    disk_index.cache_clear()
-    assert_same(memory.view)
+    assert_same(again(memory).view)
     write_note(memory.library.root, 5, "one more zither\n")
     assert_same(memory.view)
 
 
 def test_where_nothing_can_be_written_memory_serves(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
-    assert answers(indexed(memory.view)) == answers(in_memory(memory.view))
+    assert answers(ranking(memory.view)) == answers(in_memory(memory.view))
 
 
 def test_an_index_that_another_process_builds_is_waited_for_and_shared(memory: Memory) -> None:
     code = (
-        "import sys\nfrom infinimem.retrieval import cache\ncache.SMALL_DOCUMENTS = 0\n"
-        "from infinimem.memory import open_memory\n"
+        "import sys\nfrom infinimem.memory import open_memory\n"
         "found = open_memory(sys.argv[1], model='offline').tools.search(query='violin')\n"
         "print(found['hits'][0]['doc_id'])"
     )
     command = [sys.executable, "-c", code, str(memory.library.root)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert {process.communicate()[0] for process in running} == {"notes/n0\n"}
-    assert len(list(index_folder(memory).glob("lexical.*"))) == 1
+    assert len(list(index_folder(memory).glob("index.*"))) == 1
     before = (index_folder(memory) / cache.MANIFEST).read_bytes()
     assert_same(memory.view)
     assert before == (index_folder(memory) / cache.MANIFEST).read_bytes()
@@ -170,26 +199,30 @@ def test_an_index_that_another_process_builds_is_waited_for_and_shared(memory: M
 
 def test_threads_take_turns_at_one_index(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     index, view, start = DiskIndex(index_folder(memory)), memory.view, threading.Barrier(3)
-    inside: list[int] = []
-    most: list[int] = []
-    changes, write = committed.Comparison.changes, cache.write_manifest
+    write = cache.write_manifest
     written: list[object] = []
 
-    def slow(self: committed.Comparison, view: View) -> committed.Changes:
-        inside.append(1)
-        most.append(len(inside))
-        time.sleep(0.02)  # long enough for the others to come in, were they let
-        inside.pop()
-        return changes(self, view)
-
-    def ask(_: int) -> Indexed:
+    def ask(_: int) -> Ranking:
         start.wait(timeout=60)
         return index.of(view)
 
-    monkeypatch.setattr(committed.Comparison, "changes", slow)
-    monkeypatch.setattr(cache, "write_manifest", lambda *given: (written.append(1), write(*given)))
+    def counted(folder: Path, manifest: dict[str, object]) -> None:
+        written.append(1)
+        write(folder, manifest)
+
+    monkeypatch.setattr(cache, "write_manifest", counted)
     with ThreadPoolExecutor(3) as threads:
         found = [answers(one) for one in threads.map(ask, range(3))]
     assert found == [answers(in_memory(view))] * 3
-    assert max(most) == 1
     assert len(written) == 1
+
+
+def test_a_reader_keeps_what_it_opened(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when a later commit has swept the files away."""
+    old = memory.view
+    opened = ranking(old)
+    monkeypatch.setattr(disk, "BESIDE_DOCUMENTS", 0)
+    found = answers(opened)
+    write_note(memory.library.root, 3, "a zither instead\n")
+    assert ranking(memory.view).tables is not opened.tables
+    assert answers(opened) == found

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import random
+import subprocess
+import sys
+import time
 
 import pytest
 from disk_library import assert_same, index_folder, large_library, write_note
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
-from infinimem.retrieval import cache, committed, index
-from infinimem.retrieval.disk import disk_index
-from infinimem.retrieval.searcher import indexed, searcher
-from infinimem.retrieval.tantivy_index import TantivyIndex
+from infinimem.retrieval import cache, disk, scoring
+from infinimem.retrieval.rows import KINDS
+from infinimem.retrieval.searcher import ranking, searcher
 
 memory = pytest.fixture(large_library, name="memory")
 
@@ -22,38 +23,34 @@ def found(memory: Memory, word: str) -> list[str]:
     return [item.doc_id for item in searcher(memory.view).blocks(word, limit=50)]
 
 
-def lexical(memory: Memory) -> list[Path]:
-    return sorted(index_folder(memory).glob("lexical.*"))
-
-
 def test_dead_rows_take_nobodys_place(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     write_note(memory.library.root, 20, "# foo\n\nfoo\n" * 60)
     write_note(memory.library.root, 21, "something of foo among other words\n")
-    indexed(memory.view)
-    monkeypatch.setattr("infinimem.retrieval.searcher.CANDIDATES", {"entries": 8, "blocks": 8})
+    ranking(memory.view)
+    monkeypatch.setattr(scoring, "KEPT", 4)
     (memory.library.root / "notes" / "n20.md").unlink()
     assert [item.doc_id for item in searcher(memory.view).blocks("foo", limit=2)] == ["notes/n21"]
 
 
-def test_parts_of_another_commit_are_not_taken_for_overlaid_ones(memory: Memory) -> None:
-    indexed(memory.view)
-    write_note(memory.library.root, 30, "zither\n")
-    disk_index.cache_clear()
-    manifest = json.loads((index_folder(memory) / cache.MANIFEST).read_bytes())
-    writer = TantivyIndex(lexical(memory)[0]).write()
-    for ordinal in range(9):  # what a writer wrote that has not committed yet, or died
-        writer.add("both/live", (manifest["uid"] << 24) + ordinal, ["zither"])
-    writer.commit()
-    assert found(memory, "zither") == ["notes/n30"]
+def test_what_a_killed_writer_left_is_swept_away(memory: Memory) -> None:
+    ranking(memory.view)
+    folder = index_folder(memory)
+    left = [folder / "index.0123456789abcdef", folder / "documents.0123456789abcdef"]
+    (left[0] / "entries").mkdir(parents=True)
+    (left[0] / "entries" / "meta.json").write_text("half of it")
+    left[1].write_text("{")
+    for number in range(70):
+        write_note(memory.library.root, number, f"zither {number}\n")
     assert_same(memory.view)
+    assert not any(path.exists() for path in left)
 
 
 def test_an_old_snapshot_writes_nothing(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committed, "OVERLAY_DOCUMENTS", 2)
+    monkeypatch.setattr(disk, "BESIDE_DOCUMENTS", 2)
     old = memory.view
     for number in range(40, 50):
         write_note(memory.library.root, number, "zither\n")
-    indexed(memory.view)
+    ranking(memory.view)
     manifest = (index_folder(memory) / cache.MANIFEST).read_bytes()
     assert_same(old)
     assert manifest == (index_folder(memory) / cache.MANIFEST).read_bytes()
@@ -64,42 +61,9 @@ def test_what_a_snapshot_holds_does_not_come_back_into_the_cache(memory: Memory)
     view = memory.view
     assert "xyzzy" in view.document("notes/n3").text(1, 1)
     write_note(memory.library.root, 3, "nothing here\n")  # another process may not know of it yet
-    indexed(view)
-    assert all(TantivyIndex(path).candidates(["xyzzi"], 9, ["both/live"]) == [] for path in lexical(memory))
-    assert_same(memory.view)
-
-
-def test_a_tantivy_folder_that_was_emptied_is_built_anew(memory: Memory) -> None:
-    indexed(memory.view)
-    disk_index.cache_clear()
-    for path in lexical(memory)[0].iterdir():
-        path.unlink()
-    assert found(memory, "violin")
-    assert_same(memory.view)
-
-
-def test_a_manifest_that_says_nonsense_is_built_anew(memory: Memory) -> None:
-    indexed(memory.view)
-    disk_index.cache_clear()
-    path = index_folder(memory) / cache.MANIFEST
-    manifest = json.loads(path.read_bytes())
-    for row in manifest["segments"]:
-        del row["columns"]
-    path.write_text(json.dumps(manifest))
-    assert_same(memory.view)
-
-
-@pytest.mark.parametrize("at", range(5))
-def test_columns_that_do_not_fit_are_built_anew(memory: Memory, at: int) -> None:
-    indexed(memory.view)
-    disk_index.cache_clear()
-    manifest = json.loads((index_folder(memory) / cache.MANIFEST).read_bytes())
-    row = max(manifest["segments"], key=lambda row: row["columns"][-1][-1])
-    names = ("parts", "own.ends", "around.ends", "cite_ends", "documents")
-    offset = next(column[3] for column in row["columns"] if column[0] == names[at])
-    with (index_folder(memory) / row["file"]).open("r+b") as file:
-        file.seek(offset)
-        file.write(b"\n\xff\x13\n" * 4)
+    tables = ranking(view).tables
+    assert all(tables.table(kind).frequency("own", "xyzzi") == 0 for kind in KINDS)
+    assert "notes/n3" not in tables.uids
     assert_same(memory.view)
 
 
@@ -108,18 +72,16 @@ def test_a_note_that_could_not_be_read_is_found_once_it_can(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_note(memory.library.root, 3, "a zither\n")
-    read = index.Files.read_stamped
+    read = disk.Files.read_stamped
 
-    def refused(self: index.Files, path: str, *bounds: int) -> tuple[bytes, object]:
+    def refused(self: disk.Files, path: str, *bounds: int) -> tuple[bytes, object]:
         if path == "notes/n3.md":
-            raise index.LibraryError("too many open files")
+            raise disk.LibraryError("too many open files")
         return read(self, path, *bounds)
 
     with monkeypatch.context() as patch:
-        patch.setattr(index.Files, "read_stamped", refused)
+        patch.setattr(disk.Files, "read_stamped", refused)
         assert found(memory, "zither") == []
-    disk_index.cache_clear()
-    searcher.cache_clear()
     assert found(open_memory(memory.library.root, model="offline"), "zither") == ["notes/n3"]
 
 
@@ -134,8 +96,7 @@ def test_where_no_lock_can_be_had_memory_serves(
 def test_a_turn_that_is_gone_leaves_its_entries(memory: Memory) -> None:
     memory.observe([Turn(role="user", text="I play the zither on Fridays.", time="2024-01-02", session="z1")])
     old = memory.view
-    indexed(old)
-    searcher.cache_clear()
+    ranking(old)
     for path in (memory.library.root / "evidence").glob("*z1*"):
         path.write_text("---\nkind: evidence\n---\n")
     assert [item.text for item in searcher(old).entries("zither")] == ["I play the zither on Fridays."]
@@ -157,7 +118,7 @@ def test_evidence_that_comes_after_its_entries_is_taken_in(memory: Memory) -> No
     }
 
 
-def test_of_lines_with_one_number_both_engines_take_the_same(memory: Memory) -> None:
+def test_of_lines_with_one_number_an_index_takes_the_one_that_a_snapshot_takes(memory: Memory) -> None:
     root = memory.library.root
     for name in ("b", "a"):
         (root / "evidence" / f"x{name}.md").write_text(
@@ -168,3 +129,45 @@ def test_of_lines_with_one_number_both_engines_take_the_same(memory: Memory) -> 
     assert_same(memory.view)
     entry = searcher(memory.view).entries("Qb plays it")[0]
     assert (entry.doc_id, entry.speaker) == ("topics/x", "Qb")
+
+
+WRITER = """
+import itertools, sys
+from pathlib import Path
+from infinimem.memory import open_memory
+from infinimem.retrieval import disk
+from infinimem.retrieval.searcher import searcher
+
+disk.BESIDE_DOCUMENTS = 0
+memory = open_memory(sys.argv[1], model="offline")
+for number in itertools.count():
+    note = Path(sys.argv[1], "notes", f"n{number % 9}.md")
+    note.with_suffix(".new").write_text(f"# Tea\\n\\nviolin {number}\\n")
+    note.with_suffix(".new").replace(note)
+    assert searcher(memory.view).blocks("violin")
+    print(number, flush=True)
+"""
+
+
+def killed(memory: Memory, times: int) -> None:
+    """Kill a process that commits all the time, somewhere in a commit, and look at what it left."""
+    chance = random.Random(times)
+    for _ in range(times):
+        command = [sys.executable, "-c", WRITER, str(memory.library.root)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout
+            for _ in range(chance.randint(1, 3)):
+                writer.stdout.readline()
+            time.sleep(chance.uniform(0, 0.3))
+            writer.kill()
+        assert_same(open_memory(memory.library.root, model="offline").view)
+        assert_same(memory.view)
+
+
+def test_a_writer_that_is_killed_leaves_what_can_be_read_or_is_built_anew(memory: Memory) -> None:
+    killed(memory, 3)
+
+
+@pytest.mark.soak
+def test_many_writers_that_are_killed(memory: Memory) -> None:
+    killed(memory, 200)

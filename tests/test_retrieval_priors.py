@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,6 @@ from infinimem.retrieval.priors import (
     REACH,
     STATED,
     Asked,
-    Attributes,
     NamedDate,
     asked_of,
     asking,
@@ -78,7 +77,8 @@ def test_what_is_no_date(text: str) -> None:
 
 
 def near(text: str, *days: int) -> list[float]:
-    return list(nearness(read_dates(text)[0], np.array(days, dtype=np.int32)))
+    found = nearness(read_dates(text)[0], days)
+    return [found[day] for day in days]
 
 
 def test_an_entry_of_the_named_time_is_nearest() -> None:
@@ -107,9 +107,9 @@ def test_a_time_may_name_only_a_month_or_a_year() -> None:
 @given(st.text(max_size=60), st.lists(st.integers(0, 99991231), max_size=5))
 def test_any_text_and_any_number_give_a_share(text: str, days: list[int]) -> None:
     for dates in (read_dates(text)[0], [NamedDate(0, 2, 29), NamedDate(9999, 12), NamedDate(1)]):
-        found = nearness(dates, np.array(days, dtype=np.int64))
-        assert found.shape == (len(days),)
-        assert all(0 <= share <= 1 for share in found)
+        found = nearness(dates, days)
+        assert found.keys() == {*days}
+        assert all(0 <= share <= 1 for share in found.values())
 
 
 # ── people ──────────────────────────────────────────────────────────────────────────────────────
@@ -184,11 +184,17 @@ def test_a_share_is_a_share(text: str) -> None:
 # ── what they do to scores ──────────────────────────────────────────────────────────────────────
 
 
-def rows(
-    speakers: Sequence[str | None], personal: bool = True, days: int = 0, asks: float = 0.0
-) -> Attributes:
-    count = len(speakers)
-    return Attributes(speakers, np.full(count, personal), np.full(count, days), np.full(count, asks))
+class Said(NamedTuple):
+    """A candidate."""
+
+    speaker: str | None = None
+    personal: bool = True
+    day: int = 0
+    asking: int = 0
+
+
+def rows(speakers: Sequence[str | None], days: int = 0, asks: int = 0) -> list[Said]:
+    return [Said(speaker, day=days, asking=asks) for speaker in speakers]
 
 
 def test_the_named_speaker_gains_and_nobody_loses() -> None:
@@ -204,27 +210,27 @@ def test_a_month_is_no_person() -> None:
 
 
 def test_the_asker_is_the_user() -> None:
-    said = replace(rows([None, None]), personal=np.array([True, False]))
+    said = [Said(personal=True), Said(personal=False)]
     assert list(factors("Where did I park?", said, ON)) == [1 + GAIN, 1]
     assert list(factors("Where is the car?", said, ON)) == [1, 1]
 
 
 def test_the_named_day_gains() -> None:
-    said = replace(rows([None, None, None]), days=np.array([20230508, 20230808, 0]))
+    said = [Said(day=day) for day in (20230508, 20230808, 0)]
     assert list(factors("the trip on 8 May 2023", said, ON)) == [1 + GAIN, 1, 1]
     assert list(factors("the trip", said, ON)) == [1, 1, 1]
     assert list(factors("the trip on 8 May 2023", said, replace(ON, dates=False))) == [1, 1, 1]
 
 
 def test_a_text_that_only_asks_gives_way() -> None:
-    said = replace(rows([None, None, None]), asking=np.array([1.0, 0.5, 0.0]))
-    assert list(factors("trip", said, ON)) == pytest.approx([1 - GAIN, 1 - GAIN / 2, 1])
+    said = [Said(asking=asks) for asks in (255, 51, 0)]
+    assert list(factors("trip", said, ON)) == pytest.approx([1 - GAIN, 1 - GAIN / 5, 1])
     assert list(factors("trip", said, replace(ON, statements=False))) == [1, 1, 1]
 
 
 def test_no_rows_and_nothing_switched_on() -> None:
     assert len(factors("What did I do in May 2023?", rows([]), ON)) == 0
-    everything = rows(["Caroline", None], days=20230508, asks=1.0)
+    everything = rows(["Caroline", None], days=20230508, asks=255)
     assert list(factors("What did Caroline say on 8 May 2023?", everything, OFF)) == [1, 1]
 
 

@@ -1,8 +1,9 @@
-"""Documents compared by their bags of terms come in the order that the index of the whole library gives."""
+"""Documents compared by their bags of terms: what an index would hold of them, and nothing is read twice."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,11 @@ from in_memory import LISBON
 
 from infinimem.markdown.document import Document
 from infinimem.retrieval import searcher
-from infinimem.retrieval.index import in_memory
+from infinimem.retrieval.origins import KnownLines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.scoring import TermCounts, compared
+from infinimem.retrieval.rows import read
 from infinimem.retrieval.searcher import Searcher
+from infinimem.retrieval.term_counts import TermCounts, compared
 from infinimem.settings import Settings
 from infinimem.store.view import View
 from infinimem.terms import query_terms
@@ -67,18 +69,23 @@ class _Folder:
         return View(tuple(sorted(held)), held.__getitem__, Settings())
 
 
-def _by_index(view: View, text: str, ids: list[str]) -> list[str]:
-    rows, terms, chosen = in_memory(view).rows, query_terms(text), sorted(ids)
-    scores = dict(zip(chosen, compared(*rows.texts(rows.documents("blocks", chosen), terms)), strict=True))
-    return sorted(chosen, key=lambda doc_id: (-scores[doc_id], doc_id))
+def _bags(view: View, ids: list[str]) -> list[Counter[str]]:
+    """The terms of documents as an index takes them in."""
+    owned = sorted(view.ids("all"), key=precedence)
+    lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
+    pieces = Pieces(view, Origins(view, lines))
+    found = [read(view, pieces, view.document(doc_id), 1) if doc_id in view else None for doc_id in ids]
+    return [Counter(one.whole) if one else Counter() for one in found]
 
 
 def _same(view: View, text: str) -> None:
-    ids, terms = [*view.ids("all"), "topics/gone"], query_terms(f"{text} tea")
-    rows = in_memory(view).rows
-    wanted, found = rows.texts(rows.documents("blocks", ids), terms), TermCounts(view).texts(ids, terms)
-    assert [part.tolist() for part in found] == [part.tolist() for part in wanted]
-    assert Searcher(view).documents(text, 99, ids=ids) == _by_index(view, text, ids)
+    ids, terms = sorted([*view.ids("all"), "topics/gone"]), query_terms(f"{text} tea")
+    bags = _bags(view, ids)
+    wanted = [[bag[term] for term in terms] for bag in bags], [bag.total() for bag in bags]
+    assert TermCounts(view).texts(ids, terms) == wanted
+    scores = dict(zip(ids, compared(*wanted), strict=True))
+    best = sorted(ids, key=lambda doc_id: (-scores[doc_id], doc_id))
+    assert Searcher(view).documents(f"{text} tea", 99, ids=ids) == best
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -103,13 +110,12 @@ def test_a_topic_says_who_said_it_as_its_evidence_does_now() -> None:
     documents = {doc_id: Document.parse(doc_id, text.encode()) for doc_id, text in files.items()}
     ids = tuple(sorted(documents))
     chosen = ["topics/home"]
-    assert TermCounts(View(ids, documents.__getitem__, Settings())).texts(chosen, ["ana", "mel"])[
-        0
-    ].tolist() == [[1, 0]]
+    counts = TermCounts(View(ids, documents.__getitem__, Settings()))
+    assert counts.texts(chosen, ["ana", "mel"])[0] == [[1, 0]]
     changed = files["evidence/2023-05-08-s01"].replace("speaker=Ana", "speaker=Mel")
     said = Document.parse("evidence/2023-05-08-s01", changed.encode())
     other = View(ids, {**documents, said.id: said}.__getitem__, Settings())
-    assert TermCounts(other).texts(chosen, ["ana", "mel"])[0].tolist() == [[0, 1]]
+    assert TermCounts(other).texts(chosen, ["ana", "mel"])[0] == [[0, 1]]
 
 
 def test_what_did_not_change_is_not_read_again_and_no_index_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +130,7 @@ def test_what_did_not_change_is_not_read_again_and_no_index_is_built(monkeypatch
 
     terms = Pieces.terms_at
     monkeypatch.setattr(Pieces, "terms_at", terms_at)
-    monkeypatch.setattr(searcher, "indexed", refuse)
+    monkeypatch.setattr(searcher, "ranking", refuse)
     folder = _Folder(100)
     topics = ["topics/b", "topics/c", "topics/d"]
     folder.save("topics/b", folder.entries(1, range(1, 3)))
@@ -153,7 +159,6 @@ def test_a_library_in_another_language_has_its_own_terms() -> None:
         settings = replace(Settings(), search=replace(Settings().search, language=language))
         views.append(View(("topics/a",), {"topics/a": document}.__getitem__, settings))
     for view in (*views, *views):
-        rows = in_memory(view).rows
         terms = ["maison", "réun", "reun", "reuni", "réuni"]
-        counts, _ = rows.texts(rows.documents("blocks", ["topics/a"]), terms)
-        assert TermCounts(view).texts(["topics/a"], terms)[0].tolist() == counts.tolist()
+        bag = _bags(view, ["topics/a"])[0]
+        assert TermCounts(view).texts(["topics/a"], terms)[0] == [[bag[term] for term in terms]]

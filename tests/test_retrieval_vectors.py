@@ -3,7 +3,6 @@ left out; and the nearest rows, exactly."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -146,7 +145,7 @@ def test_each_embedder_and_each_library_has_its_own(own_cache: Path) -> None:
 
 def harmed(store: Vectors, part: str, harm: str) -> None:
     folder = folder_of(store)
-    name = cache.MANIFEST if part == "manifest" else json.loads((folder / cache.MANIFEST).read_text())[part]
+    name = cache.MANIFEST if part == "manifest" else (cache.read_manifest(folder, "vectors-1") or {})[part]
     path = folder / name
     data = path.read_bytes()
     if harm == "gone":
@@ -186,8 +185,10 @@ def test_what_was_harmed_is_computed_anew(part: str, harm: str) -> None:
 def test_a_manifest_that_says_what_cannot_be(said: dict[str, Any]) -> None:
     first = Vectors(ROOT, Counting())
     first.add(TEXTS)
-    path = folder_of(first) / cache.MANIFEST
-    path.write_text(json.dumps(json.loads(path.read_text()) | said))
+    manifest = cache.read_manifest(folder_of(first), "vectors-1")
+    assert manifest
+    with cache.exclusive(folder_of(first), True):
+        cache.write_manifest(folder_of(first), manifest | said)
     store = Vectors(ROOT, Counting())
     store.add(TEXTS)
     assert is_whole(store)
@@ -246,7 +247,7 @@ def test_rows_that_no_manifest_counts_are_written_over(part: str) -> None:
     first = Vectors(ROOT, Counting())
     first.add(TEXTS[:20])
     folder = folder_of(first)
-    name = json.loads((folder / cache.MANIFEST).read_text())[part]
+    name = (cache.read_manifest(folder, "vectors-1") or {})[part]
     with (folder / name).open("ab") as file:
         file.write(b"\x7f" * 1001)
     store = Vectors(ROOT, Counting())

@@ -21,7 +21,8 @@ from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Ended, Run
 from infinimem.llm import reading
 from infinimem.llm.base import Failure, Task
-from infinimem.llm.tasks import ANSWER, JUDGE, MERGE
+from infinimem.llm.tasks import ANSWER, JUDGE
+from infinimem.strategies.infini.tasks import MERGE
 
 pytestmark = pytest.mark.server
 

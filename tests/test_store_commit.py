@@ -139,7 +139,7 @@ def test_a_plan_is_made_anew_on_a_file_that_was_saved_as_it_was_staged(
     library: Library, plan: Plan, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if large:  # of such a library a call does not look at every file
-        monkeypatch.setattr(freshness, "LARGE", 0)
+        monkeypatch.setattr(freshness, "SMALL", 0)
         library = Library(library.root)
         library.view()
     path = library.root / "CURRENT.md"

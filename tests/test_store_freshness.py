@@ -8,21 +8,22 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pytest
 from fault_disk import Crash, die, fail, hooked, nothing
 from fault_work import copy, work
 from fault_work import prepared as prepared
-from freshness_library import Reader
+from freshness_library import Reader, rest, stamps
 
 from infinimem.errors import LibraryError
 from infinimem.model import Turn
-from infinimem.store import dirty_list
+from infinimem.store import listing
+from infinimem.store.disk import Folder
 from infinimem.store.freshness import BOUND
 from infinimem.store.library import Library
-from infinimem.store.listing import Stamp, listed, state_of
+from infinimem.store.listing import RACE_NS, FolderState, Stamp, listed, state_of
 from infinimem.store.lock import exclusive
 
 
@@ -31,11 +32,12 @@ def root(prepared: Path, tmp_path: Path) -> Path:
     return copy(prepared, tmp_path / "m")
 
 
-def settled(root: Path) -> Reader:
-    """A reader that has seen the list of touched documents; from here on it looks at what that names."""
-    write(root)
+@pytest.fixture
+def reader(root: Path) -> Reader:
+    """A reader that has seen everything; its folders have been at rest for some time."""
+    rest(root)
     reader = Reader(root)
-    assert reader.scans == 1
+    assert (reader.looks, reader.lists) == (1, 0)
     return reader
 
 
@@ -43,7 +45,7 @@ def settled(root: Path) -> Reader:
 
 
 def test_of_a_small_library_every_call_looks_at_all(root: Path) -> None:
-    reader = Reader(root, large=300)
+    reader = Reader(root, small=300)
     (root / "note.md").write_text("x")
     assert "note" in reader.look().ids
     (root / "note.md").write_text("xy")
@@ -52,50 +54,126 @@ def test_of_a_small_library_every_call_looks_at_all(root: Path) -> None:
     assert "note" not in reader.look().ids
 
 
-def test_of_a_large_one_a_call_looks_at_nothing(root: Path) -> None:
-    reader = settled(root)
+def test_of_a_large_one_at_rest_a_call_lists_nothing(root: Path, reader: Reader) -> None:
     before = reader.look()
-    (root / "note.md").write_text("x")
+    (root / "CURRENT.md").write_text("- in place\n")
     assert reader.look() is before
-    assert reader.scans == 1
+    assert (reader.looks, reader.lists) == (1, 0)
 
 
-def test_an_edit_by_hand_is_seen_within_the_bound(root: Path) -> None:
-    reader = settled(root)
-    (root / "note.md").write_text("x")
-    reader.wait(BOUND + 0.001)
+def _exchanged(root: Path) -> None:
+    library = Library(root)
+    (root / ".other").write_text("y")
+    library.files.exchange(".other", "topics/home.md")
+
+
+STEPS: dict[str, Callable[[Path], object]] = {
+    "created": lambda root: (root / "note.md").write_text("x"),
+    "deleted": lambda root: (root / "topics/home.md").unlink(),
+    "renamed": lambda root: (root / "topics/home.md").rename(root / "topics/house.md"),
+    "moved": lambda root: (root / "topics/home.md").rename(root / "home.md"),
+    "saved by renaming": lambda root: [
+        (root / "swap").write_text("y"),
+        (root / "swap").rename(root / "topics/home.md"),
+    ],
+    "exchanged": _exchanged,
+    "a folder made": lambda root: [(root / "a/b").mkdir(parents=True), (root / "a/b/c.md").write_text("x")],
+    "a folder renamed": lambda root: (root / "topics").rename(root / "subjects"),
+    "a folder removed": lambda root: [
+        *(path.unlink() for path in (root / "topics").iterdir()),
+        (root / "topics").rmdir(),
+    ],
+    "a folder behind a link": lambda root: [
+        (root / "topics").rename(root.parent / "t"),
+        (root / "topics").symlink_to(root.parent / "t"),
+    ],
+    "a folder in its place": lambda root: [
+        (root / "topics").rename(root / "old"),
+        (root / "topics").mkdir(),
+        (root / "topics/home.md").write_text("z"),
+    ],
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_comes_or_goes_is_seen_by_the_next_call(root: Path, reader: Reader, step: str) -> None:
+    STEPS[step](root)
     assert reader.wrong() == set()
-    assert reader.scans == 2
+    rest(root)
+    assert reader.wrong() == set()
+    assert reader.looks == 1
 
 
-def test_another_file_of_the_same_size_and_time_is_seen(root: Path) -> None:
-    reader = settled(root)
+def test_a_folder_that_just_changed_is_not_known_by_its_time(root: Path) -> None:
+    (root / "one.md").write_text("x")
+    assert listed(root)[""].state is None
+    rest(root)
+    assert listed(root)[""].state is not None
+
+
+def test_a_folder_is_settled_when_a_later_change_would_show() -> None:
+    at = 1_700_000_000_123_456_789
+    assert not FolderState(at, at, 1).settled(at + RACE_NS)
+    assert FolderState(at, at, 1).settled(at + RACE_NS + 1)
+    assert not FolderState(at, at, 1).settled(at - 10**9)  # the clock was set back
+    whole = at // 10**9 * 10**9  # a disk that counts in seconds
+    assert not FolderState(whole, whole, 1).settled(whole + 2 * 10**9)
+    assert FolderState(whole, whole, 1).settled(whole + 3 * 10**9)
+
+
+def test_an_edit_in_place_is_seen_within_the_bound(root: Path, reader: Reader) -> None:
+    (root / "topics/home.md").write_text("x")
+    assert reader.wrong() == {"topics/home"}
+    reader.wait(BOUND)
+    assert reader.wrong() == set()
+    assert (reader.looks, reader.lists) == (2, 0)
+
+
+def test_another_file_of_the_same_size_and_time_is_seen(root: Path, reader: Reader) -> None:
     path = root / "topics/home.md"
     info = path.stat()
     (root / "other").write_bytes(path.read_bytes().replace(b"Porto", b"Lagos"))
     os.utime(root / "other", ns=(info.st_atime_ns, info.st_mtime_ns))
     (root / "other").rename(path)
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (info.st_size, info.st_mtime_ns)
-    reader.wait(BOUND + 1)
     assert reader.wrong() == set()
     view = reader.library.view()
     assert "Lagos" in view.document("topics/home").body
 
 
-def test_a_save_that_a_read_finds_first_is_seen_by_the_next_call(root: Path) -> None:
-    reader = settled(root)
+def test_a_save_that_a_read_finds_first_is_seen_by_the_next_call(root: Path, reader: Reader) -> None:
     view = reader.library.view()
     (root / "topics/home.md").write_text("# Else\n")
     assert "Else" in view.document("topics/home").body
     assert reader.wrong() == set()
-    assert reader.scans == 1
+    assert reader.looks == 1
+
+
+def test_a_folder_that_may_not_be_read_is_passed_over_until_it_may(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "private").mkdir()
+    (root / "private/note.md").write_text("x")
+    rest(root)
+    reader, real = Reader(root), listing.opened
+
+    def refused(root: Path, path: str) -> AbstractContextManager[Folder]:
+        if path == "private/":
+            raise PermissionError(errno.EACCES, "not yours", path)
+        return real(root, path)
+
+    (root / "private").chmod(0o700)
+    with monkeypatch.context() as patch:
+        patch.setattr(listing, "opened", refused)
+        assert "private/note" not in reader.look().ids
+    assert "private/note" in reader.look().ids
+    assert reader.looks == 1
 
 
 # ── what stays the same ─────────────────────────────────────────────────────────────────────────
 
 
-def test_a_listing_is_the_same_as_long_as_nothing_changes(root: Path) -> None:
-    reader = settled(root)
+def test_a_listing_is_the_same_as_long_as_nothing_changes(root: Path, reader: Reader) -> None:
     before, view = reader.look(), reader.library.view()
     reader.wait(BOUND + 1)
     assert reader.look() is before
@@ -109,10 +187,8 @@ def test_a_listing_is_the_same_as_long_as_nothing_changes(root: Path) -> None:
     assert reader.library.view() is not view
 
 
-def test_files_over_the_size_that_is_read_come_and_go(root: Path) -> None:
-    reader = settled(root)
+def test_files_over_the_size_that_is_read_come_and_go(root: Path, reader: Reader) -> None:
     (root / "big.md").write_text("x" * 20_000)
-    reader.fresh.doubt("big.md")
     assert ("big" in reader.look().ids, list(reader.look().oversized)) == (False, ["big"])
     (root / "big.md").write_text("x")
     reader.fresh.doubt("big.md")
@@ -121,7 +197,6 @@ def test_files_over_the_size_that_is_read_come_and_go(root: Path) -> None:
     reader.fresh.doubt("big.md")
     assert ("big" in reader.look().ids, list(reader.look().oversized)) == (False, ["big"])
     (root / "big.md").unlink()
-    reader.fresh.doubt("big.md")
     assert list(reader.look().oversized) == []
 
 
@@ -134,8 +209,8 @@ def test_a_name_is_looked_at_as_the_listing_would(root: Path, path: str) -> None
     (root / "link.md").symlink_to(root / "real/a.md")
     (root / "down").symlink_to(root / "real")
     assert state_of(root, path) is None
-    assert path.removesuffix(".md") not in listed(root)
-    assert state_of(root, "real/a.md") == listed(root)["real/a"]
+    assert path.removesuffix(".md") not in stamps(listed(root))
+    assert state_of(root, "real/a.md") == stamps(listed(root))["real/a"]
 
 
 # ── through infinimem ───────────────────────────────────────────────────────────────────────────
@@ -146,8 +221,7 @@ def infinimem(root: Path, *args: str) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
-def test_what_other_processes_write_is_seen_by_the_next_call(root: Path) -> None:
-    reader = settled(root)
+def test_what_other_processes_write_is_seen_by_the_next_call(root: Path, reader: Reader) -> None:
     for step in (
         ("add", "My bike is red.", "--session", "s", "--time", "2025-03-02"),
         ("consolidate",),
@@ -156,19 +230,17 @@ def test_what_other_processes_write_is_seen_by_the_next_call(root: Path) -> None
     ):
         infinimem(root, *step)
         assert reader.wrong() == set(), step
-    assert reader.scans == 3  # forgetting drops the list, and the next begins a new one
+    assert reader.looks == 1
 
 
-def test_what_the_process_itself_writes_is_seen_by_the_next_call(root: Path) -> None:
-    reader = settled(root)
+def test_what_the_process_itself_writes_is_seen_by_the_next_call(root: Path, reader: Reader) -> None:
     library = reader.library
     library.record([Turn("My bike is red.", session="new", time="2025-03-02")])
     assert reader.wrong() == set()
-    assert reader.scans == 1
+    assert reader.looks == 1
     (root / "CURRENT.md").write_text("- typed\n")
     assert library.adopt_edits() is not None  # which looks at all that people did
     assert reader.wrong() == set()
-    assert reader.scans == 2
 
 
 def test_a_writer_that_thinks_it_large_does_the_same_work(root: Path, tmp_path: Path) -> None:
@@ -179,7 +251,7 @@ def test_a_writer_that_thinks_it_large_does_the_same_work(root: Path, tmp_path: 
 
     small(copy(root, tmp_path / "small"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("infinimem.store.freshness.LARGE", 0)
+        patch.setattr("infinimem.store.freshness.SMALL", 0)
         small(copy(root, tmp_path / "large"))
     assert state(tmp_path / "small") == state(tmp_path / "large")
 
@@ -210,24 +282,51 @@ def points(root: Path, tmp_path: Path) -> list[str]:
 
 
 def test_a_writer_that_dies_hides_nothing(root: Path, tmp_path: Path) -> None:
-    """Wherever it dies, the next call sees the files as they lie there, and again after the next writer."""
-    settled(root)
+    """Wherever it dies, the next writer knows the files as they lie there, and so does any call in time."""
     found = {}
     for number in range(1, len(points(root, tmp_path)) + 1, 7):
         at = copy(root, tmp_path / "m2")
-        reader = Reader(at)
+        writer, reader = Reader(at), Reader(at)
         with hooked(die(number)), suppress(Crash):
             work(at, len)
-        found[number] = reader.wrong()
-        with hooked(nothing):
-            work(at, len)
+        with writer.library.locked() as view:
+            found[number] = set(view.ids("all")) ^ set(stamps(listed(at))) | {
+                doc_id
+                for doc_id in view.ids("all")
+                if not _shows(view.document(doc_id).to_bytes(), at, doc_id)
+            }
+        assert writer.wrong() == set()
+        reader.wait(BOUND)
         found[-number] = reader.wrong()
     assert {number: wrong for number, wrong in found.items() if wrong} == {}
 
 
+def test_what_a_dying_writer_appended_the_next_one_knows(root: Path, tmp_path: Path) -> None:
+    """It may die between the append and the folder's time."""
+
+    def said(at: Path) -> None:
+        Library(at).record([Turn("My bike is red.", session="old", time="2025-03-02")])
+
+    with hooked(nothing) as calls:
+        said(copy(root, tmp_path / "count"))
+    found = {}
+    for number, name in enumerate(calls, 1):
+        at = copy(root, tmp_path / "m2")
+        rest(at)
+        writer = Reader(at)
+        with hooked(die(number)), suppress(Crash):
+            said(at)
+        with writer.library.locked():
+            found[f"{number} {name}"] = writer.wrong()
+    assert {number: wrong for number, wrong in found.items() if wrong} == {}
+
+
+def _shows(data: bytes, root: Path, doc_id: str) -> bool:
+    return data == (root / f"{doc_id}.md").read_bytes()
+
+
 @pytest.mark.parametrize("onward", [False, True])
 def test_a_disk_that_refuses_hides_nothing(root: Path, tmp_path: Path, onward: bool) -> None:
-    settled(root)
     found = {}
     for number, name in enumerate(points(root, tmp_path), 1):
         if number % 7:
@@ -236,123 +335,62 @@ def test_a_disk_that_refuses_hides_nothing(root: Path, tmp_path: Path, onward: b
         reader = Reader(at)
         with hooked(fail(number, errno.ENOSPC, onward=onward)), suppress(LibraryError):
             work(at, len)
+        if name == "touch" or onward:
+            reader.wait(BOUND)
         found[f"{number} {name}"] = reader.wrong()
     assert {number: wrong for number, wrong in found.items() if wrong} == {}
 
 
-def test_who_cannot_name_what_it_writes_still_writes_and_sees_it(root: Path) -> None:
-    """There is no list and none can be made: another process learns of it under the lock, at the latest."""
-    (root / dirty_list.PATH).unlink()
-    writer, reader = Reader(root), Reader(root)
-    (root / dirty_list.PATH).mkdir()
-    writer.library.record([Turn("My bike is red.", session="new", time="2025-03-02")])
-    (root / dirty_list.PATH).rmdir()
-    assert writer.wrong() == set()
-    with reader.library.locked() as view:
-        assert set(view.ids("all")) == set(listed(root))
+def test_what_is_appended_is_known_to_the_next_writer(root: Path) -> None:
+    """Each appends where the other did, so soon after that nothing but the time tells of it."""
+    one, two = Reader(root), Reader(root)
+    for number in range(6):
+        for writer in (one, two):
+            with writer.library.locked() as view:
+                before = view.document("CURRENT").body.count("more")
+                writer.library.files.append("CURRENT.md", f"more {number}\n".encode(), durable=False)
+            assert before == 2 * number + (writer is two)
+            assert writer.wrong() == set()
+    assert (one.looks, two.looks) == (1, 1)
 
 
-# ── the list of touched documents ───────────────────────────────────────────────────────────────
+def test_of_what_only_we_wrote_only_that_is_looked_at(root: Path, reader: Reader) -> None:
+    """Then the folder's names are enough. A file that another program writes meanwhile is seen in time."""
+    with reader.library.locked():
+        reader.library.files.append("topics/home.md", b"more\n", durable=False)
+        (root / "topics/food.md").write_text("in place")
+        (root / "topics/new.md").write_text("new")
+        reader.library.files.append("topics/home.md", b"more\n", durable=False)
+    assert reader.wrong() <= {"topics/food"}
+    rest(root)
+    reader.wait(BOUND)
+    assert reader.wrong() == set()
 
 
-def write(root: Path, path: str = "CURRENT.md") -> None:
+def test_a_folder_of_somebody_else_tells_of_appends_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the system lets nobody but the owner set a time."""
+    real = os.utime
+
+    def utime(path: int, *args: object, ns: object = None) -> None:
+        if ns is not None:
+            raise PermissionError(errno.EPERM, "not yours")
+        real(path, *args)  # type: ignore[arg-type]
+
+    reader, other = Reader(root), Reader(root)
+    monkeypatch.setattr(os, "utime", utime)
+    for library in (reader.library, other.library, reader.library):
+        with library.locked():
+            library.files.append("CURRENT.md", b"more\n", durable=False)
+        assert (reader.wrong(), other.wrong()) == (set(), set())
+    assert (reader.looks, other.looks) == (1, 1)
+
+
+def test_names_of_state_touch_no_folder_of_documents(root: Path) -> None:
+    before = root.stat().st_mtime_ns
     with exclusive(files := Library(root).files):
-        files.append(path, b"more\n", durable=False)
-
-
-def damaged(path: Path, how: str) -> None:
-    data = path.read_bytes()
-    if how == "missing":
-        path.unlink()
-    elif how == "copied":
-        path.unlink()
-        path.write_bytes(data)
-    elif how == "cut":
-        path.write_bytes(data[:-3])
-    elif how == "empty":
-        path.write_bytes(b"")
-    elif how == "zeros":
-        path.write_bytes(b"\0" * len(data))
-    elif how == "junk":
-        path.write_bytes(data + b"\xff\xfe junk \0\nno path\n")
-    elif how == "other head":
-        path.write_bytes(b"infinimem touched 0000000000000000\n" + b"\ntopics/home.md\n.\n" * 9)
-    elif how == "a folder":
-        path.unlink()
-        path.mkdir()
-    elif how == "a link":
-        path.rename(path.with_name("elsewhere"))
-        path.symlink_to("elsewhere")
-
-
-HOW = ["missing", "copied", "cut", "empty", "zeros", "junk", "other head", "a folder", "a link"]
-
-
-@pytest.mark.parametrize("how", HOW)
-def test_a_damaged_list_hides_no_later_write(root: Path, how: str) -> None:
-    reader = settled(root)
-    damaged(root / dirty_list.PATH, how)
-    write(root)
-    assert reader.wrong() == set()
-    write(root, "topics/home.md")
-    assert reader.wrong() == set()
-
-
-@pytest.mark.parametrize("how", HOW)
-def test_a_damaged_list_that_is_seen_in_between_hides_nothing(root: Path, how: str) -> None:
-    reader = settled(root)
-    damaged(root / dirty_list.PATH, how)
-    reader.look()
-    write(root)
-    assert reader.wrong() == set()
-    write(root, "topics/home.md")
-    assert reader.wrong() == set()
-
-
-def test_a_list_that_grew_long_is_begun_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dirty_list, "LONGEST", 400)
-    reader = settled(root)
-    for number in range(60):
-        write(root, f"topics/n{number}.md")
-        assert reader.wrong() == set(), number
-        assert (root / dirty_list.PATH).stat().st_size < 500
-    assert 1 < reader.scans < 10
-
-
-def test_a_row_that_was_cut_short_does_not_swallow_the_next(root: Path) -> None:
-    reader = settled(root)
-    with (root / dirty_list.PATH).open("ab") as file:
-        file.write(b"topics/ho")
-    write(root, "topics/home.md")
-    assert reader.wrong() == set()
-
-
-def test_nobody_reads_what_only_names_state(root: Path) -> None:
-    settled(root)
-    before = (root / dirty_list.PATH).read_bytes()
-    with exclusive(files := Library(root).files):
-        files.replace(".infinimem/x", b"x")
-        files.replace(".infinimem/x.md", b"x")
-    assert (root / dirty_list.PATH).read_bytes() == before
-
-
-def test_what_is_being_written_is_looked_at_at_every_call(root: Path) -> None:
-    """It is named before it changes, and may change until the lock is given back."""
-    reader = settled(root)
-    with exclusive(files := Library(root).files):
-        files.append("topics/home.md", b"one\n", durable=False)
-        assert reader.wrong() == set()
-        with (root / "topics/home.md").open("ab") as file:
-            file.write(b"two\n")
-        assert reader.wrong() == set()
-    assert reader.scans == 1
-
-
-def test_forgetting_drops_the_list(root: Path) -> None:
-    write(root, "topics/psoriasis.md")
-    assert b"psoriasis" in (root / dirty_list.PATH).read_bytes()
-    infinimem(root, "forget", "--match", "peanuts", "--yes")
-    assert not (root / dirty_list.PATH).exists()
+        files.append(".infinimem/x", b"x")
+        files.append(".infinimem/x.md", b"x")
+    assert root.stat().st_mtime_ns == before
 
 
 def test_stamps_compare_by_time_size_and_inode() -> None:

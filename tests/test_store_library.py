@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -353,3 +354,22 @@ def test_of_a_document_too_long_to_compare_all_between_two_changes_is_led_back(
         left = reverted(back, line_map(new))
         assert left is not None
         assert from_line_map("topics/long", left, known).to_bytes() == old.to_bytes()
+
+
+def test_a_turn_that_goes_on_a_session_costs_two_syncs_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    sync = os.fsync
+
+    def counted(descriptor: int) -> None:
+        synced.append(descriptor)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", counted)
+    library = init(tmp_path)
+    library.record([Turn("Hello.", session="s")])
+    for number in range(5):
+        synced.clear()
+        library.record([Turn(f"{number} bees.", session="s")])
+        assert 1 <= len(synced) <= 2

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from infinimem.markdown.document import Document
 from infinimem.store.lines import Lines, Seqs
-from infinimem.store.spec import ALLMEM, INFINI
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.infini.spec import SPEC as INFINI
 
 IDS = ("CURRENT", "topics/a", "archive/a", "evidence/s", "evidence/s-part2", "evidence/t", "note")
 

@@ -27,15 +27,19 @@ from allmem_records import (
 from fault_disk import Crash, die, hooked, nothing
 
 from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Move, NewEntry, Plan, Put, Reason, Turn
 from infinimem.operations.doctor.examine import examine
 from infinimem.store.files import Files, digest
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Rejected
+from infinimem.store.records import evidence_of, sources_of
 from infinimem.store.sources import only
-from infinimem.strategies.allmem.unit import Quote, Ref, Unit, render, unit_id
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.codec import render
+from infinimem.strategies.records.record import Quote, Record, Ref, record_id
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ def test_records_are_written_moved_and_replaced(tmp_path: Path) -> None:
     memory = written(tmp_path / "m")
     assert sorted(tree(root(memory), "allmem")) == [
         "allmem/buffer.md",
-        *(f"allmem/units/{unit_id(seq)}.md" for seq in range(1, 5)),
+        *(f"allmem/units/{record_id('u', seq)}.md" for seq in range(1, 5)),
     ]
     before = memory.view.document(doc(LISBON)).to_bytes()
     receipt = applied(
@@ -134,7 +138,7 @@ def test_killed_anywhere_a_plan_of_records_is_done_whole_or_not_at_all(
         shutil.copytree(tmp_path / "first", tmp_path / "m")
         memory = open_memory(tmp_path / "m", model="offline", strategy="allmem")
         records = [
-            put(unit(PORTO), Link("temporal", unit_id(NUTS)), Link("version", unit_id(LISBON))),
+            put(unit(PORTO), Link("temporal", record_id("u", NUTS)), Link("version", record_id("u", LISBON))),
             Put(doc(LISBON), None),
             put(unit(LISBON, archived=True)),
             buffer(),
@@ -234,7 +238,7 @@ def test_units_as_they_stood(memory: Memory) -> None:
     assert doc(LISBON, archived=True) not in past
     assert past.ids() == tuple(doc(seq) for seq in range(1, 5))
     assert AUDIT not in past
-    assert unit_id(LISBON).encode() not in past.document(doc(PORTO)).to_bytes()
+    assert record_id("u", LISBON).encode() not in past.document(doc(PORTO)).to_bytes()
     nothing_yet = memory.at("2").view
     assert [name for name in nothing_yet.ids("all") if name.startswith("allmem/")] == []
 
@@ -286,8 +290,8 @@ def sources_left(memory: Memory, *sources: str) -> set[str]:
 
 
 def test_records_count_as_from_what_is_behind_them(memory: Memory) -> None:
-    both = unit(REX, 1, sources=(unit_id(PORTO), unit_id(REX)))
-    lost = unit(REX, 2, sources=(unit_id(PORTO), "u-000099"))
+    both = unit(REX, 1, sources=(record_id("u", PORTO), record_id("u", REX)))
+    lost = unit(REX, 2, sources=(record_id("u", PORTO), "u-000099"))
     applied(
         memory, put(both, quotes=quoted(PORTO, REX)), put(lost, quotes=[]), Put(doc(NUTS, 1), "no header\n")
     )
@@ -341,11 +345,11 @@ def quotes_of(memory: Memory, doc_id: str) -> list[tuple[str, list[int], str]]:
 
 def test_blame_leads_from_a_unit_to_the_turn_that_it_quotes(memory: Memory) -> None:
     write, merge = "journal/0001-write", "journal/0003-consolidate"
-    assert quotes_of(memory, unit_id(REX)) == [
+    assert quotes_of(memory, record_id("u", REX)) == [
         ("> assistant: My dog is called Rex.", [REX], write),
         ("> He is three.", [REX], write),
     ]
-    both = unit(REX, 1, sources=(unit_id(PORTO), unit_id(REX)))
+    both = unit(REX, 1, sources=(record_id("u", PORTO), record_id("u", REX)))
     applied(memory, put(both, quotes=quoted(PORTO, REX)))
     assert [row[1:] for row in quotes_of(memory, doc(REX, 1))] == [
         ([PORTO], merge),
@@ -354,7 +358,10 @@ def test_blame_leads_from_a_unit_to_the_turn_that_it_quotes(memory: Memory) -> N
     ]
     kinds = {one.text: (one.kind, one.receipt) for one in memory.blame(doc(PORTO))}
     assert kinds["kind: unit"] == ("derived", write)
-    assert kinds[f"  - {{type: version, to: {unit_id(LISBON)}}}"] == ("derived", "journal/0002-consolidate")
+    assert kinds[f"  - {{type: version, to: {record_id('u', LISBON)}}}"] == (
+        "derived",
+        "journal/0002-consolidate",
+    )
     path = root(memory) / f"{doc(PORTO)}.md"
     path.write_text(path.read_text() + "> I like it here.\n")
     assert memory.blame(doc(PORTO))[-1].kind == "person"
@@ -363,7 +370,7 @@ def test_blame_leads_from_a_unit_to_the_turn_that_it_quotes(memory: Memory) -> N
 def test_blame_leads_from_a_quotation_that_was_cut_to_its_turn(memory: Memory) -> None:
     said = "I planted tomatoes. " * 300
     (turn,) = memory.library.record([Turn(said, speaker="Nora")])
-    one = Unit(unit_id(turn.seq), "tomatoes", ("garden",), None, None, (Ref(turn.seq),))
+    one = Record(record_id("u", turn.seq), ALLMEM, "tomatoes", ("garden",), None, None, (Ref(turn.seq),))
     applied(memory, put(one, quotes=[Quote(Ref(turn.seq), "Nora", None, said)], new=True))
     ((text, turns, _),) = quotes_of(memory, one.doc_id)
     assert text.endswith("…") and len(text) < len(said)
@@ -371,7 +378,10 @@ def test_blame_leads_from_a_quotation_that_was_cut_to_its_turn(memory: Memory) -
 
 
 def test_history_of_a_turn_names_the_units_that_hold_it(memory: Memory) -> None:
-    applied(memory, put(unit(REX, 1, sources=(unit_id(LISBON), unit_id(REX))), quotes=quoted(LISBON, REX)))
+    applied(
+        memory,
+        put(unit(REX, 1, sources=(record_id("u", LISBON), record_id("u", REX))), quotes=quoted(LISBON, REX)),
+    )
 
     def holding(seq: int) -> list[tuple[str, str]]:
         return [(event.where, event.why) for event in memory.history(seq) if event.event == "held"]
@@ -392,9 +402,12 @@ def test_nothing_is_wrong_with_a_healthy_library(memory: Memory) -> None:
     text = "- see [[nowhere]] and [that](gone.md)\n<<<<<<< HEAD"
     memory.library.record([Turn(text, session="s4")])
     said = Quote(Ref(5), None, None, text)
-    applied(memory, Put(doc(5), render(Unit(unit_id(5), "links", refs=(Ref(5),)), (), [said]), (5,)))
+    applied(
+        memory,
+        Put(doc(5), render(Record(record_id("u", 5), ALLMEM, "links", refs=(Ref(5),)), (), [said]), (5,)),
+    )
     (root(memory) / "notes.md").write_text(
-        f"see [[{unit_id(REX)}]], [[{unit_id(LISBON)}]] and [it](allmem/units/{unit_id(REX)}.md)\n"
+        "see [[u-000004]], [[u-000001]] and [it](allmem/units/u-000004.md)\n"
     )
     for opened in (memory, open_memory(root(memory), model="offline", strategy="infini")):
         assert findings(opened) == []
@@ -411,3 +424,26 @@ def test_a_record_that_a_person_moved_gets_its_new_id(memory: Memory) -> None:
     assert len(memory.repair()) == 1
     assert tree_of(memory, doc(REX, archived=True)) == before.replace(b"allmem/units", b"allmem/archive")
     assert findings(memory) == []
+
+
+# ── what a header declares ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("shape", ["---\nid: x\nevidence:\n{}\n---\n", "---\nid: x\nevidence: [{}]\n---\n"])
+def test_a_record_names_turns_runs_of_turns_and_records(shape: str) -> None:
+    rows = [
+        "{ref: 51-53}",
+        "{ref: 60, span: 1-4}",
+        "{record: xf-51-02}",
+        "{unit: u-000007}",
+        "{ref: 9-7}",
+    ]
+    listed = "\n".join(f"  - {row}" for row in rows) if "[" not in shape else ", ".join(rows)
+    record = Document.parse("allmem/units/x", shape.format(listed).encode())
+    assert evidence_of(record) == (51, 52, 53, 60)
+    assert sources_of(record) == ("xf-51-02", "u-000007")
+
+
+def test_a_run_beyond_all_use_names_no_turn() -> None:
+    rows = "evidence:\n  - {ref: 1-999999}\n  - {ref: 7}\n"
+    assert evidence_of(Document.parse("allmem/units/x", f"---\n{rows}---\n".encode())) == (7,)

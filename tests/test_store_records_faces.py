@@ -18,7 +18,7 @@ from infinimem.operations.doctor.examine import examine
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.create import init
 from infinimem.store.outcome import Applied
-from infinimem.strategies.allmem.unit import unit_id
+from infinimem.strategies.records.record import record_id
 from infinimem.watch import Change, watch
 
 
@@ -144,7 +144,7 @@ def test_a_strategy_s_own_work_is_taken_back_byte_for_byte(tmp_path: Path) -> No
     assert memory.doctor() == []
     for seq in (1, 3):
         memory.forget([seq])
-    assert unit_id(1) not in str(memory.view.ids("all"))
+    assert record_id("u", 1) not in str(memory.view.ids("all"))
     memory.observe([])
     assert [item for item in memory.doctor() if item.level == "error"] == []
     assert memory.view.uncited() == ()

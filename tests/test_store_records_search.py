@@ -11,10 +11,12 @@ from disk_library import QUESTIONS, answers, assert_same, large_library
 
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Put, Retrieved, Turn
-from infinimem.retrieval.lexical import KINDS
-from infinimem.retrieval.searcher import indexed, searcher
+from infinimem.retrieval.rows import KINDS
+from infinimem.retrieval.searcher import ranking, searcher
 from infinimem.store.view import SCOPES
-from infinimem.strategies.allmem.unit import Quote, Ref, Unit, render, unit_id
+from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.records.codec import render
+from infinimem.strategies.records.record import Quote, Record, Ref, record_id
 
 
 @pytest.fixture
@@ -27,7 +29,9 @@ def found(memory: Memory, query: str, **rest: object) -> list[Retrieved]:
 
 
 def test_a_piece_of_a_unit_leads_to_its_turns(memory: Memory) -> None:
-    rep = unit(REX, 1, sources=(unit_id(LISBON), unit_id(REX)), summary="a household of two cities")
+    rep = unit(
+        REX, 1, sources=(record_id("u", LISBON), record_id("u", REX)), summary="a household of two cities"
+    )
     applied(memory, put(rep, quotes=quoted(LISBON, REX)))
     nuts = found(memory, "pistachios")[0]
     assert (nuts.doc_id, nuts.origin, nuts.source, nuts.speaker) == (doc(NUTS), (NUTS,), "user", "Nora")
@@ -66,7 +70,7 @@ def test_tools_show_units(memory: Memory) -> None:
     ]
     assert {hit["doc_id"] for hit in memory.tools.search(query="Lisbon home")["hits"]} == {doc(PORTO)}
     assert {row["doc_id"] for row in memory.tools.grep(pattern="Lisbon")["matches"]} == set()
-    lines = memory.tools.read_lines(doc_id=unit_id(REX))
+    lines = memory.tools.read_lines(doc_id=record_id("u", REX))
     assert "> He is three." in str(lines)
 
 
@@ -101,21 +105,23 @@ def units(memory: Memory) -> Memory:
     turns = list(kept.view.entries("evidence"))[:30]
     records = []
     for turn in turns:
-        name, ref = unit_id(turn.seq), Ref(turn.seq)
-        text = render(Unit(name, "tea and oat milk", refs=(ref,)), (), [Quote(ref, None, None, turn.text)])
+        name, ref = record_id("u", turn.seq), Ref(turn.seq)
+        text = render(
+            Record(name, ALLMEM, "tea and oat milk", refs=(ref,)), (), [Quote(ref, None, None, turn.text)]
+        )
         records.append(Put(f"allmem/units/{name}", text, (turn.seq,)))
     applied(kept, *records, Put("allmem/buffer", "tea tea tea\n"), Put(AUDIT, "tea replication lag\n"))
     return kept
 
 
 def test_infini_finds_the_same_with_a_sibling_and_without(large: Memory) -> None:
-    before = answers(indexed(large.view))
+    before = answers(ranking(large.view))
     grep = [large.tools.grep(pattern=word, limit=30) for word in ("tea", "lag", "I")]
     kept = units(large)
-    assert answers(indexed(large.view)) != answers(indexed(kept.view))
+    assert answers(ranking(large.view)) != answers(ranking(kept.view))
     journal = len([one for one in large.view.ids("all") if one.startswith("journal/")])
     (large.library.root / f"journal/{journal:04d}-consolidate.md").unlink()  # a receipt is seen in "all"
-    assert answers(indexed(large.view)) == before
+    assert answers(ranking(large.view)) == before
     assert [large.tools.grep(pattern=word, limit=30) for word in ("tea", "lag", "I")] == grep
 
 
@@ -129,8 +135,8 @@ def test_both_indexes_lie_on_disk_side_by_side(large: Memory) -> None:
                 place.doc_id
                 for kind in KINDS
                 for question in QUESTIONS[:3]
-                for place, _ in indexed(one.view).best(
-                    kind, question, question.lower().split(), "default", 50, 512
+                for place, _ in ranking(one.view).best(
+                    kind, question, question.lower().split(), "default", 50
                 )
                 if place.doc_id.startswith("allmem/")
             }

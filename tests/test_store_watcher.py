@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 from fault_work import copy
 from fault_work import prepared as prepared
-from freshness_library import Reader
+from freshness_library import Reader, rest
 
-from infinimem.store.freshness import BOUND
+from infinimem.store.freshness import BOUND, REST
 from infinimem.store.library import Library
-from infinimem.store.watcher import GRACE, MANY, ChangeSet, Watcher
-from infinimem.store.watching import REST
+from infinimem.store.watcher import MANY, Watcher
 
 PATIENCE = 60.0
 """Seconds to wait for what comes in some milliseconds on a machine with nothing else to do."""
@@ -40,70 +39,55 @@ def root(prepared: Path, tmp_path: Path) -> Path:
 # ── how a library uses it ───────────────────────────────────────────────────────────────────────
 
 
-def watched(root: Path) -> Reader:
+@pytest.fixture
+def reader(root: Path) -> Reader:
     """A reader whose watcher is relied on; its clock stands still after that."""
-    reader = Reader(root, starts=True)
+    rest(root)
+    reader = Reader(root)
     reader.look()
-    assert not reader.watcher.started  # most processes end before it would be of use
-    reader.wait(BOUND + 1)
+    assert not reader.watcher.begun  # most processes end before it would be of use
+    reader.wait(BOUND)
     reader.look()
-
-    def sound() -> bool:
-        before = reader.scans
-        reader.wait(BOUND + 1)
-        reader.look()
-        return reader.scans == before
-
-    until(sound)
+    assert (reader.watcher.begun, reader.looks) == (1, 2)
+    reader.watcher.lives = True
+    reader.look()
+    assert reader.looks == 3  # once everything, for what changed before it lived
     return reader
 
 
-def test_of_what_is_watched_only_that_is_looked_at_which_is_told(root: Path) -> None:
-    reader = watched(root)
-    before = reader.scans
-    (root / "note.md").write_text("x")
-    assert reader.wrong() == {"note"}
-    reader.watcher.tell("note.md")
+def edit(path: Path, age: float = 0.0) -> None:
+    """Write in place, so many seconds ago."""
+    path.write_text(f"{path.read_text()}more\n")
+    then = time.time_ns() - int(age * 1e9)
+    os.utime(path, ns=(then, then))
+
+
+def test_of_what_is_watched_only_that_is_looked_at_which_is_named(root: Path, reader: Reader) -> None:
+    edit(root / "topics/home.md")
+    reader.wait(BOUND)
+    assert reader.wrong() == {"topics/home"}
+    reader.watcher.tell("topics/home.md")
+    reader.watcher.tell("topics/never.md")
     assert reader.wrong() == set()
-    (root / "note.md").rename(root / "renamed.md")
-    reader.watcher.tell("note.md")
-    reader.watcher.tell("renamed.md")
-    reader.wait(BOUND + 1)
+    assert (reader.looks, reader.lists) == (3, 0)
+
+
+@pytest.mark.parametrize("path", ["x.md", ".obsidian/x.md", "link.md", "../x.md"])
+def test_what_is_no_document_may_be_named(root: Path, reader: Reader, path: str) -> None:
+    (root / "link.md").symlink_to(root / "topics/home.md")
+    reader.watcher.tell(path)
     assert reader.wrong() == set()
-    assert reader.scans == before
 
 
-def test_of_a_folder_that_is_told_all_is_looked_at(root: Path) -> None:
-    reader = watched(root)
-    before = reader.scans
-    (root / "a/b").mkdir(parents=True)
-    for name in ("a/b/one.md", "a/two.md", "a-three.md", "a0.md"):
-        (root / name).write_text("x")
-        reader.watcher.tell(name)
-    assert reader.wrong() == set()
-    (root / "a").rename(root / "c")
-    reader.watcher.tell("a", is_folder=True)
-    reader.watcher.tell("c", is_folder=True)
-    assert reader.wrong() == set()
-    assert reader.scans == before
-
-
-@pytest.mark.parametrize("path", ["x.txt", ".obsidian/x.md", ".git"])
-def test_what_is_no_document_is_not_told(root: Path, path: str) -> None:
-    watcher = Watcher(root)
-    watcher.tell(path, is_folder=path == ".git")
-    assert watcher.take() == ChangeSet()
-
-
-def test_after_a_loss_all_is_looked_at_and_once_more_a_little_later(root: Path) -> None:
+def test_after_a_loss_all_is_looked_at_and_once_more_a_little_later(root: Path, reader: Reader) -> None:
     """Folders that came meanwhile are watched only after the loss was told."""
-    reader = watched(root)
-    (root / "note.md").write_text("x")
+    edit(root / "topics/home.md")
     reader.watcher.lose()
     assert reader.wrong() == set()
-    (root / "note.md").write_text("xy")
-    reader.wait(GRACE)
-    until(lambda: reader.wrong() == set())
+    edit(root / "topics/home.md")
+    reader.wait(BOUND)
+    assert reader.wrong() == set()
+    assert reader.looks == 5
     assert reader.watcher.living
 
 
@@ -111,48 +95,36 @@ def test_too_much_to_remember_is_a_loss(root: Path) -> None:
     watcher = Watcher(root)
     for number in range(MANY + 1):
         watcher.tell(f"n{number}.md")
-    assert watcher.take() == ChangeSet(lost=True)
+    assert watcher.take() is None
+    assert watcher.take() == set()
 
 
-@pytest.mark.parametrize("how", ["never starts", "dies", "misses a change"])
-def test_a_watcher_that_does_not_watch_is_given_up(root: Path, how: str) -> None:
-    reader = Reader(root) if how == "never starts" else watched(root)
-    if how == "dies":
-        reader.watcher.lives = False
-    elif how == "misses a change":
-        (root / "missed.md").write_text("x")
-        reader.wait(REST * 100)
-        until(lambda: reader.wrong() == set())  # the look at everything found it
-        reader.wait(GRACE + 1)
-    else:
-        reader.wait(BOUND + 1)
-        reader.look()
+def test_a_watcher_that_dies_is_relied_on_no_more(root: Path, reader: Reader) -> None:
+    reader.watcher.lives = False
     for number in range(3):
-        (root / "note.md").write_text(f"{number}" * number)
-        reader.wait(BOUND + 0.001)
+        edit(root / "topics/home.md")
+        assert reader.wrong() == (set() if number == 0 else {"topics/home"})  # at once, for what it missed
+        reader.wait(BOUND)
         assert reader.wrong() == set()
+
+
+def test_a_watcher_that_misses_an_edit_is_given_up(root: Path, reader: Reader) -> None:
+    edit(root / "topics/home.md", age=4.0)
+    reader.wait(REST)
+    assert reader.wrong() == set()
     assert not reader.watcher.living
-    assert reader.watcher.started == 1
+    edit(root / "topics/home.md")
+    reader.wait(BOUND)
+    assert reader.wrong() == set()
 
 
-def test_what_was_told_and_known_is_not_missed(root: Path) -> None:
-    """Each of these happens while the folder is looked at; none says that the watcher is deaf."""
-    reader = watched(root)
-    watcher = reader.watcher
-    watcher.tell("before.md")
-    watcher.listen()
-    watcher.tell("during.md")
-    watcher.tell("folder", is_folder=True)
-    watcher.take()
-    watcher.report(["before.md", "during.md", "folder/x.md", "late.md"], expected=True)
-    watcher.tell("late.md")
-    reader.wait(GRACE + 1)
-    assert not watcher.deaf
-    watcher.listen()
-    watcher.report(["never.md"], expected=True)
-    assert not watcher.deaf
-    reader.wait(GRACE + 1)
-    assert watcher.deaf
+def test_an_edit_that_may_be_named_in_a_moment_is_not_missed(root: Path, reader: Reader) -> None:
+    edit(root / "topics/home.md")
+    (root / "old.md").write_text("x")
+    os.utime(root / "old.md", ns=(0, 0))  # its folder tells of it
+    reader.wait(REST)
+    assert reader.wrong() == set()
+    assert reader.watcher.living
 
 
 # ── the real one ────────────────────────────────────────────────────────────────────────────────
@@ -161,25 +133,24 @@ def test_what_was_told_and_known_is_not_missed(root: Path) -> None:
 @pytest.fixture
 def real(root: Path) -> Iterator[Watcher]:
     watcher = Watcher(root)
-    if not watcher.start():
-        pytest.skip("this system has no more watches to give")
+    watcher.begin()
+    until(lambda: watcher.living)
     yield watcher
     watcher.stop()
     assert not watcher.living
 
 
-def test_it_tells_what_people_do(root: Path, real: Watcher) -> None:
-    told: set[str] = set()
+def test_it_names_what_people_write(root: Path, real: Watcher) -> None:
+    named: set[str] = set()
 
     def hears(*names: str) -> None:
         def heard() -> bool:
             real.wait(0.1)
-            now = real.take()
-            told.update(now.paths, now.folders)
-            return told >= set(names)
+            named.update(real.take() or ())
+            return named >= set(names)
 
         until(heard)
-        told.clear()
+        named.clear()
 
     (root / "note.md").write_text("x")
     hears("note.md")
@@ -189,29 +160,43 @@ def test_it_tells_what_people_do(root: Path, real: Watcher) -> None:
         hears("note.md")
     os.utime(root / "note.md", ns=(0, 0))
     hears("note.md")
-    (root / "note.md").rename(root / "other.md")
-    hears("note.md", "other.md")
-    (root / ".swap").write_text("y")
-    (root / ".swap").rename(root / "other.md")
-    hears("other.md")
-    (root / "other.md").unlink()
-    hears("other.md")
     (root / "deep/er").mkdir(parents=True)
-    hears("deep/")
     (root / "deep/er/note.md").write_text("x")
     hears("deep/er/note.md")
     (root / "deep").rename(root / "down")
-    hears("deep/", "down/")
+
+    def renamed() -> bool:
+        (root / "down/er/note.md").write_text("y")
+        real.wait(0.1)
+        return "down/er/note.md" in (real.take() or ())
+
+    until(renamed)
+
+
+def test_who_waits_is_woken_by_what_comes_and_goes(root: Path, real: Watcher) -> None:
+    for step in (lambda: (root / "a").mkdir(), lambda: (root / "a").rmdir()):
+        real.wait(0.0)
+        step()
+        began = time.monotonic()
+        real.wait(PATIENCE)
+        assert time.monotonic() - began < PATIENCE
 
 
 def test_a_library_hears_of_a_hand_edit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.store.freshness.LARGE", 1)
+    monkeypatch.setattr("infinimem.store.freshness.SMALL", 1)
     library = Library(root)
     library.fresh.wait(0.01)
     for number in range(3):
         (root / "topics/home.md").write_text(f"# Edit {number}\n")
         until(lambda number=number: f"Edit {number}" in library.view().document("topics/home").body)  # type: ignore[misc]
     library.fresh.stop()
+
+
+def test_a_watcher_that_is_stopped_before_it_lives_never_does(root: Path) -> None:
+    watcher = Watcher(root)
+    watcher.stop()
+    watcher.begin()
+    assert not watcher.living
 
 
 def test_nothing_watches_in_a_forked_child(real: Watcher) -> None:
@@ -229,10 +214,13 @@ import json, sys, time
 from pathlib import Path
 from infinimem.store.watcher import Watcher
 watcher = Watcher(Path(sys.argv[1]))
-print(json.dumps(watcher.start()), flush=True)
-sys.stdin.readline()
+watcher.begin()
 deadline = time.monotonic() + 60
-while not (lost := watcher.take().lost) and time.monotonic() < deadline:
+while not watcher.living and time.monotonic() < deadline:
+    time.sleep(0.01)
+print(json.dumps(watcher.living), flush=True)
+sys.stdin.readline()
+while not (lost := watcher.take() is None) and time.monotonic() < deadline:
     watcher.wait(0.1)
 print(json.dumps(lost), flush=True)
 """

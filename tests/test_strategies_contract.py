@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,8 @@ from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, total
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import Memory
-from infinimem.store.spec import STRATEGIES
-from infinimem.strategies.registry import NAMES
+from infinimem.model import Evidence
+from infinimem.spec import strategies
 
 Client = Callable[[], LLM]
 
@@ -63,7 +64,7 @@ class Silent:
         raise ModelUnavailable("nobody answers at the endpoint")
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=strategies())
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -123,10 +124,11 @@ class TestStrategy:
     def test_it_writes_into_its_own_folders_alone(self, tmp_path: Path, name: str, client: Client) -> None:
         memory = opened(tmp_path, name, client())
         (tmp_path / "mine.md").write_text("# A note\n\nof a person\n")
-        for other in STRATEGIES.values():
+        for other in strategies().values():
             if other.name != name:
-                (tmp_path / other.live).mkdir(parents=True, exist_ok=True)
-                (tmp_path / other.live / "theirs.md").write_text("# Theirs\n")
+                for folder in other.live:
+                    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+                    (tmp_path / folder / "theirs.md").write_text("# Theirs\n")
         before = files(tmp_path)
         memory.observe(TURNS)
         memory.consolidate()
@@ -202,17 +204,17 @@ class TestStrategy:
             assert {evidence[seq].source for seq in item.origin} <= {"user"}
 
     def test_a_sibling_is_never_read(self, tmp_path: Path, name: str) -> None:
-        for other in NAMES:
+        for other in strategies():
             if other != name:
                 told(tmp_path, other)
-        folders = STRATEGIES[name].folders
+        folders = strategies()[name].folders
         memory = opened(tmp_path, name)
         assert len(memory.view.uncited()) == len(TURNS)
         memory.observe(())
         memory.consolidate()
         found = memory.retrieve("Where does Ann live?").items
         assert found and all(item.doc_id.startswith((*folders, "evidence/", "CURRENT")) for item in found)
-        for other in NAMES:
+        for other in strategies():
             assert opened(tmp_path, other).retrieve("Where does Ann live?").items
 
     def test_the_last_receipt_can_be_taken_back(self, tmp_path: Path, name: str) -> None:
@@ -257,3 +259,58 @@ class TestStrategy:
         found = {seq for item in past.retrieve("Where does Ann live?").items for seq in item.origin}
         evidence = [place.seq for place in memory.view.entries("evidence")]
         assert found and found <= set(evidence[:3])
+
+
+QUESTION = "What is Ann allergic to?"
+
+
+class TestTrace:
+    """What each reader of each strategy tells of its way to the evidence."""
+
+    @pytest.fixture
+    def ways(self, tmp_path: Path, name: str, client: Client) -> dict[str, Evidence]:
+        """The evidence of each reader, and of `retrieve`."""
+        told(tmp_path, name)
+        memory = opened(tmp_path, name, client())
+        found = {reader: memory.read(QUESTION, reader, 60) for reader in memory.strategy.readers}
+        return found | {"retrieve": memory.retrieve(QUESTION, 60)}
+
+    def test_it_can_be_told_as_json_in_one_shape(self, ways: dict[str, Evidence]) -> None:
+        for way, evidence in ways.items():
+            rows = json.loads(json.dumps([asdict(step) for step in evidence.trace]))
+            keys = ["stage", "asked", "found", "tokens", "stop", "failure", "ms"]
+            assert all(list(row) == keys and row["ms"] >= 0 for row in rows), way
+            assert all(
+                list(one) == ["id", "parts", "score", "via"] for row in rows for one in row["found"]
+            ), way
+
+    def test_it_ends_with_what_is_shown(self, ways: dict[str, Evidence]) -> None:
+        for way, evidence in ways.items():
+            *before, last = evidence.trace
+            assert last.stage == "evidence" and "evidence" not in [step.stage for step in before], way
+            shown = [f"{item.doc_id}:{item.start_line}-{item.end_line}" for item in evidence.items]
+            assert [one.id for one in last.found] == shown, way
+            assert last.tokens == sum(tokens.count(item.text) for item in evidence.items) <= 60, way
+
+    def test_it_tells_what_was_asked_or_why_nothing_was(self, ways: dict[str, Evidence]) -> None:
+        for way, evidence in ways.items():
+            assert any(step.asked or step.failure or step.stop for step in evidence.trace), way
+
+    def test_a_score_made_of_parts_is_told_with_them_best_first(self, ways: dict[str, Evidence]) -> None:
+        for way, evidence in ways.items():
+            for step in evidence.trace:
+                scores = [one.score for one in step.found if one.parts and one.score]
+                assert scores == sorted(scores, reverse=True), way
+
+    def test_nothing_deeper_is_looked_at_once_there_is_enough(self, ways: dict[str, Evidence]) -> None:
+        for way, evidence in ways.items():
+            stages = [step.stage for step in evidence.trace]
+            ended = [at for at, step in enumerate(evidence.trace) if step.stop]
+            assert all(stages[at] not in stages[at + 1 :] for at in ended), way
+            assert ended or way != "agent", way
+
+    def test_the_answer_carries_it(self, tmp_path: Path, name: str) -> None:
+        memory = told(tmp_path, name)
+        for reader in memory.strategy.readers:
+            read, answered = memory.read(QUESTION, reader).trace, memory.ask(QUESTION, reader).trace
+            assert [replace(step, ms=0) for step in read] == [replace(step, ms=0) for step in answered]

@@ -116,3 +116,29 @@ def test_what_stands_between_spaces_is_read_by_itself() -> None:
     text = "Public\u2122 caf\u00e9s (caf\u00e9),well-known 3.11.2|x_y\u00a0z \u4eac\u90fd?2023-05-08."
     assert tokens(text) == [term for chunk in text.split() for term in tokens(chunk)]
     assert tokens("Public\u2122") == ["publictm"]
+
+
+def test_compounds_are_found_however_they_are_written() -> None:
+    view = view_of(
+        {
+            "notes/a": "We planned a road trip to Faro.\n",
+            "notes/b": "All our roadtrips were long.\n",
+            "notes/c": "The data base was slow.\n",
+            "notes/d": "A database of birds.\n",
+            "notes/e": "My e-mail is broken, 1,200 unread.\n",
+            "notes/f": "A trip by road, the base of all data.\n",
+            "notes/g": "The trip cost 200.\n",
+        },
+        initialised=False,
+    )
+
+    def found(query: str) -> set[str]:
+        return {block.doc_id[-1] for block in searcher(view).blocks(query)}
+
+    assert found("roadtrips") == found("roadtrip") == {"a", "b"}, "and no other trip"
+    assert found("road-trips") == found("road trip") == {"a", "b", "f", "g"}
+    assert found("database") == {"c", "d"}
+    assert found("data base") == {"c", "d", "f"}
+    assert found("email") == found("e-mails") == {"e"}
+    assert found("1200") == found("1,200") == {"e"}
+    assert found("another") == found("Abba") == set(), "no word is cut into stop words"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from infinimem.store.view import View
 
-from . import grep, grep_doc, list_docs, read_lines, search
 from .tool import Result, Tool
+
+NAMES = ("grep", "grep_doc", "search", "list_docs", "read_lines")
 
 __all__ = ["Result", "Tool", "Toolbox"]
 
@@ -21,15 +23,25 @@ class Toolbox:
         view: gives the current snapshot; asked at every call, so that results are never stale.
     """
 
+    grep: Tool
+    grep_doc: Tool
+    search: Tool
+    list_docs: Tool
+    read_lines: Tool
+
     def __init__(self, view: Callable[[], View]) -> None:
-        self.grep = grep.tool(view)
-        self.grep_doc = grep_doc.tool(view)
-        self.search = search.tool(view)
-        self.list_docs = list_docs.tool(view)
-        self.read_lines = read_lines.tool(view)
+        self._view = view
+
+    def __getattr__(self, name: str) -> Tool:
+        """A tool is imported and made when it is first asked for: none needs what the others do."""
+        if name not in NAMES:
+            raise AttributeError(f"there is no tool {name!r}")
+        made: Tool = import_module(f"{__name__}.{name}").tool(self._view)
+        setattr(self, name, made)
+        return made
 
     def __iter__(self) -> Iterator[Tool]:
-        return iter((self.grep, self.grep_doc, self.search, self.list_docs, self.read_lines))
+        return (getattr(self, name) for name in NAMES)
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> Result:
         """Run a tool as a model asked for it.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern
@@ -97,6 +98,5 @@ def rows(result: Result) -> Iterator[str]:
     yield f"{len(result['matches'])} of {result['total_matches']} matches"
 
 
-def tool(view: Callable[[], View]) -> Tool:
-    """The tool, bound to a library."""
-    return Tool("grep", DESCRIPTION, PARAMETERS, grep, rows, view)
+tool = partial(Tool, "grep", DESCRIPTION, PARAMETERS, grep, rows)
+"""The tool, once it is given a library's view."""

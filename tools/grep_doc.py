@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from infinimem.retrieval.grep import compile_pattern, first_matches
 from infinimem.store.view import View
@@ -44,6 +44,5 @@ def grep_doc(
     }
 
 
-def tool(view: Callable[[], View]) -> Tool:
-    """The tool, bound to a library."""
-    return Tool("grep_doc", DESCRIPTION, PARAMETERS, grep_doc, rows, view)
+tool = partial(Tool, "grep_doc", DESCRIPTION, PARAMETERS, grep_doc, rows)
+"""The tool, once it is given a library's view."""

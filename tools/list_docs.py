@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from infinimem.store.view import Scope, View
 
@@ -55,6 +56,5 @@ def rows(result: Result) -> Iterator[str]:
     yield f"{len(result['docs'])} of {result['total']} documents"
 
 
-def tool(view: Callable[[], View]) -> Tool:
-    """The tool, bound to a library."""
-    return Tool("list_docs", DESCRIPTION, PARAMETERS, list_docs, rows, view)
+tool = partial(Tool, "list_docs", DESCRIPTION, PARAMETERS, list_docs, rows)
+"""The tool, once it is given a library's view."""

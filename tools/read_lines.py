@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from infinimem.store.view import View
 
@@ -60,6 +61,5 @@ def rows(result: Result) -> Iterator[str]:
     yield f"{result['doc_id']}, {len(result['lines'])} of {result['total_lines']} lines"
 
 
-def tool(view: Callable[[], View]) -> Tool:
-    """The tool, bound to a library."""
-    return Tool("read_lines", DESCRIPTION, PARAMETERS, read_lines, rows, view)
+tool = partial(Tool, "read_lines", DESCRIPTION, PARAMETERS, read_lines, rows)
+"""The tool, once it is given a library's view."""

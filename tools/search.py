@@ -6,7 +6,8 @@ files as they are in that view; no model is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from infinimem import tokens
@@ -94,6 +95,5 @@ def rows(result: Result) -> Iterator[str]:
     yield f"{count} section{'' if count == 1 else 's'}"
 
 
-def tool(view: Callable[[], View]) -> Tool:
-    """The tool, bound to a library."""
-    return Tool("search", DESCRIPTION, PARAMETERS, search, rows, view)
+tool = partial(Tool, "search", DESCRIPTION, PARAMETERS, search, rows)
+"""The tool, once it is given a library's view."""

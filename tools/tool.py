@@ -7,7 +7,6 @@ Stored text is cut, made visible, and fenced so that it cannot pose as anything 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -123,6 +122,8 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
     notes: list[str] = []
     for name in arguments:
         if name not in properties:
+            import difflib
+
             near = difflib.get_close_matches(name, properties, n=1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             notes.append(f"there is no argument {name[:40]!r}, it was ignored{meant}")

@@ -135,7 +135,8 @@ def app() -> None:
     """Long-term memory in a folder of Markdown.
 
     The folder is --library, else $INFINIMEM_LIBRARY, else the nearest parent folder with an infinimem.toml,
-    else this user's default library. A plain folder of notes can be read as it is.
+    else this user's default library. A plain folder of notes can be read as it
+    is; search, grep, ls, read and ask use the current one if there is no library.
     """
 
 

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from infinimem.evaluation.runner import Run
     from infinimem.llm.base import LLM
 
-DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation")
+DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "notes")
 RANKING = "infini-retrieve,bm25,dense"
 ANSWERING = "infini-h,bm25,dense,grep,full,none"
+SEARCHING = "infini-search,fts5,bm25,grep"
 """Methods that are compared if nothing is said."""
 PATIENCE = 600.0
 """Seconds for one call: nobody waits for it, and a local model may take its time."""
@@ -35,15 +36,16 @@ PATIENCE = 600.0
 @click.argument("name", type=click.Choice(DATA_SETS), metavar="NAME")
 @click.option(
     "--data",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, path_type=Path),
     required=True,
-    help="The official file of the data set.",
+    help="The official file of the data set; of notes the archives or their folder.",
 )
 @click.option(
     "--methods",
     metavar="A,B",
     help=f"Methods to compare; name:key=value changes a setting. Groups: {', '.join(GROUPS)}.",
 )
+@click.option("--split", type=click.Choice(("dev", "held")), help="Half of the questions about notes.")
 @click.option("--retrieval-only", is_flag=True, help="Score retrieval alone; answer nothing.")
 @click.option("--answerer", metavar="MODEL", help="The model that answers; default is --model.")
 @click.option("--judge", "grader", metavar="MODEL", help="The model that grades; default is the answerer.")
@@ -80,6 +82,7 @@ def bench(
     name: str,
     data: Path,
     methods: str | None,
+    split: str | None,
     out: Path | None,
     corrections: Path | None,
     jobs: int | None,
@@ -89,18 +92,19 @@ def bench(
 ) -> None:
     """Compare methods of memory on a public data set.
 
-    NAME is locomo, longmemeval, longmemeval-mix or factconsolidation; the methods are the project's own and
-    baselines. --model keeps the memories. Run the same command again to resume a run that ended early.
+    NAME is locomo, longmemeval, longmemeval-mix, factconsolidation or notes; methods are the project's own
+    and baselines. --model keeps the memories. Run the same command again to resume a run that ended early.
     """
     from infinimem.evaluation.report import write_report
     from infinimem.evaluation.request import Request
 
-    chosen = methods or (RANKING if how["retrieval_only"] else ANSWERING)
+    how["retrieval_only"] |= name == "notes"  # its labels say where the answer stands, not what it is
+    usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING
     keeper, answerer, judge = _models(options.model, how.pop("answerer"), how.pop("grader"))
     asks_models = {keeper.name, answerer.name, judge.name} != {"offline"}
     request = Request(
         data=data,
-        methods=chosen.split(","),
+        methods=(methods or usual).split(","),
         out=out or Path(),
         keeper=keeper,
         answerer=answerer,
@@ -110,7 +114,7 @@ def bench(
         jobs=jobs or (4 if asks_models else 1),  # without a model, threads only take turns
         **how,
     )
-    run, size, folder = _prepared(request, name, out)
+    run, size, folder = _prepared(request, name, split, out)
     if estimate:
         _show_estimate(options.out, size)
         return
@@ -134,7 +138,7 @@ def bench(
         )
 
 
-def _prepared(request: Request, name: str, out: Path | None) -> tuple[Run, Estimate, Path]:
+def _prepared(request: Request, name: str, split: str | None, out: Path | None) -> tuple[Run, Estimate, Path]:
     """The run, what it will take, and its folder: the one named, else the first of today that is free."""
     from infinimem.evaluation.book import OtherRun
     from infinimem.evaluation.datasets.registry import benchmark
@@ -143,7 +147,7 @@ def _prepared(request: Request, name: str, out: Path | None) -> tuple[Run, Estim
     first = f"bench-{name}-{date.today().isoformat()}"
     free = (Path(first if number == 1 else f"{first}-{number}") for number in itertools.count(1))
     for folder in [out] if out else free:
-        run = Run(replace(request, out=folder), benchmark(name, request.corrections))
+        run = Run(replace(request, out=folder), benchmark(name, request.corrections, split))
         try:
             return run, run.estimate(), folder
         except OtherRun:

@@ -13,7 +13,6 @@ from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, counted
 from infinimem.errors import FormatTooNew, LibraryError, SettingsError
 from infinimem.model import Finding
-from infinimem.operations.status import OLD_KEYS
 
 _LABELS = {
     "entries": "live lines",
@@ -39,6 +38,8 @@ def status(options: Options) -> None:
 
     How full the buffer is, what awaits review, and the model in use.
     """
+    from infinimem.operations.status import OLD_KEYS
+
     out = options.out
     found = options.status()
     shown = {name: value for name, value in found.items() if name not in OLD_KEYS}

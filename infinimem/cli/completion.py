@@ -43,9 +43,10 @@ def document_ids(context: click.Context, param: click.Parameter, begun: str) -> 
 
     options = context.find_root().ensure_object(Options)
     try:
-        ids = listed(options.place().path)
+        folders = listed(options.place(looking=True).path).values()
     except InfinimemError:  # nobody wants to read of it while typing
         return []
+    ids = (doc_id for folder in folders for doc_id in folder.documents)
     found = sorted(doc_id for doc_id in ids if doc_id.startswith(begun))[:MOST]
     # bash puts on the line what it is given, and would run a name such as $(date); zsh and fish quote it.
     in_bash = os.environ.get(VARIABLE, "").startswith("bash")

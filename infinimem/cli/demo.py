@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import tempfile
 import textwrap
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
 from infinimem.cli.show import answer_json, place, receipt_json
-from infinimem.llm.base import Reply, Task
-from infinimem.llm.offline.client import OfflineClient
-from infinimem.model import Answer, Receipt
-from infinimem.store.spec import TOPICS
-from infinimem.store.view import View
+
+if TYPE_CHECKING:
+    from infinimem.llm.base import Reply, Task
+    from infinimem.model import Answer, Receipt, Usage
+    from infinimem.store.view import View
 
 CONVERSATION = Path(__file__).with_name("demo_conversation.json")
 QUESTION = "Which nuts is Nora allergic to?"
@@ -27,15 +26,23 @@ EXCERPT = ("s01.11", "s03.1", "s04.3", "s08.11", "s13.5")
 WIDTH = 79
 
 
-class _Demonstrator(OfflineClient):
+class _Demonstrator:
     """The offline rules plus one scripted contradiction: the rules themselves claim none, a model would."""
 
+    name = "offline"
+
     def __init__(self, old: str, new: str) -> None:
-        super().__init__()
+        from infinimem.llm.offline import OfflineClient
+
+        self._rules = OfflineClient()
         self._old, self._new = old, new
 
+    @property
+    def usage(self) -> dict[str, Usage]:
+        return self._rules.usage
+
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
-        reply = super().complete(task, variables)
+        reply = self._rules.complete(task, variables)
         if task.name == "layout" and isinstance(reply.data, dict):
             parts = (*variables["doc"]["sections"], *variables["incoming"])
             ids = {fact["text"]: fact["id"] for part in parts for fact in part["facts"]}
@@ -50,8 +57,11 @@ class _Demonstrator(OfflineClient):
 @pass_options
 def demo(options: Options) -> None:
     """Show a year of conversation in a temporary library. Needs no key."""
+    import tempfile
+
     from infinimem.importers import read_turns
     from infinimem.memory import open_memory
+    from infinimem.store.spec import TOPICS
 
     out = options.out
     turns = list(read_turns(CONVERSATION).turns)

@@ -12,9 +12,6 @@ import click
 from infinimem.cli.locate import configuration_of, default, locate
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.configuration import advice
-from infinimem.hooks.answer import answer
-from infinimem.hooks.event import REMEMBERS, given
-from infinimem.hooks.rendezvous import first_today
 from infinimem.trust import is_mine
 
 LONGEST = 1 << 22
@@ -34,6 +31,9 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
     the folder or the prompt, if it is found at once. PreCompact and SessionEnd remember the session in the
     background. Always exits 0.
     """
+    from infinimem.hooks.answer import answer
+    from infinimem.hooks.event import REMEMBERS, given
+
     try:
         happened = given(_input(), event)
         cwd = Path(happened.cwd) if Path(happened.cwd).is_absolute() else Path.cwd()
@@ -54,6 +54,8 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
 
 def _tell(options: Options, library: Path, text: str) -> None:
     """Once a day a library: a hook runs at each prompt."""
+    from infinimem.hooks.rendezvous import first_today
+
     if first_today(library):
         options.out.say(f"infinimem hook: {text}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 from infinimem.configuration import SETTINGS, Configuration, configuration
 from infinimem.errors import UsageError
 from infinimem.user_folders import default_library
+
+MOST = 20_000
+"""Files of a folder that is searched without being named: more are hardly somebody's notes."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,33 @@ def locate(option: str | None, env: Mapping[str, str], cwd: Path) -> Location:
         if (folder / SETTINGS).is_file():
             return Location(folder)
     return default(env)
+
+
+def or_notes(place: Location, env: Mapping[str, str], cwd: Path) -> Location:
+    """Instead of a default library that nobody made yet, the current folder if notes lie in it.
+
+    Never the home folder nor one above it: much lies there, and nobody asked for it.
+
+    Args:
+        place: what `locate` gave.
+        env, cwd: as for `locate`.
+
+    Raises:
+        UsageError: there are notes, but so many files that the folder must be named.
+    """
+    home = Path(env.get("HOME") or "/").resolve()
+    if not place.is_default or place.path.is_dir() or home.is_relative_to(cwd.resolve()):
+        return place
+    files, notes = 0, False
+    for _, folders, names in os.walk(cwd):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += len(names)
+        notes = notes or any(name.endswith(".md") and not name.startswith(".") for name in names)
+        if files > MOST:
+            break
+    if notes and files > MOST:
+        raise UsageError(f"{cwd} has over {MOST:,} files; if you mean these, pass --library .")
+    return Location(cwd) if notes else place
 
 
 def default(env: Mapping[str, str]) -> Location:

@@ -35,7 +35,7 @@ _scope = click.option(
 @pass_options
 def search(options: Options, query: str, limit: int, scope: str, moment: str | None) -> None:
     """Find the sections that answer a query best."""
-    tool = as_of(options, options.reading(), moment).tools.search
+    tool = as_of(options, options.looking(), moment).tools.search
     _show(options, tool, _run(tool, query=query, limit=limit, scope=scope))
 
 
@@ -52,7 +52,7 @@ def grep(
     options: Options, pattern: str, doc: str | None, context: int, scope: str, moment: str | None
 ) -> None:
     """Find lines that match a regular expression (RE2, any case)."""
-    tools = as_of(options, options.reading(), moment).tools
+    tools = as_of(options, options.looking(), moment).tools
     if doc:
         found = _run(tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
@@ -68,7 +68,7 @@ def grep(
 @pass_options
 def ls(options: Options, offset: int, limit: int, scope: str, moment: str | None) -> None:
     """List the documents and their summaries."""
-    tool, out = as_of(options, options.reading(), moment).tools.list_docs, options.out
+    tool, out = as_of(options, options.looking(), moment).tools.list_docs, options.out
     found = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
     docs = found["docs"]
     while found["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
@@ -96,7 +96,7 @@ def read(options: Options, doc_id: str, lines: str | None, moment: str | None) -
     Lines count from 1, the header included.
     """
     start, end = _range(lines)
-    tool = as_of(options, options.reading(), moment).tools.read_lines
+    tool = as_of(options, options.looking(), moment).tools.read_lines
     _show(options, tool, _run(tool, doc_id=doc_id, start=start, end=end))
 
 

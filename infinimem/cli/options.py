@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.locate import Location, locate
+from infinimem.cli.locate import Location, locate, or_notes
 from infinimem.cli.output import Output
 from infinimem.errors import LibraryError, ModelError
 
@@ -39,16 +39,22 @@ class Options:
     def out(self) -> Output:
         return Output(as_json=self.json, quiet=self.quiet)
 
-    def place(self) -> Location:
-        return locate(self.library, os.environ, Path.cwd())
+    def place(self, looking: bool = False) -> Location:
+        """The library that is meant; for a command that only looks perhaps the current folder of notes."""
+        place = locate(self.library, os.environ, Path.cwd())
+        return or_notes(place, os.environ, Path.cwd()) if looking else place
 
     def reading(self) -> Memory:
         """The library, for a command that calls no model: a missing key or endpoint cannot hinder it."""
         return self._warned(self._open(create=False, model=OFFLINE))
 
+    def looking(self) -> Memory:
+        """As `reading`, and where there is no library, the folder of notes that the command is called in."""
+        return self._warned(self._open(create=False, model=OFFLINE, looking=True))
+
     def asking(self) -> Memory:
-        """The library with its model. Where settings that nobody trusted would choose it, rules answer."""
-        memory = self._warned(self._open(create=False, model=self.model))
+        """As `looking`, with a model. Where settings that nobody trusted would choose it, rules answer."""
+        memory = self._warned(self._open(create=False, model=self.model, looking=True))
         if memory.library.configuration.suspends_model(self.model):
             return self._open(create=False, model=OFFLINE)
         return self._told(memory)
@@ -88,10 +94,14 @@ class Options:
         )
         return self._told(self._open(create=False, model=self.model, read_only=True))
 
-    def _open(self, create: bool, model: str | None, *, read_only: bool = False) -> Memory:
+    def _open(
+        self, create: bool, model: str | None, *, read_only: bool = False, looking: bool = False
+    ) -> Memory:
         from infinimem.memory import open_memory
 
-        place = self.place()
+        place = self.place(looking)
+        if place != self.place():
+            self.out.say(f"there is no library here: reading the notes in {place.path}")
         if place.is_default and not create and not place.path.is_dir():
             raise LibraryError(
                 f"there is no library at {place.path} yet; `infinimem add` makes it, --library names another"
@@ -157,7 +167,7 @@ def _globals() -> list[click.Option]:
         click.Option(["--strategy"], metavar="NAME", help="The strategy that organises the library.", **keep),
         click.Option(["--json"], is_flag=True, help="Print one JSON object on stdout.", **keep),
         click.Option(["-q", "--quiet"], is_flag=True, help="Print no messages on stderr.", **keep),
-        click.Option(["-v", "--verbose"], is_flag=True, help="Show tracebacks and token use.", **keep),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Show tracebacks, token use, traces.", **keep),
     ]
 
 

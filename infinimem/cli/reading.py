@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import get_args
 
 import click
 
@@ -16,10 +15,10 @@ from infinimem.cli.options import (
     estimate_option,
     pass_options,
 )
-from infinimem.cli.show import answer_json, place, show_answer
+from infinimem.cli.show import answer_json, place, show_answer, show_trace
 from infinimem.errors import UsageError
 from infinimem.model import SOURCES
-from infinimem.settings import ReaderName
+from infinimem.settings import reader_names
 
 _sources = click.option(
     "--source",
@@ -32,7 +31,7 @@ _sources = click.option(
 
 @click.command(cls=Command)
 @click.argument("question")
-@click.option("--reader", type=click.Choice(get_args(ReaderName)[1:]), help="How to collect evidence.")
+@click.option("--reader", type=click.Choice(reader_names()[1:]), help="How to collect evidence.")
 @_sources
 @as_of_option
 @estimate_option
@@ -61,6 +60,7 @@ def ask(
     def show() -> None:
         show_answer(out, answer)
         if options.verbose:
+            show_trace(out, answer.trace)
             usage = answer.usage
             out.say(
                 f"{memory.llm.name}: {usage.calls} calls, {usage.tokens_in} tokens in, {usage.tokens_out} out"
@@ -88,7 +88,10 @@ def retrieve(
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
         out.say("nothing is found that fits the budget" if budget else "nothing is found")
-    out.result(
-        {"items": [asdict(item) for item in evidence.items]},
-        lambda: out.table(("score", "where", "line"), rows),
-    )
+
+    def show() -> None:
+        out.table(("score", "where", "line"), rows)
+        if options.verbose:
+            show_trace(out, evidence.trace)
+
+    out.result(asdict(evidence), show)

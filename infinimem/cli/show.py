@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from infinimem.cli.output import Output, counted
-from infinimem.model import CURRENT, Answer, Citation, Receipt
+from infinimem.model import CURRENT, Answer, Citation, Receipt, Step
 
 
 def receipt_json(receipt: Receipt | None) -> dict[str, Any] | None:
@@ -34,6 +33,8 @@ def show_receipt(out: Output, receipt: Receipt) -> None:
 
 def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
     """Unified diff of documents, (bytes before, bytes after) each, by id; what left the buffer comes last."""
+    import difflib
+
     parts: list[str] = []
     for doc_id, (before, after) in sorted(changes.items(), key=lambda item: (item[0] == CURRENT, item[0])):
         old, new = (data.decode("utf-8", "backslashreplace").split("\n") for data in (before, after))
@@ -43,12 +44,15 @@ def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:
-    return {
-        "answer": answer.text,
-        "citations": [asdict(citation) for citation in answer.citations],
-        "trace": [dict(step) for step in answer.trace],
-        "usage": asdict(answer.usage),
-    }
+    told = asdict(answer)
+    return {"answer": told.pop("text"), **told}
+
+
+def show_trace(out: Output, trace: Iterable[Step]) -> None:
+    """How evidence was found, a message for each stage."""
+    for step in trace:
+        told = f"{step.stage}: {len(step.found)} found, {counted(step.tokens, 'token')}, {step.ms:.1f} ms"
+        out.say("; ".join(filter(None, (told, *step.asked, step.stop, step.failure))))
 
 
 def show_answer(out: Output, answer: Answer) -> None:

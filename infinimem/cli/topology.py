@@ -30,14 +30,16 @@ def graph(options: Options, name: str | None, hops: int, form: str) -> None:
     UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
     newest unit. Links are followed in both directions.
     """
+    from infinimem.spec import strategies
     from infinimem.strategies.base import Linked
     from infinimem.strategies.graph.draw import FORMATS
 
     out, memory = options.out, options.reading()
     strategy = memory.strategy
     if not isinstance(strategy, Linked):
+        able = " or ".join(name for name, spec in strategies().items() if spec.links)
         raise LibraryError(
-            f"{memory.view.spec.name} keeps no links between its documents; --strategy allmem does"
+            f"{memory.view.spec.name} keeps no links between its documents; --strategy {able} does"
         )
     found = strategy.graph(memory.view, name, hops)
     out.result(json.loads(found.as_json()), lambda: out.line(FORMATS[form](found).rstrip("\n")))

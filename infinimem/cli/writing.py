@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,15 +64,17 @@ def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, 
     turn = Turn(text=_stdin() if text == "-" else text, **about)
     if not turn.text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
+    from infinimem.store.receipts import later, next_number
+
     memory, out = options.writing(), options.out
     if estimate:
         _estimate(out, memory, [turn.text])
         return
-    newest = _newest(memory)
+    before = next_number(memory.view)
     with out.progress("Reading"):
         evidence = [place.entry.seq for place in memory.record([turn])]
         entries = memory.observe((), max_tokens=max_tokens)
-    receipt = next(reversed(_receipts(memory, newest)), None)
+    receipt = next(iter(deque(later(memory.view, before - 1), 1)), None)  # the buffer fell due on the way
     seqs = [place.entry.seq for place in entries]
 
     def show() -> None:
@@ -95,16 +98,6 @@ def _stdin() -> str:
         return data.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise UsageError("standard input is not UTF-8 text; convert it first, or import a file") from error
-
-
-def _newest(memory: Memory) -> int:
-    """The number of the newest receipt; 0 where there is none."""
-    return max((receipt.number for receipt in memory.receipts()), default=0)
-
-
-def _receipts(memory: Memory, after: int) -> list[Receipt]:
-    """The receipts after a number: the buffer fell due on the way."""
-    return [receipt for receipt in memory.receipts() if receipt.number > after]
 
 
 @click.command("import", cls=Command)
@@ -131,6 +124,7 @@ def import_(
     Importing again adds only what is new, and resumes an import that was interrupted.
     """
     from infinimem.importers import survey
+    from infinimem.store.receipts import later, next_number
 
     out = options.out
     # Read to its end before anything is recorded: a file that is damaged further down leaves no half.
@@ -141,7 +135,7 @@ def import_(
         texts = (turn.text for batch in found.batches() for turn in batch)
         _estimate(out, memory, () if record else texts)
         return
-    newest = _newest(memory)
+    before = next_number(memory.view)
     done = recorded = entries = 0
     try:
         with out.progress(f"Recording {path.name}") as step:
@@ -155,15 +149,19 @@ def import_(
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise
-    _show_import(out, found, recorded, entries, _receipts(memory, newest))
+    _show_import(out, found, recorded, entries, later(memory.view, before - 1))
     if record and recorded:
         out.say("recorded only: the next add, import or consolidate extracts entries")
 
 
 def _show_import(
-    out: Output, found: Survey, recorded: int, entries: int, receipts: Sequence[Receipt]
+    out: Output, found: Survey, recorded: int, entries: int, receipts: Iterable[Receipt]
 ) -> None:
     skipped = dict(sorted(found.skipped.items()))
+    first = last = None
+    moved = 0
+    for last in receipts:
+        first, moved = first or last, moved + len(last.rows)
     data = {
         "format": ", ".join(found.formats),
         "sessions": found.sessions,
@@ -173,16 +171,15 @@ def _show_import(
         "skipped": sum(skipped.values()),
         "skipped_why": skipped,
         "left_out": found.left_out,
-        "receipt": receipt_json(receipts[-1]) if receipts else None,
+        "receipt": receipt_json(last),
     }
     totals = [counted(found.sessions, "session"), counted(found.turns, "turn"), f"{entries} entries"]
     if again := found.turns - recorded:
         totals.append(f"{again} there before")
     out.result(data, lambda: out.line(f"{data['format']}: {', '.join(totals)}"))
-    if receipts:
-        moved = sum(len(receipt.rows) for receipt in receipts)
+    if first and last:
         what = f"{counted(moved, 'line')} sorted, " if moved else ""
-        out.say(f"{what}see {receipts[0].id} to {receipts[-1].id}")
+        out.say(f"{what}see {first.id} to {last.id}")
     for why, times in skipped.items():
         out.say(f"skipped: {times} {why}")
     for name, why in islice(found.left_out.items(), SHOWN):

@@ -6,17 +6,18 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import get_args
 
 from infinimem.configuration import Configuration
 from infinimem.embedders.base import Embedder
-from infinimem.errors import UsageError
-from infinimem.settings import EmbedderName, EmbedderSettings
+from infinimem.errors import InfinimemError, UsageError
+from infinimem.plugins import load, plugins, unusable
+from infinimem.settings import EMBEDDERS, EmbedderSettings, embedder_names
+
+_LOCAL = ("lexical", "static", "minilm")
+"""Those of ours that ask no server."""
 
 Choice = str | Embedder | None
 """An embedder, the name of one, or what the settings say."""
-
-NAMES: tuple[str, ...] = get_args(EmbedderName)
 
 
 def chosen(name: str | None, settings: EmbedderSettings) -> str:
@@ -26,8 +27,8 @@ def chosen(name: str | None, settings: EmbedderSettings) -> str:
         UsageError: no embedder is called so.
     """
     found = name or settings.name
-    if found not in NAMES:
-        raise UsageError(f"no embedder is called {found!r}; choose one of {', '.join(NAMES)}")
+    if found not in (names := embedder_names()):
+        raise UsageError(f"no embedder is called {found!r}; choose one of {', '.join(names)}")
     return found
 
 
@@ -36,7 +37,7 @@ def permitted(choice: Choice, found: Configuration) -> Choice:
     named = choice if isinstance(choice, str) else None
     if "embedder.base_url" not in found.suspended or choice != named:
         return choice
-    return "lexical" if chosen(named, found.settings.embedder) == "openai" else choice
+    return choice if chosen(named, found.settings.embedder) in _LOCAL else "lexical"
 
 
 def lazily(choice: Choice, settings: EmbedderSettings) -> Callable[[], Embedder]:
@@ -65,6 +66,8 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
     """
     env = os.environ if env is None else env
     kind = chosen(name, settings)
+    if kind not in EMBEDDERS:
+        return _of_others(plugins("embedders")[kind], settings)
     path = Path(settings.path).expanduser() if settings.path else None
     if kind == "static":
         from infinimem.embedders import static
@@ -85,3 +88,13 @@ def connect(name: str | None, settings: EmbedderSettings, env: Mapping[str, str]
     from infinimem.embedders.lexical import Lexical
 
     return Lexical()
+
+
+def _of_others(value: str, settings: EmbedderSettings) -> Embedder:
+    try:
+        found: Embedder = load(value)(settings)
+        return found
+    except InfinimemError:
+        raise
+    except Exception as error:  # whatever the code of others may raise
+        raise unusable(value, f"{type(error).__name__}: {error}") from error

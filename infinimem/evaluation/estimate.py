@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from infinimem import tokens
-from infinimem.estimate import PROMPT, REPLY, answering, making, reading
+from infinimem.estimate import answering, making, reading
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case
 from infinimem.evaluation.spending import EMBEDDING
 from infinimem.model import Usage
+from infinimem.spec import PROMPT, REPLY
 
 _TEXTS = 256
 """That are embedded with one call."""

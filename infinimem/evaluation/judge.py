@@ -55,7 +55,7 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
     for rule, task in TASKS.items():
         reply = llm.complete(task, told)
         verdict = {"correct": None, "reason": "", "text": reply.text, "usage": asdict(reply.usage)}
-        verdicts[rule] = verdict | (reply.data or {"failure": reply.failure})
+        verdicts[rule] = {**verdict, **(reply.data or {"failure": reply.failure})}
         if verdicts[rule]["correct"]:
             verdicts = dict.fromkeys(TASKS, verdicts[rule]) | verdicts
             break

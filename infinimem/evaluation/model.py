@@ -47,11 +47,13 @@ class Case:
         name: unique in its data set, fit for a file's name.
         turns: in the order in which they were said; each has a `turn` id.
         questions: asked when all was said.
+        notes: a folder of notes, by path, where the history is one; `turns` are then its blocks.
     """
 
     name: str
     turns: tuple[Turn, ...]
     questions: tuple[Question, ...]
+    notes: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

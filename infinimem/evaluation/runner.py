@@ -163,7 +163,11 @@ class Run:
 
 
 def _file(path: Path) -> dict[str, str]:
-    """A file's name and digest."""
+    """A file's name and digest; of a folder that of the files in it, by name."""
+    if path.is_dir():
+        files = sorted(found for found in path.rglob("*") if found.is_file())
+        inside = [(str(found.relative_to(path)), _file(found)) for found in files]
+        return {"file": path.name, "sha256": hashlib.sha256(repr(inside).encode()).hexdigest()}
     try:
         with path.open("rb") as file:
             return {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

@@ -1,22 +1,18 @@
-"""What a library tells of its making: the cost of each transaction, and the shape of a bank of units.
+"""What a library tells of its making: the cost of each transaction, and the shape of what was made.
 
-Source: All-Mem (arXiv 2603.19595), Table 3 (writing), section 4.5 (recoverability), Appendix C.5 (drops).
+Source: All-Mem (arXiv 2603.19595), Table 3 (writing).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from infinimem.evaluation.model import Transaction
 from infinimem.memory import Memory
 from infinimem.model import Receipt
-from infinimem.store.spec import ALLMEM
-from infinimem.strategies.allmem.audit import AUDIT
-from infinimem.strategies.allmem.invariants import recovery
-from infinimem.strategies.allmem.ledger import rows_of
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import KINDS, UNITS, VERSION, is_unit_id, number_of
+from infinimem.plugins import load
+from infinimem.spec import strategies
+from infinimem.store.records import stem
 
 
 def transactions_of(memory: Memory) -> tuple[Transaction, ...]:
@@ -28,45 +24,13 @@ def transactions_of(memory: Memory) -> tuple[Transaction, ...]:
 
 
 def _turns(receipt: Receipt) -> int:
-    """Turns whose units it wrote first: ids without a suffix that were not there."""
-    made = (
-        doc_id.removeprefix(UNITS)
-        for doc_id, before, _ in receipt.files
-        if before == "-" and doc_id.startswith(UNITS)
-    )
-    return sum(is_unit_id(name) and not number_of(name)[1] for name in made)
+    """Turns whose records it wrote first: names without a suffix that were not there."""
+    live = tuple(kind.folder for spec in strategies().values() for kind in spec.kinds)
+    made = (doc_id for doc_id, was, _ in receipt.files if was == "-" and doc_id.startswith(live))
+    return sum(stem(doc_id).count("-") == 1 for doc_id in made)
 
 
 def structure_of(memory: Memory) -> dict[str, Any]:
-    """The shape of a bank of units as counts, which add up over cases; nothing for other libraries.
-
-    Returns:
-        visible, archived, unreachable: units; within, near: archived units within 0, 1, … links of the
-        surface, along version links alone and along links of every kind; links: by kind; proposed,
-        accepted, applied: proposals by operator; declined; dropped: by reason code; runs: consolidations.
-    """
+    """The shape of what the strategy made, as counts that add up over cases; nothing where it tells none."""
     view = memory.view
-    if view.spec is not ALLMEM:
-        return {}
-    bank = RecordStore.load(view)
-    along, near = recovery(bank, (VERSION,)), recovery(bank, KINDS)
-    counts = {name: Counter[str]() for name in ("proposed", "accepted", "applied", "dropped")}
-    declined = runs = 0
-    for doc_id in view.ids("all"):
-        if doc_id.startswith(AUDIT):
-            metrics = next((row for row in rows_of(view.document(doc_id)) if row["row"] == "metrics"), {})
-            runs += 1
-            declined += metrics.get("declined", 0)
-            for name, counted in counts.items():
-                counted.update(metrics.get(name, {}))
-    return {
-        "visible": len(bank.visible),
-        "archived": along.archived,
-        "unreachable": along.unreachable,
-        "within": [round(share * along.archived) for share in along.coverage],
-        "near": [round(share * near.archived) for share in near.coverage],
-        "links": {kind: sum(len(bank.graph.out(name, kind)) for name in bank.units) for kind in KINDS},
-        **{name: dict(sorted(counted.items())) for name, counted in counts.items()},
-        "declined": declined,
-        "runs": runs,
-    }
+    return dict(load(view.spec.shape)(view)) if view.spec.shape else {}

@@ -15,7 +15,8 @@ PRIMARY = ("match", "judge strict", "F1", "R@5", "answer@5")
 """By which methods are ranked: the first of these that a run measured."""
 HEADLINE = (
     *("judge strict", "judge lenient", "match", "F1", "BLEU-1", "ROUGE-L"),
-    *("R@5", "N@5", "R@10", "R@50", "hit@5", "all@5", "own R@5", "own N@5", "own turn R@5", "own turn N@5"),
+    *("R@5", "N@5", "MRR", "doc R@5", "doc N@5", "doc MRR", "R@10", "R@50", "hit@5", "all@5"),
+    *("own R@5", "own N@5", "own turn R@5", "own turn N@5"),
     *("R in 512", "R in 1024", "R in 2048", "turns in 1024", "turns in 2048", "turns in 4096"),
     *("answer@1", "answer@5", "answer@10", "answer@50"),
 )

@@ -222,7 +222,7 @@ def read(folder: Path) -> Tallies:
                 result.answer is not None,
                 sum(item.tokens for item in result.found),
                 result.failed,
-                {step["stage"]: step["ms"] for step in result.steps if {"stage", "ms"} <= step.keys()},
+                _stages(result.steps),
             )
             tallies.setdefault(result.method, Tally(result.method)).asked.append(asked)
     for ingested in _records(folder / "cases", ingested_of):
@@ -230,6 +230,15 @@ def read(folder: Path) -> Tallies:
     if not seen:
         raise UsageError(f"{folder} holds no results yet: start the run first")
     return Tallies(config, tuple(tally for tally in tallies.values() if tally.asked))
+
+
+def _stages(steps: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Milliseconds of each stage; one of several steps, such as rounds, is their sum."""
+    found: dict[str, float] = {}
+    for step in steps:
+        if {"stage", "ms"} <= step.keys():
+            found[step["stage"]] = found.get(step["stage"], 0.0) + step["ms"]
+    return found
 
 
 def _records(folder: Path, record_of: Callable[[str], _Record]) -> Iterable[_Record]:

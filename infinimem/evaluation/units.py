@@ -25,7 +25,7 @@ Figures = dict[str, Any]
 
 
 def unit_figures(tally: Tally) -> Figures:
-    """All of it for programs; nothing of a method that keeps no units."""
+    """All that there is of it, for programs; of a method that keeps no units the stages alone."""
     found = {"structure": structure(tally), "writing": writing(tally), "stages": stages(tally)}
     return {name: figures for name, figures in found.items() if figures}
 

@@ -113,6 +113,7 @@ def _telling(origins: Sequence[str], claimed: Mapping[str, frozenset[str]]) -> S
     ]
 
 
+@lru_cache(maxsize=4096)  # a topic's lines are looked at each time that it is summed up
 def _folded(text: str) -> str:
     return normalize("NFKC", text).replace("’", "'").casefold()
 

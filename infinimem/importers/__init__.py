@@ -6,6 +6,6 @@ Markdown has no records and is what remains. What is to come in is surveyed firs
 """
 
 from infinimem.importers.files import Survey, survey
-from infinimem.importers.read import FORMATS, Import, read_turns
+from infinimem.importers.read import Import, read_turns
 
-__all__ = ["FORMATS", "Import", "Survey", "read_turns", "survey"]
+__all__ = ["Import", "Survey", "read_turns", "survey"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers import (
@@ -28,10 +28,12 @@ from infinimem.importers.fields import EMPTY, RECALLED, Json, Skipped
 from infinimem.importers.reading import Damaged, Source, explained, opened, records, whole_text
 from infinimem.importers.recalled import without_recalled
 from infinimem.model import Turn
+from infinimem.plugins import load, plugins
 
 
+@runtime_checkable
 class Family(Protocol):
-    """A JSON format; modules of this package are its instances."""
+    """A JSON format; modules of this package are its instances, and objects that packages add."""
 
     def matches(self, record: Json) -> bool:
         """Whether this is a record of the format."""
@@ -68,13 +70,20 @@ _FAMILIES: dict[str, Family] = {
     "claude": claude_export,
     "openai": openai_messages,
 }
-FORMATS: tuple[str, ...] = (*_FAMILIES, *_LOGS, "markdown")
+
+_OURS: dict[str, Family | Log] = {**_LOGS, **_FAMILIES}
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
 _JSON_NAMES = (".json", ".jsonl", ".ndjson")
 _SHOWN = 8
 _LEADING = 64
 """Lines of a log that may come before the first one that tells whose it is."""
+
+
+def formats() -> tuple[str, ...]:
+    """What an import can be told that a file is: ours, then what packages add."""
+    ours = (*_FAMILIES, *_LOGS, "markdown")
+    return (*ours, *sorted(plugins("importers").keys() - set(ours)))
 
 
 class NotThere(ImportFormatError):
@@ -105,7 +114,7 @@ def read_turns(
 
     Args:
         path: a JSON, JSONL, Markdown or text file; plain, .zip, .gz or .xz.
-        format: one of `FORMATS`; None recognises it by content.
+        format: one of `formats()`; None recognises it by content.
         only: one conversation of several: LoCoMo's sample id, LongMemEval's question id, the id or title of
             a conversation of a chat export, a session of chat messages or of a log.
         stem: what names a session that has no name; None takes the file's name.
@@ -116,8 +125,8 @@ def read_turns(
         ImportFormatError: here, or while the turns are read: the file is damaged, empty, not readable, of no
             known format, or holds no conversation `only`.
     """
-    if format is not None and format not in FORMATS:
-        raise UsageError(f"no format {format!r}: use one of {', '.join(FORMATS)}")
+    if format is not None and format not in formats():
+        raise UsageError(f"no format {format!r}: use one of {', '.join(formats())}")
     skipped: Skipped = Counter()
     wanted = _Wanted(only)
     stem = stem or path.name.split(".")[0] or path.name
@@ -157,18 +166,20 @@ def _parts(
                 yield "markdown", markdown.turns(whole_text(source, path.name), stem, skipped)
                 continue
             values = records(source, path.name, lenient=True)
-            found, leading = _family(values, format_)
+            found, leading = _recognised(values, format_)
             if found is None:
                 raise _unknown(path, format_, leading)
-            rows = _sound(chain(leading, values), found in _LOGS, skipped)
-            if log := _LOGS.get(found):
-                yield found, (turn for turn in log.turns(rows, stem, skipped) if wanted(turn.session))
+            name, importer = found
+            rows = _sound(chain(leading, values), not isinstance(importer, Family), skipped)
+            if isinstance(importer, Family):
+                yield name, _turns(importer, rows, wanted, stem, skipped)
             else:
-                yield found, _turns(found, rows, wanted, stem, skipped)
+                yield name, (turn for turn in importer.turns(rows, stem, skipped) if wanted(turn.session))
 
 
-def _turns(name: str, rows: Iterable[Any], wanted: _Wanted, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    family = _FAMILIES[name]
+def _turns(
+    family: Family, rows: Iterable[Any], wanted: _Wanted, stem: str, skipped: Skipped
+) -> Iterator[Turn]:
     for record in rows:
         if not (isinstance(record, dict) and family.matches(record)):
             skipped["records of another shape"] += 1
@@ -191,7 +202,7 @@ def _unknown(path: Path, wanted: str | None, leading: list[Any]) -> ImportFormat
     if leading and isinstance(leading[0], Damaged):
         return leading[0].error
     return ImportFormatError(
-        f"{path.name} is not {wanted or 'of a known format'} ({', '.join(FORMATS)} are known): "
+        f"{path.name} is not {wanted or 'of a known format'} ({', '.join(formats())} are known): "
         'write one {"role": …, "content": …} a line to import it'
     )
 
@@ -202,18 +213,35 @@ def _is_json(source: Source) -> bool:
     return named or bool(_JSON_START.match(source.head))
 
 
-def _family(values: Iterator[Any], wanted: str | None) -> tuple[str | None, list[Any]]:
+def _importers(wanted: str | None) -> dict[str, Family | Log]:
+    """What a file may be: ours first; a package's that is broken hinders none that was not asked for.
+
+    Raises:
+        UsageError: that which was asked for cannot be imported.
+    """
+    if wanted:
+        return {wanted: _OURS[wanted] if wanted in _OURS else load(plugins("importers")[wanted])}
+    found = dict(_OURS)
+    for name in formats()[len(found) + 1 :]:
+        with suppress(UsageError):
+            found[name] = load(plugins("importers")[name])
+    return found
+
+
+def _recognised(
+    values: Iterator[Any], wanted: str | None
+) -> tuple[tuple[str, Family | Log] | None, list[Any]]:
     """The format of these records, and those that were read to tell: the first, or some lines of a log."""
-    known: dict[str, Family | Log] = {**_LOGS, **_FAMILIES}
+    known = _importers(wanted)
     leading: list[Any] = []
     for record in islice(values, _LEADING):
         leading.append(record)
-        names = known if len(leading) == 1 else _LOGS
         if isinstance(record, dict):
-            for name in [wanted] if wanted else names:
-                if known[name].matches(record):
-                    return name, leading
-        if wanted in _FAMILIES:
+            for name, importer in known.items():
+                if importer.matches(record):
+                    return (name, importer), leading
+        known = {name: one for name, one in known.items() if not isinstance(one, Family)}
+        if not known:
             break
     return None, leading
 

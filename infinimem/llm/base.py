@@ -28,13 +28,17 @@ class Task:
         name: also the name of its template, prompts/<name>.md.
         variables: the names that its template uses, no more and no less.
         schema: JSON schema of the reply, an object.
+        rule: "module:function" that answers without a model, given the variables.
         max_tokens: limit of the reply.
+        prompts: the package that holds the template.
     """
 
     name: str
     variables: frozenset[str]
     schema: Mapping[str, Any]
+    rule: str
     max_tokens: int = 2048
+    prompts: str = "infinimem.prompts"
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class OpenAIClient:
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`."""
         tasks.check(task.name, task.variables, variables)
-        prompt = tasks.render(task.name, variables)
+        prompt = tasks.render(task, variables)
         try:
             response = self._ask(task, prompt)
         except Refused as refusal:

@@ -1,5 +1,6 @@
-"""The language tasks: names, variables and reply schemas. Their wording stands in prompts/<task>.md, with
-`{{name}}` placeholders; a variable that is missing or unused is an error.
+"""Language tasks: names, variables, reply schemas, and the rules that answer them offline. Their wording
+stands in prompts/<task>.md, with `{{name}}` placeholders; a variable that is missing or unused is an error.
+Those of a strategy stand in its own tasks.py.
 
 Ids in variables and replies are short strings ("12" for seq 12): models copy them more faithfully than
 line text, and code moves what they name (STRATEGIES: reference rewriting).
@@ -31,10 +32,9 @@ TEXT: Schema = {"type": "string"}
 MAYBE: Schema = {"type": ["string", "null"]}
 IDS: Schema = {"type": "array", "items": TEXT}
 TEXTS: Schema = {"type": "array", "items": TEXT}
-CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 
 
-def _object(**properties: Schema) -> Schema:
+def object_of(**properties: Schema) -> Schema:
     """An object with exactly these properties, all required (what strict servers ask for)."""
     return {
         "type": "object",
@@ -44,16 +44,22 @@ def _object(**properties: Schema) -> Schema:
     }
 
 
-def _list(**properties: Schema) -> Schema:
-    return {"type": "array", "items": _object(**properties)}
+def list_of(**properties: Schema) -> Schema:
+    return {"type": "array", "items": object_of(**properties)}
 
 
-def _task(name: str, variables: str, max_tokens: int, **properties: Schema) -> Task:
-    return Task(name, frozenset(variables.split()), _object(**properties), max_tokens)
+def task(name: str, variables: str, max_tokens: int, rule: str, **properties: Schema) -> Task:
+    """A task of ours.
 
-
-_DUPLICATES = _list(discarded=TEXT, kept=TEXT)
-_SUPERSEDED = _list(old=TEXT, new=TEXT)
+    Args:
+        name: its own and its template's.
+        variables: their names.
+        max_tokens: limit of the reply.
+        rule: "file:function" in llm/offline/.
+        properties: those of the reply, all required.
+    """
+    rule = f"infinimem.llm.offline.{rule}"
+    return Task(name, frozenset(variables.split()), object_of(**properties), rule, max_tokens)
 
 
 def turn(entry: Entry, text: str) -> dict[str, str | None]:
@@ -67,125 +73,29 @@ def turn(entry: Entry, text: str) -> dict[str, str | None]:
     return {"id": str(entry.seq), "role": entry.role, "speaker": speaker, "time": entry.time, "text": text}
 
 
-# ── writing, as documents of topics ─────────────────────────────────────────────────────────────────
-
-EXTRACT = _task(
-    "extract",
-    "turns context problems",
-    4096,
-    entries=_list(text=TEXT, **{"from": IDS}, when=MAYBE, refers=MAYBE),
-)
-"""Turns into standing facts. `context`: the turns just before, for pronouns only. `problems`: what was
-wrong with the last reply ([] at first). Turns that no entry names held nothing to keep."""
-
-REWRITE = _task(
-    "rewrite",
-    "facts problems",
-    4096,
-    topics=_list(title=TEXT, fact_ids=IDS),
-    duplicates=_DUPLICATES,
-    superseded=_SUPERSEDED,
-)
-"""The buffer's facts grouped by topic (prompt B as references)."""
-
-PLAN = _task(
-    "plan",
-    "topics docs planned_titles markdown_length problems",
-    4096,
-    assign=_list(doc_id=MAYBE, new_title=MAYBE, fact_ids=IDS),
-)
-"""Topics to documents (prompt C). `planned_titles`: titles that the first half of a bisected plan created."""
-
-LAYOUT = _task(
-    "layout",
-    "doc incoming summary_length problems",
-    4096,
-    layout=_list(heading=TEXT, fact_ids=IDS),
-    duplicates=_DUPLICATES,
-    superseded=_SUPERSEDED,
-    summary=TEXT,
-)
-"""One document with its incoming facts laid out under headings (prompts D and M2).
-`doc`: {"id", "title", "summary", "sections": [{"heading", "facts"}]}; `incoming`: [topic, …]."""
-
-MERGE = _task(
-    "merge",
-    "docs",
-    1024,
-    groups=_list(doc_ids=IDS, reason=TEXT),
-)
-"""Which small documents belong together (prompt M1). `docs`: [{"id", "summary", "tokens"}]."""
-
-# ── writing, as units and links (arXiv 2603.19595) ──────────────────────────────────────────────
-
-DESCRIBE = _task("describe", "turn", 512, summary=TEXT, keywords=TEXTS)
-"""A turn's descriptor: one or two dense sentences and three to five keywords, which are what is searched."""
-
-DIAGNOSE = _task(
-    "diagnose",
-    "target anchors",
-    1024,
-    split_tasks=_list(node_id=TEXT, confidence=CONFIDENCE, reason=TEXT),
-    merge_tasks=_list(node_ids=IDS, confidence=CONFIDENCE, reason=TEXT),
-    update_tasks=_list(current_id=TEXT, superseded_id=TEXT, confidence=CONFIDENCE, reason=TEXT),
-)
-"""What a unit and its neighbours need. `target`: a unit whose id is the word `TARGET` (models mistype ids);
-`anchors`: [anchor, …]. How many ids a merge names is for the router to check."""
-
-SPLIT_UNIT = _task(
-    "split_unit",
-    "unit reason",
-    4096,
-    do_split={"type": "boolean"},
-    segments=_list(segment_text=TEXT, segment_summary=TEXT, segment_keywords=TEXTS, topic_label=TEXT),
-    split_rationale=TEXT,
-)
-"""A unit's text cut at its topics. Segments are pieces of the text, byte for byte; without a split there is
-one, the text itself."""
-
-MERGE_UNITS = _task(
-    "merge_units",
-    "units",
-    1024,
-    summary=TEXT,
-    keywords=TEXTS,
-    salient_points=TEXTS,
-)
-"""One descriptor for units that say the same. `units`: [unit, …], oldest first."""
-
-UPDATE_UNIT = _task(
-    "update_unit",
-    "current superseded anchors",
-    1024,
-    updated_summary=TEXT,
-    updated_keywords=TEXTS,
-    deprecations=TEXTS,
-    alignment_note=TEXT,
-)
-"""The descriptor of a unit that makes an older one untrue. `current`, `superseded`: units; `deprecations`:
-what of the older one no longer holds."""
-
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
 
-SELECT = _task("select", "question docs limit", 512, ids=IDS)
+SELECT = task("select", "question docs limit", 512, "filing:select", ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
-STEP = _task(
+STEP = task(
     "step",
     "question catalog doc_count now tools history rounds_left",
     1024,
+    "step:step",
     done={"type": "boolean"},
-    tool_calls=_list(name=TEXT, arguments={"type": "object"}),
-    relevant_snippets=_list(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
+    tool_calls=list_of(name=TEXT, arguments={"type": "object"}),
+    relevant_snippets=list_of(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
     relevant_docs=IDS,
 )
 """One round of the search agent (prompt E). `tools`: [{"name", "description", "parameters"}];
 `history`: [{"name", "arguments", "result"}], results as the tools return them (tools/)."""
 
-ANSWER = _task(
+ANSWER = task(
     "answer",
     "question evidence now",
     512,
+    "answer:answer",
     answer=TEXT,
     cites=IDS,
 )
@@ -197,7 +107,8 @@ signed. `cites` names the lines relied upon."""
 
 
 def _judge(name: str) -> Task:
-    return _task(name, "question kind expected answer", 256, reason=TEXT, correct={"type": "boolean"})
+    rule = f"judge:{name.removeprefix('judge_')}"
+    return task(name, "question kind expected answer", 256, rule, reason=TEXT, correct={"type": "boolean"})
 
 
 JUDGE = _judge("judge_strict")
@@ -207,11 +118,8 @@ JUDGE = _judge("judge_strict")
 JUDGE_LENIENT = _judge("judge_lenient")
 """The same under the rule of published tables, which lets vague answers pass."""
 
-_READING = (SELECT, STEP, ANSWER)
-_JUDGING = (JUDGE, JUDGE_LENIENT)
-_FILING = (EXTRACT, REWRITE, PLAN, LAYOUT, MERGE)
-_LINKING = (DESCRIBE, DIAGNOSE, SPLIT_UNIT, MERGE_UNITS, UPDATE_UNIT)
-ALL: tuple[Task, ...] = (*_FILING, *_LINKING, *_READING, *_JUDGING)
+ALL: tuple[Task, ...] = (SELECT, STEP, ANSWER, JUDGE, JUDGE_LENIENT)
+"""Those that belong to no strategy."""
 
 
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
@@ -226,37 +134,38 @@ class Prompt(NamedTuple):
 
 
 @cache
-def template(name: str) -> Prompt:
-    """The two halves of prompts/<name>.md, unfilled.
+def template(name: str, package: str = "infinimem.prompts") -> Prompt:
+    """The two halves of <name>.md, unfilled.
 
     Raises:
         FileNotFoundError: there is no such template.
         ValueError: it has no line `---` between instructions and material.
     """
-    text = (resources.files("infinimem.prompts") / f"{name}.md").read_text(encoding="utf-8")
+    text = (resources.files(package) / f"{name}.md").read_text(encoding="utf-8")
     system, rule, user = text.partition(_RULE)
     if not rule:
-        raise ValueError(f"prompts/{name}.md needs a line --- between instructions and material")
+        raise ValueError(f"{name}.md needs a line --- between instructions and material")
     return Prompt(system.strip(), user.strip())
 
 
-def placeholders(name: str) -> frozenset[str]:
-    """The variables that a template uses."""
-    return frozenset(_PLACEHOLDER.findall("\n".join(template(name))))
+def placeholders(task: Task) -> frozenset[str]:
+    """The variables that its template uses."""
+    return frozenset(_PLACEHOLDER.findall("\n".join(template(task.name, task.prompts))))
 
 
-def render(name: str, variables: Mapping[str, Any]) -> Prompt:
-    """Fill a template.
+def render(task: Task, variables: Mapping[str, Any]) -> Prompt:
+    """Fill a task's template.
 
     Args:
-        name: of the task and its template.
+        task: the task.
         variables: as `shown` tells them. Placeholders inside values are text like any other.
 
     Raises:
         ValueError: a variable is missing, or the template does not use it.
     """
-    check(name, placeholders(name), variables)
-    system, user = (_PLACEHOLDER.sub(lambda m: shown(variables[m[1]]), half) for half in template(name))
+    check(task.name, placeholders(task), variables)
+    halves = template(task.name, task.prompts)
+    system, user = (_PLACEHOLDER.sub(lambda m: shown(variables[m[1]]), half) for half in halves)
     return Prompt(system, user)
 
 

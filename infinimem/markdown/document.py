@@ -241,10 +241,12 @@ class Document:
         """
         if self.header.problem is not None:
             return self
-        lines = edit_header(self.lines, self.header.end, changes, self.newline)
+        lines, header = edit_header(self.lines, self.header.end, changes, self.newline)
         if tuple(lines) == self.lines:
             return self
-        return self._with(lines, self.final_newline or not self.lines)
+        document = self._with(lines, self.final_newline or not self.lines)
+        document.__dict__["header"] = header
+        return document
 
     def sign(self, signatures: Mapping[int, str]) -> Document:
         """With signatures on list items, or entries; their text stays.

@@ -83,8 +83,8 @@ def read_header(lines: Sequence[str]) -> Header:
 
 def edit_header(
     lines: Sequence[str], end: int, changes: Mapping[str, str | None], newline: str = "\n"
-) -> list[str]:
-    """The physical lines with some top-level keys set or removed, and every other line as it was.
+) -> tuple[list[str], Header]:
+    """The physical lines with some top-level keys set or removed, others as they were; and that header.
 
     Args:
         lines: all physical lines of the document, without "\\n" (a CRLF line keeps its "\\r").
@@ -103,7 +103,7 @@ def edit_header(
     if end:
         before, spans, indent = _load(lines, end)
     elif all(value is None for value in changes.values()):
-        return list(lines)
+        return list(lines), read_header(lines)
     head = list(lines[:end]) or ["---" + eol, "---" + eol]
     written = {
         key: [indent + line.rstrip(" ") + eol for line in f"{quote(key, flow=True)}: {value}".split("\n")]
@@ -124,7 +124,7 @@ def edit_header(
         for key in {*before, *after, *changes}
     ):
         raise ValueError(f"the header cannot take these values of {sorted(changes)}: other keys would change")
-    return [*head, *lines[end:]]
+    return [*head, *lines[end:]], Header(after, None, len(head))
 
 
 def quote(text: str, *, flow: bool = False) -> str:

@@ -15,15 +15,10 @@ from itertools import chain
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.markdown.signature import looks_signed, parse_entry
 from infinimem.model import Located
+from infinimem.spec import whole_folders
 
 MAX_ORIGINS = 1_000_000
 """Most origin seqs that the entries of one document may name together; what goes beyond is malformed."""
-
-RECORDS = "allmem/"
-"""The folder of records, whole files of a strategy's: no line of one is an entry or a person's item."""
-
-MEMORIES = "memories/"
-"""The folder of a model's own files (adapters/), whole too: what looks like a signed line is its words."""
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]++(.*))?\Z", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)\Z", re.DOTALL)
@@ -92,11 +87,12 @@ def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
     """Read a body.
 
     Args:
-        doc_id: evidence documents alone have continuation lines, whole files neither entries nor items.
+        doc_id: evidence documents alone have continuation lines; in whole files, which are records or a
+            model's own, what looks like an entry or a person's item is neither.
         lines: all physical lines of the document, without line ends.
         start: number of lines of the header, which are passed over.
     """
-    continued, whole = doc_id.startswith("evidence/"), doc_id.startswith((RECORDS, MEMORIES))
+    continued, whole = doc_id.startswith("evidence/"), doc_id.startswith(whole_folders())
     closed = fences(lines, start, indented=not continued)
     entries: list[Located] = []
     unsigned: list[Item] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from infinimem.memory import Memory
 from infinimem.store.view import View
@@ -34,16 +35,7 @@ def tool(memory: Memory) -> Tool:
 
     def ask(view: View, question: str) -> Result:
         answer = memory.ask(question)
-        citations = [
-            {
-                "doc_id": cited.doc_id,
-                "start_line": cited.start_line,
-                "end_line": cited.end_line,
-                "seqs": list(cited.seqs),
-                "text": shown(cited.text),
-            }
-            for cited in answer.citations
-        ]
+        citations = [{**asdict(cited), "text": shown(cited.text)} for cited in answer.citations]
         return {"answer": "\n".join(map(shown, answer.text.split("\n"))), "citations": citations}
 
     return Tool("ask", DESCRIPTION, PARAMETERS, ask, rows, lambda: memory.view)

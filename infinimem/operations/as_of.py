@@ -16,9 +16,10 @@ from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Located, Receipt
+from infinimem.spec import ledger_folders, whole_folders
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reverted
 from infinimem.store.receipts import receipts_of, reverse_diffs
-from infinimem.store.spec import EVIDENCE, LEDGERS, WHOLE
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
 
@@ -120,7 +121,7 @@ def as_of(view: View, at: Moment) -> View:
     documents = _without_later(view, documents, at.seq)
     for doc_id in lost:
         documents.pop(doc_id, None)
-        if not doc_id.startswith(LEDGERS):
+        if not doc_id.startswith(ledger_folders()):
             documents[doc_id] = Document(doc_id, (UNREACHABLE,))
     return view.showing(documents, drawn=view.processed)
 
@@ -155,7 +156,7 @@ def _before(
         elif rows is not None:  # of a line that is nowhere any more there is nothing to show
             rows = [row for row in rows if row[0] != "@" or int(row[1:]) in lines]
             left[back.doc_id] = from_line_map(back.doc_id, rows, lines)
-        elif not back.doc_id.startswith(WHOLE):  # a record that someone changed is as it is now
+        elif not back.doc_id.startswith(whole_folders()):  # a record that someone changed is as it is now
             # Of others the lines go back, the rest stays as someone made it.
             left[back.doc_id] = _lines_back(here or Document.empty(back.doc_id), receipt, lines)
     for doc_id in {row.was for row in receipt.rows if row.why == "moved by hand"} - left.keys():

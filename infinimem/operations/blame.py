@@ -17,10 +17,12 @@ from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Receipt
 from infinimem.operations.provenance import Records, TurnRef
+from infinimem.spec import record_folders, whole_folders
 from infinimem.store.files import digest
+from infinimem.store.names import aliases_of
 from infinimem.store.receipts import reverse_diffs
-from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES, RECORDS, WHOLE
-from infinimem.store.view import View, aliases_of
+from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
+from infinimem.store.view import View
 
 BlamedKind = Literal["said", "entry", "quoted", "derived", "person", "blank"]
 
@@ -79,7 +81,7 @@ def _blamed(records: Records, document: Document) -> Iterator[Blamed]:
         yield from (Blamed(n, text, "person" if text.strip() else "blank") for n, text in enumerate(lines, 1))
         return
     signed = {n: place for place in document.entries for n in range(place.start_line, place.end_line + 1)}
-    quoted = _quoted(records.behind(doc_id), document) if doc_id.startswith(RECORDS) else {}
+    quoted = _quoted(records.behind(doc_id), document) if doc_id.startswith(record_folders()) else {}
     for number, text in enumerate(lines, 1):
         place = signed.get(number)
         if place is not None and doc_id.startswith(EVIDENCE):
@@ -154,7 +156,8 @@ class _Written:
             return Blamed(number, text, "derived" if in_header else "person")
         if found := self._by.get(self._document.lines[number - 1]):
             return Blamed(number, text, "derived", None, found.id, found.time)
-        if not (in_header or number in self._titles or (doc_id.startswith(WHOLE) and self._untouched)):
+        ours = self._untouched and doc_id.startswith(whole_folders())
+        if not (in_header or number in self._titles or ours):
             return Blamed(number, text, "person")
         why = "" if self._untouched else "or typed since"
         made = next((receipt for receipt, before, _ in self._steps if before == "-"), None)

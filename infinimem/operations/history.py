@@ -12,8 +12,9 @@ from typing import Literal
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT, Receipt
 from infinimem.operations.provenance import REPLACED, Records, Step, TurnRef, at
+from infinimem.spec import archive_folders
 from infinimem.store.lines import drawn_from
-from infinimem.store.spec import ARCHIVE, ARCHIVES
+from infinimem.store.spec import ARCHIVE
 from infinimem.store.view import View
 
 EventKind = Literal["said", "drawn", "typed", "receipt", "held", "heir", "now"]
@@ -88,7 +89,7 @@ def _story(records: Records, seq: int) -> Iterator[Event]:
         yield from _beginning(records, seq)
     yield from map(_receipt, own)
     for doc_id in records.holding(seq):
-        yield Event("held", seq, where=doc_id, why="archived" * doc_id.startswith(ARCHIVES))
+        yield Event("held", seq, where=doc_id, why="archived" * doc_id.startswith(archive_folders()))
     yield _now(records, seq)
     yield from _after(records, seq)
 

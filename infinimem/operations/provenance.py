@@ -13,9 +13,10 @@ from functools import cached_property
 
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Entry, Located, Receipt, ReceiptRow
+from infinimem.spec import record_folders
 from infinimem.store.lines import drawn_from
 from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import ARCHIVE, EVIDENCE, RECORDS
+from infinimem.store.spec import ARCHIVE, EVIDENCE
 from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
 
@@ -150,7 +151,7 @@ class Records:
         records = {
             doc_id: self.view.document(doc_id)
             for doc_id in self.view.ids("all")
-            if doc_id.startswith(RECORDS) and not self.view.is_note(doc_id)
+            if doc_id.startswith(record_folders()) and not self.view.is_note(doc_id)
         }
         by_stem = {stem(doc_id): document for doc_id, document in records.items()}
         return {doc_id: turns_behind(document, by_stem.get) for doc_id, document in records.items()}

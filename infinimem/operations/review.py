@@ -22,7 +22,7 @@ from infinimem.model import Move, Plan, Receipt
 from infinimem.store.library import Library
 from infinimem.store.outcome import Rejected
 from infinimem.store.plans import REVIEW
-from infinimem.store.spec import INFINI
+from infinimem.store.spec import TOPICS
 from infinimem.store.state import kept_plans, withheld
 from infinimem.store.state.kept_plans import Kept
 from infinimem.store.state.withheld import mark
@@ -128,7 +128,7 @@ def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] 
 def _here(move: Move, view: View) -> Move:
     """The archiving as it is to be done now: into the archive of the topic that its survivor stands in."""
     survivor = view.entry(move.by) if move.by is not None else None
-    there = survivor is not None and survivor.doc_id.startswith(INFINI.writes)
+    there = survivor is not None and survivor.doc_id.startswith(TOPICS)
     return replace(move, to=survivor.doc_id) if survivor and there else move
 
 
@@ -186,7 +186,7 @@ def _void(move: Move, view: View) -> str:
     if law.is_archive(place.doc_id):
         return f"the line is in {place.doc_id} already"
     plan = Plan(REVIEW, moves=(move,))
-    verdict = law.verify(plan, view.entry, INFINI.writes, {move.seq}, same=is_duplicate)
+    verdict = law.verify(plan, view.entry, (TOPICS,), {move.seq}, same=is_duplicate)
     reasons = [*verdict.refused, *(item.reason for item in verdict.withheld)]
     return _WORDS.get(reasons[0].code, str(reasons[0])) if reasons else ""
 

@@ -14,12 +14,12 @@ from infinimem.errors import LibraryError, UsageError
 from infinimem.law import Line
 from infinimem.markdown.document import Document
 from infinimem.model import Receipt, ReceiptRow
+from infinimem.spec import whole_folders
 from infinimem.store.files import digest
 from infinimem.store.library import Library
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reverted
 from infinimem.store.receipts import named, receipts_of, reverse_diffs
 from infinimem.store.render import Rendered
-from infinimem.store.spec import WHOLE
 from infinimem.store.state import last_seen
 from infinimem.store.view import View
 
@@ -81,7 +81,10 @@ def _dependents(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
 
 def _changed(receipt: Receipt) -> set[int | str]:
     """Seqs of the lines, ids of the records."""
-    return {*(row.seq for row in receipt.rows), *(f[0] for f in receipt.files if f[0].startswith(WHOLE))}
+    return {
+        *(row.seq for row in receipt.rows),
+        *(f[0] for f in receipt.files if f[0].startswith(whole_folders())),
+    }
 
 
 def _taken(receipts: Sequence[Receipt]) -> dict[int, str]:
@@ -120,7 +123,7 @@ def _taken_back(view: View, receipt: Receipt) -> Rendered:
     for back in backs:
         here = view.document(back.doc_id) if back.doc_id in view else None
         untouched = digest(here.to_bytes() if here else None) == after.get(back.doc_id)
-        if back.doc_id.startswith(WHOLE):
+        if back.doc_id.startswith(whole_folders()):
             before = _record_before(back, here, receipt, untouched)
         else:
             before = _document_before(back, here, receipt, lines, untouched)

@@ -1,6 +1,7 @@
 """Derived data on disk: where a library's lies, and how one writer changes it under many readers.
 
-    <cache root>/<16 hex>/<part>/manifest.json    names the files that belong together: the commit point
+    <cache root>/<16 hex>/<part>/manifest.json    names the files that belong together: the commit point;
+                                                  a line of JSON, and one with its checksum
                                  lock             held by the one that writes
                                  ...              the files, each written once under a new name
 
@@ -16,6 +17,7 @@ import json
 import os
 import secrets
 import threading
+import zlib
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -125,7 +127,10 @@ def _stands(folder: Path, here: int) -> bool:
 def read_manifest(folder: Path, layout: str) -> dict[str, Any] | None:
     """What the last commit said; None if there is none, it is garbled, or of another format."""
     try:
-        found = json.loads((folder / MANIFEST).read_bytes())
+        data, _, checksum = (folder / MANIFEST).read_bytes().rstrip().rpartition(b"\n")
+        if int(checksum) != zlib.crc32(data):
+            return None
+        found = json.loads(data)
     except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and found.get("format") == layout else None
@@ -142,7 +147,8 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
         OSError: the disk refused, or the folder was deleted meanwhile; nothing has changed.
     """
     name = new_name(MANIFEST)
-    write_file(folder, name, json.dumps(manifest).encode())
+    data = json.dumps(manifest).encode()
+    write_file(folder, name, data, b"\n%d\n" % zlib.crc32(data))
     here = _held[threading.get_ident(), folder]
     os.replace(name, MANIFEST, src_dir_fd=here, dst_dir_fd=here)
     os.fsync(here)

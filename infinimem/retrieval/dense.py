@@ -10,17 +10,21 @@ import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from infinimem.embedders.base import Embedder
-from infinimem.retrieval.columns import NONE, Array
-from infinimem.retrieval.lexical import Kind
 from infinimem.retrieval.pieces import plain
 from infinimem.retrieval.priors import nameless
-from infinimem.retrieval.rows import SAID, Rows
-from infinimem.retrieval.vectors import Held, top, unchanged, vectors_of
+from infinimem.retrieval.rows import LINES, SAID, Found, Kind
+from infinimem.retrieval.tables import Tables
+from infinimem.retrieval.tantivy_index import Table
+from infinimem.retrieval.vectors import Held, as_keys, top, unchanged, vectors_of
 from infinimem.store.view import View
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 NEAREST = 256
 """Texts that join the candidates, the nearest ones; fewer than 64 change the best ten."""
@@ -36,16 +40,16 @@ class Near:
     Args:
         dense: that compares.
         query: its vector.
-        positions: of the nearest rows, ascending.
+        numbers: of the nearest rows, ascending.
         known: where the vectors of rows stand.
     """
 
     dense: Dense
     query: Array
-    positions: Array
+    numbers: list[int]
     known: _Known
 
-    def similarity(self, positions: Array) -> Array:
+    def similarity(self, numbers: Sequence[int]) -> list[float]:
         """How near rows are, with what was said before and after them; 0 where nothing is alike.
 
         The text's own cosine, and `BESIDE_WEIGHT` of the mean of the turns beside it; where there are none,
@@ -53,9 +57,9 @@ class Near:
         """
         matrix = self.known.held.matrix
         if not len(matrix):  # all that was embedded was forgotten meanwhile
-            return np.zeros(len(positions))
-        beside = self.dense.beside(positions)
-        asked = np.concatenate([positions[:, None], beside], axis=1)
+            return [0.0] * len(numbers)
+        positions = self.dense.positions(numbers)
+        asked = np.concatenate([positions[:, None], self.dense.beside(positions)], axis=1)
         at = np.where(asked < 0, -1, self.known.at[asked])
         wanted, places = np.unique(at, return_inverse=True)
         # Row by row, so that a sum does not hang on what else is asked.
@@ -64,7 +68,8 @@ class Near:
         own, said = cosines[:, 0], asked[:, 1:] >= 0
         count = said.sum(axis=1)
         around = np.where(count, (cosines[:, 1:] * said).sum(axis=1) / np.maximum(count, 1), own)
-        return np.maximum(own + BESIDE_WEIGHT * around, 0.0)
+        found: list[float] = np.maximum(own + BESIDE_WEIGHT * around, 0.0).tolist()
+        return found
 
 
 @dataclass(frozen=True)
@@ -85,66 +90,82 @@ class _Known:
 
 
 class Dense:
-    """The vectors of one snapshot's rows.
+    """The vectors of one snapshot's rows of a kind; a position is a row's place in the order of numbers.
 
     Args:
         view: the snapshot.
-        rows: all of it.
+        tables: its index.
+        kind: of the rows.
+        dead: uids of documents whose rows in the index do not count.
+        over: rows beside the index.
     """
 
-    def __init__(self, view: View, rows: Rows) -> None:
+    def __init__(
+        self, view: View, tables: Tables, kind: Kind, dead: Collection[int], over: Sequence[Found]
+    ) -> None:
         self._view = view
-        self._rows = rows
-        self._known: dict[tuple[Kind, tuple[str, ...]], _Known] = {}
+        self._tables = tables
+        columns = _columns(tables, kind)
+        alive = ~np.isin(columns[0] >> LINES, list(dead)) if dead else np.ones(columns.shape[1], dtype=bool)
+        beside = [_numbers(found) for found in over]
+        rows = np.concatenate(
+            [columns[:, alive], np.array(beside, np.uint64).reshape(-1, len(columns)).T], axis=1
+        )
+        rows = rows[:, np.argsort(rows[0])]
+        self._rows, self._end, self._group, self._seq, self._cite = rows[:5].astype(np.int64)
+        self._keys = np.ascontiguousarray(rows[5:].T)
+        self._over = {found.row.number >> LINES: found.row.doc_id for found in over}
+        self._known: dict[tuple[frozenset[int], frozenset[int]], _Known] = {}
         self._asked: tuple[str, Array] | None = None
         self._turns = threading.Lock()
 
-    @property
-    def counts(self) -> bool:
-        """Whether vectors join the ranking: they are wanted, and know more than words."""
-        return self._view.settings.search.vectors and self._embedder.semantic
-
-    def near(self, kind: Kind, query: str, groups: Sequence[str], extra: Array) -> Near:
+    def near(self, query: str, groups: frozenset[int], waiting: Collection[int]) -> Near:
         """What a query means.
 
         Args:
-            kind: "entries" or "blocks".
             query: as it was asked; names of speakers are left out, for they are in no text of theirs.
             groups: of the rows that may be found.
-            extra: rows beside them.
+            waiting: seqs of the turns that may be found too.
 
         Raises:
             ModelUnavailable, ModelNotConfigured: of the embedder.
         """
+        asked = groups, frozenset(waiting)
         with self._turns:
-            known = self._known.get((kind, tuple(groups))) or self._learn(kind, groups, extra)
-            self._known[kind, tuple(groups)] = known
-            vector = self._vector(nameless(query, self._speakers))
+            known = self._known.get(asked) or self._learn(*asked)
+            self._known[asked] = known
+            vector = self._vector(nameless(query, self._tables.speakers))
         texts, cosines = top(known.held.matrix, vector, NEAREST, known.texts)
         found = known.positions[np.isin(known.at[known.positions], texts[cosines > 0])]
-        return Near(self, vector.astype(np.float64), found, known)
+        return Near(self, vector.astype(np.float64), self._rows[found].tolist(), known)
+
+    def positions(self, numbers: Sequence[int]) -> Array:
+        """Where rows stand among all."""
+        return np.searchsorted(self._rows, np.array(numbers, dtype=np.int64))
 
     def beside(self, positions: Array) -> Array:
         """Positions of the turns before and after those that rows were drawn from; -1 for none.
 
         A turn is its own; of several the first counts.
         """
-        turns = np.full(len(positions), -1, dtype=np.int64)
-        seqs, said = self._numbered
-        for number, at, rows in self._rows.select(positions).groups:
-            segment = self._rows.segments[number]
-            if segment.shelf == SAID:
-                turns[at] = positions[at]
-            elif segment.shelf.startswith("entries/") and len(seqs):
-                first = segment.cite_ends[rows]
-                drawn = np.flatnonzero(segment.cite_ends[rows + 1] > first)
-                cited = segment.cites[first[drawn]]
-                place = np.minimum(np.searchsorted(seqs, cited), len(seqs) - 1)
-                turns[at[drawn]] = np.where(seqs[place] == cited, said[place], -1)
-        beside = turns[:, None] + np.array([-1, 1])
-        sessions = self._sessions
-        same = (turns[:, None] >= 0) & (sessions[beside] == sessions[turns][:, None])
-        return np.where(same, beside, -1)
+        said, order = self._said
+        seqs = np.where(self._group == SAID, self._seq, self._cite)[positions]
+        if not len(said):
+            return np.full((len(positions), 2), -1, dtype=np.int64)
+        place = np.minimum(np.searchsorted(self._seq[order], seqs), len(order) - 1)
+        turns = np.where((self._seq[order[place]] == seqs) & (seqs > 0), order[place], -1)
+        turns = np.where((self._group[positions] == SAID) & (self._seq[positions] > 0), positions, turns)
+        at = np.searchsorted(said, turns)
+        near = np.clip(at[:, None] + np.array([-1, 1]), 0, len(said) - 1)
+        documents = self._rows >> LINES
+        same = (turns[:, None] >= 0) & (documents[said[near]] == documents[turns][:, None])
+        return np.where(same & (said[near] != turns[:, None]), said[near], -1)
+
+    @cached_property
+    def _said(self) -> tuple[Array, Array]:
+        """Positions of the turns that were said, and the same in the order of their seqs."""
+        said = np.flatnonzero((self._group == SAID) & (self._seq > 0))
+        return said, said[np.argsort(self._seq[said], kind="stable")]
 
     def _vector(self, text: str) -> Array:
         """The vector of a query; the last one is kept, for a search may ask twice."""
@@ -156,61 +177,32 @@ class Dense:
     def _embedder(self) -> Embedder:
         return self._view.embedder
 
-    @cached_property
-    def _numbered(self) -> tuple[Array, Array]:
-        return self._rows.turns()
-
-    @cached_property
-    def _sessions(self) -> Array:
-        """Which session each row was said in, and one place more; -1 for none."""
-        found = np.full(int(self._rows.starts[-1]) + 1, -1, dtype=np.int64)
-        for number, segment in enumerate(self._rows.segments):
-            if segment.shelf == SAID and len(segment):
-                parts = segment.parts_of(np.arange(len(segment)))
-                found[self._rows.starts[number] : self._rows.starts[number + 1]] = number << 32 | parts
-        return found
-
-    @cached_property
-    def _speakers(self) -> frozenset[str]:
-        found: set[str] = set()
-        for segment in self._rows.segments:
-            numbers = np.unique(segment.rows["speaker"]).tolist()
-            found.update(segment.names[number] for number in numbers if number != NONE)
-        return frozenset(found)
-
-    def _learn(self, kind: Kind, groups: Collection[str], extra: Array) -> _Known:
+    def _learn(self, groups: frozenset[int], waiting: frozenset[int]) -> _Known:
         """Where the vectors of rows stand, once all have one."""
-        chosen = self._rows.segments_of(kind, groups)
-        said = [number for number, one in enumerate(self._rows.segments) if one.shelf == SAID]
-        looked_at = sorted({*chosen, *(said if kind == "entries" else ())})
-        held = self._embedded(looked_at)
-        at = np.full(int(self._rows.starts[-1]), -1, dtype=np.int64)
-        for number in looked_at:
-            start = self._rows.starts[number]
-            at[start : start + len(self._rows.segments[number])] = held.rows(self._keys(number))
-        alive = [self._rows.starts[number] + np.flatnonzero(self._rows.alive(number)) for number in chosen]
-        positions = np.union1d(np.concatenate([np.zeros(0, dtype=np.int64), *alive]), extra)
-        positions = positions[at[positions] >= 0]
+        said = (self._group == SAID) & (self._seq > 0)
+        chosen = np.isin(self._group, list(groups)) | (said & np.isin(self._seq, list(waiting)))
+        looked_at = chosen | said
+        held = self._embedded(np.flatnonzero(looked_at))
+        at = np.where(looked_at, held.rows(self._keys), -1)
+        positions = np.flatnonzero(chosen & (at >= 0))
         return _Known(held, at, positions, np.unique(at[positions]))
 
-    def _embedded(self, numbers: Collection[int]) -> Held:
-        """The vectors of the library, with those of all rows of some segments."""
+    def _embedded(self, positions: Array) -> Held:
+        """The vectors of the library, with those of some rows."""
         stored, vectors = self._view.stored, vectors_of(self._view.root, self._embedder)
         held = vectors.held
+        missing = positions[held.rows(self._keys[positions]) < 0]
+        if not len(missing):
+            return held
         wanted: dict[str, list[tuple[int, int]]] = {}
         new: set[bytes] = set()
-        for number in numbers:
-            segment, alive = self._rows.segments[number], np.flatnonzero(self._rows.alive(number))
-            keys = self._keys(number)[alive]
-            missing = np.flatnonzero(held.rows(keys) < 0)
-            parts = segment.parts_of(alive[missing])
-            for at, part in zip(missing.tolist(), parts.tolist(), strict=True):
-                if (key := keys[at].tobytes()) not in new:
-                    new.add(key)
-                    row = segment.rows[alive[at]]
-                    wanted.setdefault(segment.ids[part], []).append((int(row["start"]), int(row["end"])))
-        if not wanted:
-            return held
+        for number, end, key in zip(
+            self._rows[missing].tolist(), self._end[missing].tolist(), self._keys[missing], strict=True
+        ):
+            if (name := key.tobytes()) not in new:
+                new.add(name)
+                doc_id = self._over.get(number >> LINES) or self._tables.id_of(number >> LINES)
+                wanted.setdefault(doc_id, []).append((number & (1 << LINES) - 1, end))
         texts = [
             plain(document, start, end)
             for document in self._view.each(sorted(wanted))
@@ -220,5 +212,21 @@ class Dense:
         # Of what no file says vectors are used and not kept.
         return vectors.add(texts, partial(unchanged, stored, wanted) if stored else lambda: False)
 
-    def _keys(self, number: int) -> Array:
-        return np.ascontiguousarray(self._rows.segments[number].rows["text"])
+
+_COLUMNS = ("row", "end", "group", "seq", "cites", "key", "key2")
+_kept: WeakKeyDictionary[Table, Array] = WeakKeyDictionary()
+
+
+def _columns(tables: Tables, kind: Kind) -> Array:
+    """Numbers of all rows of a kind in an index, a column each; kept with the index."""
+    table = tables.table(kind)
+    if table not in _kept:
+        addresses = table.all()
+        columns = [table.values(name, addresses) for name in _COLUMNS]
+        _kept[table] = np.array([[value or 0 for value in column] for column in columns], dtype=np.uint64)
+    return _kept[table]
+
+
+def _numbers(found: Found) -> list[int]:
+    row, keys = found.row, as_keys([found.key])[0].tolist()
+    return [row.number, row.end, row.group, row.seq, found.cites[0] if found.cites else 0, *keys]

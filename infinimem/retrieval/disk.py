@@ -1,44 +1,82 @@
-"""The index of a large library, in the cache directory: built once, then changed document by document.
+"""The index of a library: in the cache directory, built once, then changed document by document.
 
-    manifest.json     the segments with what of them is dead, and tantivy's folder: the commit point
-    segment.<16 hex>  one segment's columns
-    lexical.<16 hex>  tantivy's folder
+    manifest.json       the folder and the file below, and the size and checksum of everything in them
+    index.<16 hex>      tantivy's tables; nothing in it changes once the manifest names it
+    documents.<16 hex>  the documents that they hold, and the state of each one's file
 
-A process overlays what changed since the last commit in memory; when that is much it commits, unless another
-does. What dies is deleted in tantivy a commit later, so that whoever reads the manifest before finds it.
+A commit writes a copy of the folder (links, for tantivy's files never change), changes that, and then names
+it: whoever reads the old one goes on, and what a killed writer leaves is swept away. What does not agree with
+its checksum is built anew. A process scores what changed since the last commit beside it (scoring.py); when
+that is much it commits, unless another does.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import mmap
+import os
 import shutil
 import threading
-from collections.abc import Collection, Iterator
+import zlib
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document
 from infinimem.model import Located
 from infinimem.retrieval import cache
-from infinimem.retrieval.committed import Changes, Committed, Comparison
-from infinimem.retrieval.index import Indexed, RowLines, Shelves, write_index
-from infinimem.retrieval.lexical import nowhere
 from infinimem.retrieval.origins import KnownLines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.rows import Rows
-from infinimem.retrieval.segment_file import read_segment
-from infinimem.retrieval.tantivy_index import TantivyIndex
+from infinimem.retrieval.rows import read
+from infinimem.retrieval.scoring import Ranking
+from infinimem.retrieval.tables import TableLines, Tables
+from infinimem.store.files import Files
+from infinimem.store.listing import Stamp
 from infinimem.store.view import View
 from infinimem.terms import analyzer
 
-LAYOUT = 5
+LAYOUT = 6
 """Of files and rows: raise it when either changes, and indexes are built anew."""
-
 SLOW = 1000
 """Documents whose indexing people wait for, and are told so."""
+BESIDE_DOCUMENTS, BESIDE_BYTES = 64, 4 << 20
+"""How much may have changed before it is committed."""
 
 log = logging.getLogger("infinimem")
+
+
+@dataclass(frozen=True, eq=False)
+class Committed:
+    """What the cache directory holds.
+
+    Args:
+        manifest: as it was read.
+        tables: opened at this commit; a later one does not change them.
+    """
+
+    manifest: dict[str, Any]
+    tables: Tables
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a commit does not hold of a snapshot."""
+
+    changed: frozenset[str]
+    """Documents that are new or read otherwise now."""
+    gone: frozenset[str]
+    """Documents that are there no more."""
+    size: int
+    """Bytes of the changed ones."""
+
+    @property
+    def many(self) -> bool:
+        """Whether they are worth a commit."""
+        return len(self.changed) + len(self.gone) > BESIDE_DOCUMENTS or self.size > BESIDE_BYTES
 
 
 class DiskIndex:
@@ -49,69 +87,73 @@ class DiskIndex:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._turns = threading.Lock()
         self._newest: Committed | None = None
-        self._comparison = Comparison(None)
 
-    def of(self, view: View) -> Indexed:
-        """The index of a snapshot.
+    def of(self, view: View) -> Ranking:
+        """The ranking of a snapshot.
 
         Raises:
-            OSError, ValueError: there is none yet, and none can be written.
+            OSError, ValueError: there is no index yet, and none can be written.
         """
         with self._turns:
             kind = "library" if view.initialised else "notes"
             layout = f"{LAYOUT} {kind} {analyzer(view.settings.search.language).fingerprint}"
-            comparison = self._compared(self._open(layout))
-            changes = comparison.changes(view)
+            committed = self._open(layout)
+            changes = _changes(committed, view)
             newest = view.stored is not None and view.stored.newest()
-            if newest and (comparison.committed is None or changes.many):
-                comparison = self._compared(self._committed(comparison.committed, view, layout))
-                changes = comparison.changes(view)
-            if comparison.committed is None:
+            if newest and (committed is None or changes.many):
+                committed = self._committed(committed, view, layout)
+                changes = _changes(committed, view)
+            if committed is None:
                 raise OSError("nothing is indexed yet, and this snapshot is an old one")
-            return overlaid(comparison.committed, changes, view)
-
-    def _compared(self, committed: Committed | None) -> Comparison:
-        """What compares snapshots with a commit."""
-        if committed is None or self._comparison.committed is not committed:
-            self._comparison = Comparison(committed)
-        return self._comparison
+            return _beside(committed.tables, changes, view)
 
     def _open(self, layout: str) -> Committed | None:
         """The newest commit."""
         for _ in range(3):
-            manifest = cache.read_manifest(self._folder, layout)
+            manifest = cache.read_manifest(self.folder, layout)
             if manifest is None:
                 return None
             if self._newest is None or self._newest.manifest != manifest:
                 # A newer commit may have swept a file: look again. What is garbled is built anew.
                 with suppress(OSError, ValueError, LookupError, TypeError):
-                    segments = tuple(read_segment(self._folder, row) for row in manifest["segments"])
-                    engine = TantivyIndex(self._folder / manifest["lexical"], new=False)
-                    found = Committed(manifest, segments, engine)
-                    if len(engine) < found.alive:
-                        raise ValueError("tantivy holds too little")
-                    if cache.read_manifest(self._folder, layout) == manifest:
-                        self._newest = found
+                    known = json.loads(self._checked(manifest))
+                    tables = Tables(manifest["notes"], self.folder / manifest["index"], known)
+                    self._newest = Committed(manifest, tables)
             if self._newest is not None and self._newest.manifest == manifest:
                 return self._newest
         return None
 
-    def _committed(self, old: Committed | None, view: View, layout: str) -> Committed:
+    def _checked(self, manifest: dict[str, Any]) -> bytes:
+        """What is known of the documents, once all files agree with the manifest.
+
+        Raises:
+            OSError, ValueError: they do not. Files that this process has checked are passed over.
+        """
+        passed = self._newest.manifest["files"] if self._newest else {}
+        for name, row in manifest["files"].items():
+            if passed.get(name) != row and _sum_of(self.folder / manifest["index"] / name) != row:
+                raise ValueError(f"{name} is garbled")
+        data: bytes = (self.folder / str(manifest["documents"])).read_bytes()
+        if zlib.crc32(data) != manifest["checksum"]:
+            raise ValueError("the list of documents is garbled")
+        return data
+
+    def _committed(self, old: Committed | None, view: View, layout: str) -> Committed | None:
         """A commit that holds the snapshot; the old one where another process is writing it."""
         with ExitStack() as held:
-            mine = held.enter_context(cache.exclusive(self._folder, wait=False))
+            mine = held.enter_context(cache.exclusive(self.folder, wait=False))
             if not mine and old is None:
                 log.warning("another process is indexing; waiting for it")
-                mine = held.enter_context(cache.exclusive(self._folder, wait=True))
+                mine = held.enter_context(cache.exclusive(self.folder, wait=True))
                 if not mine:
                     raise OSError("it cannot be locked")
-            if not mine and old is not None:
+            if not mine:
                 return old
             old = self._open(layout)  # what another process may have done meanwhile
-            changes = self._compared(old).changes(view)
+            changes = _changes(old, view)
             if old is None or changes.many:
                 try:
                     self._write(old, changes, view, layout)
@@ -119,63 +161,97 @@ class DiskIndex:
                     if old is None:
                         raise
                     log.warning(
-                        "the index in %s cannot be written; what is new is kept in memory", self._folder
+                        "the index in %s cannot be written; what is new is kept in memory", self.folder
                     )
                     return old
             found = self._open(layout)
         if found is None:
-            raise OSError(f"{self._folder} cannot be read")
+            raise OSError(f"{self.folder} cannot be read")
         return found
 
     def _write(self, old: Committed | None, changes: Changes, view: View, layout: str) -> None:
         """Commit what changed. The caller holds the lock."""
-        folder, uid = self._folder, int(old.manifest["uid"]) if old else 1
-        base: Rows | None = None
-        if old:
-            lexical, gone = old.manifest["lexical"], old.manifest["gone"]
-            dead = old.dead_without(changes.changed | changes.gone)
-            again = {doc_id for doc_id in old.stale(dead) if doc_id in view}
-            changes = Changes(changes.changed | again, changes.gone, changes.size)
-            dead = old.dead_without(changes.changed | changes.gone)
-            rows, dying = _kept(old, dead)
-            base = Rows(old.segments, dead)
-        else:
-            if len(changes.changed) > SLOW:
+        stored = view.stored
+        assert stored, "only what files show is written"
+        name, documents = cache.new_name("index"), cache.new_name("documents")
+        folder, known = self.folder / name, None
+        folder.mkdir(mode=0o700)
+        try:
+            if old:
+                _link(self.folder / old.manifest["index"], folder)
+                known = old.tables.known
+            elif len(changes.changed) > SLOW:
                 log.warning("indexing %d documents; this is done once", len(changes.changed))
-            lexical, gone, rows, dying = cache.new_name("lexical"), [], [], []
-        pieces = _pieces(view, changes.changed, base)
-        built, uid = write_index(folder, lexical, view, pieces, sorted(changes.changed), uid, gone)
-        rows += built
-        manifest = {"format": layout, "uid": uid, "lexical": lexical, "gone": dying, "segments": rows}
-        cache.write_manifest(folder, manifest)
-        cache.sweep(folder, [row["file"] for row in rows])
-        for other_folder in folder.iterdir():
-            if other_folder.is_dir() and other_folder.name != lexical:
-                shutil.rmtree(other_folder, ignore_errors=True)
+            tables = Tables(not view.initialised, folder, known)
+            tables.drop(changes.changed | changes.gone)
+            pieces = Pieces(view, Origins(view, _lines(view, changes, old.tables if old else None)))
+            files = Files(Path(stored.root))
+            for doc_id in sorted(changes.changed):
+                document = as_stored(files, doc_id, stored.stamps[doc_id])
+                if document is not None:  # else it counts as changed, and is looked at again
+                    uid = tables.next_uid()
+                    tables.add(doc_id, uid, read(view, pieces, document, uid), stored.stamps[doc_id])
+            tables.commit()
+            data = json.dumps(tables.known).encode("utf-8", "surrogatepass")
+            cache.write_file(self.folder, documents, data)
+            manifest = {
+                "format": layout,
+                "notes": not view.initialised,
+                "index": name,
+                "files": _sums(folder, old.manifest["files"] if old else {}),
+                "documents": documents,
+                "checksum": zlib.crc32(data),
+            }
+            _sync(folder)
+            cache.write_manifest(self.folder, manifest)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        cache.sweep(self.folder, [documents])
+        for other in self.folder.iterdir():
+            if other.is_dir() and other.name != name:
+                shutil.rmtree(other, ignore_errors=True)
 
 
-@lru_cache(maxsize=8)
-def disk_index(folder: Path) -> DiskIndex:
-    """The one of a folder."""
-    return DiskIndex(folder)
+def in_memory(view: View) -> Ranking:
+    """The ranking of a snapshot that no files show, or where nothing can be written."""
+    owned = sorted((doc_id for doc_id in view.ids("all") if not view.is_note(doc_id)), key=precedence)
+    lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
+    pieces, tables = Pieces(view, Origins(view, lines)), Tables(not view.initialised)
+    for doc_id in view.ids("all"):
+        uid = tables.next_uid()
+        tables.add(doc_id, uid, read(view, pieces, view.document(doc_id), uid))
+    tables.commit()
+    return Ranking(view, tables, lines)
 
 
-def overlaid(committed: Committed, changes: Changes, view: View) -> Indexed:
-    """The index of a snapshot: a commit, and over it in memory what changed since."""
-    dead = committed.dead_without(changes.changed | changes.gone)
-    pieces = _pieces(view, changes.changed, Rows(committed.segments, dead))
-    shelves = Shelves(view, pieces, nowhere, int(committed.manifest["uid"]))
-    for document in view.each(sorted(changes.changed)):
-        shelves.add(document)
-    over = shelves.finish()
-    rows = Rows([*committed.segments, *over], [*dead, *([()] * len(over))], overlaid=len(over))
-    return Indexed(view, rows, committed.engine, RowLines(rows, view.is_note))
+def _beside(tables: Tables, changes: Changes, view: View) -> Ranking:
+    """The ranking of a snapshot: a commit, and beside it what changed since."""
+    lines, uid = _lines(view, changes, tables), tables.next_uid()
+    pieces, documents = Pieces(view, Origins(view, lines)), view.each(sorted(changes.changed))
+    over = {document.id: read(view, pieces, document, uid + at) for at, document in enumerate(documents)}
+    found = {doc_id: one for doc_id, one in over.items() if one is not None}
+    return Ranking(view, tables, lines, changes.changed | changes.gone, found)
 
 
-def _pieces(view: View, changed: Collection[str], base: Rows | None) -> Pieces:
-    """Reads documents while their rows are made: evidence is looked up in what changed, then in `base`."""
-    lines = KnownLines(_places(view, changed), RowLines(base, view.is_note) if base else None)
-    return Pieces(view, Origins(view, lines))
+def _changes(committed: Committed | None, view: View) -> Changes:
+    """What a commit does not hold of a snapshot; all of it where there is none."""
+    now = view.stored.stamps if view.stored else {}
+    known = committed.tables.stamps if committed else {}
+    changed = {doc_id for doc_id, stamp in now.items() if known.get(doc_id) != stamp}
+    gone = known.keys() - now.keys()
+    if committed and view.initialised and (changed or gone):
+        owned = [doc_id for doc_id in (*changed, *gone) if not view.is_note(doc_id)]
+        here = view.each(doc_id for doc_id in owned if doc_id in now)
+        seqs = [place.entry.seq for document in here for place in document.entries]
+        changed |= {doc_id for doc_id in committed.tables.citing(owned, seqs) if doc_id in now}
+    return Changes(frozenset(changed), frozenset(gone), sum(now[doc_id].size for doc_id in changed))
+
+
+def _lines(view: View, changes: Changes, tables: Tables | None) -> KnownLines:
+    """Where each numbered line stands: looked up in what changed, then in the tables."""
+    under = TableLines(tables, view, changes.changed | changes.gone) if tables else None
+    return KnownLines(_places(view, changes.changed), under)
 
 
 def _places(view: View, doc_ids: Collection[str]) -> Iterator[Located]:
@@ -184,12 +260,60 @@ def _places(view: View, doc_ids: Collection[str]) -> Iterator[Located]:
         yield from document.entries
 
 
-def _kept(old: Committed, dead: list[frozenset[int]]) -> tuple[list[dict[str, Any]], list[int]]:
-    """The segments that stay, and the uids of the parts that died since."""
-    rows: list[dict[str, Any]] = []
-    gone: list[int] = []
-    for row, segment, before, now in zip(old.manifest["segments"], old.segments, old.dead, dead, strict=True):
-        gone += [int(segment.parts[part]["uid"]) for part in sorted(now - before)]
-        if len(now) < len(segment.parts):
-            rows.append({**row, "dead": sorted(now)})
-    return rows, gone
+def as_stored(files: Files, doc_id: str, stamp: Stamp) -> Document | None:
+    """A document read from its file, if that can be read and is in the state that the snapshot says.
+
+    What is held in memory may be of before a `forget`, and must not come back into the cache.
+    """
+    try:
+        data, found = files.read_stamped(f"{doc_id}.md", stamp.size)
+    except LibraryError:
+        return None
+    return Document.parse(doc_id, data) if found == stamp else None
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _link(source: Path, target: Path) -> None:
+    """Put the files of an index into a new folder; tantivy replaces files and never writes into them."""
+    for path in _files(source):
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            os.link(path, copy)
+        except OSError:  # a file system without links
+            shutil.copyfile(path, copy)
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.glob("*/*") if not path.name.endswith(".lock"))
+
+
+def _sums(folder: Path, known: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Size and checksum of each file of an index; those that are linked are known."""
+    found = {}
+    for path in _files(folder):
+        name = str(path.relative_to(folder))
+        same = path.suffix != ".json" and name in known
+        found[name] = known[name] if same else _sum_of(path)
+    return found
+
+
+def _sum_of(path: Path) -> list[int]:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            return [0, 0]
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return [size, zlib.crc32(data)]
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder, and in those in it, durable; tantivy has seen to the files."""
+    for path in (*(inner for inner in folder.iterdir() if inner.is_dir()), folder):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

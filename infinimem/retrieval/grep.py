@@ -15,7 +15,6 @@ from typing import Any
 
 from infinimem.markdown.characters import sound
 from infinimem.markdown.document import Document
-from infinimem.retrieval.required_literals import plain, required_literals
 
 MAX_PATTERN = 1000
 MAX_STEPS = 200_000_000
@@ -31,6 +30,11 @@ _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 
 
 _PART = "the pattern is too large for so much text; a part was searched"
+
+_OTHER_FORMS = ("\u017f".encode(), "\u212a".encode())
+"""A long s and a Kelvin sign: without case they are an s and a k."""
+_DENSE = 200
+"""Lines of a chunk that are found one by one before the others are counted."""
 
 _META = re.compile(r"[\\.^$|?*+()\[{]")
 
@@ -66,9 +70,7 @@ class Pattern:
     notes: list[str] = field(default_factory=list)
     ignore_case: bool = True
     literal: bytes | None = None
-    """What the pattern is, lower-cased, if it is plain text, and its lower case stands for no more."""
-    required_literals: list[frozenset[bytes]] = field(default_factory=list)
-    """As the function of this name gives them."""
+    """What the pattern is, if it is plain ASCII; lower-cased where case does not count."""
     left: int = MAX_WORK
     """Nanoseconds that a large pattern may still take in this search."""
 
@@ -105,6 +107,21 @@ class Pattern:
                 end = text.find(b"\n", at) + 1 or len(text)
                 yield from self._one_by_one(text, at, end)
             at = end
+
+    def scan(self, text: bytes, most: int) -> tuple[int, list[int]]:
+        """How many lines match, and where the first `most` of them do; as `lines`."""
+        found = self.lines(text)
+        first = list(islice(found, max(most, _DENSE)))
+        if len(first) < max(most, _DENSE):
+            return len(first), first[:most]
+        if self.literal is None or (self.ignore_case and any(form in text for form in _OTHER_FORMS)):
+            return len(first) + sum(1 for _ in found), first[:most]
+        # A word in every other line is counted faster than RE2 finds it.
+        count, at = len(first), text.find(b"\n", first[-1])
+        text = text.lower() if self.ignore_case else text
+        while (at := text.find(self.literal, at)) >= 0:
+            count, at = count + 1, text.find(b"\n", at)
+        return count, first[:most]
 
     def _in_lines(self, search: Search, text: bytes, at: int, end: int) -> Iterator[int]:
         while at < end:
@@ -210,8 +227,8 @@ def compile_pattern(pattern: str, ignore_case: bool = True) -> Pattern:
     text = None if not literal and _APART.search(pattern) else pattern if literal else f"(?m){pattern}"
     text = None if text is None else re2.compile(text, options)
     whole = pattern if (literal or not _META.search(pattern)) and "\n" not in pattern else ""
-    found = [] if literal else required_literals(pattern, ignore_case)
-    return Pattern(line, text, notes, ignore_case, plain(whole, ignore_case) or None, found)
+    plain = (whole.lower() if ignore_case else whole).encode() if whole.isascii() else b""
+    return Pattern(line, text, notes, ignore_case, plain or None)
 
 
 def text_of(document: Document) -> bytes:

@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import os
-import threading
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, islice, pairwise
-from typing import TYPE_CHECKING
+from mmap import mmap
 
 from infinimem.retrieval.cache import is_large
 from infinimem.retrieval.grep import Found, Match, Pattern, find, first_matches
 from infinimem.retrieval.packed import FEW, Snapshot, packed_text
-from infinimem.retrieval.scan import Scanner
 from infinimem.store.view import Scope, View
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 CHUNK = 1 << 20
-SAMPLE = 1 << 17
-"""Bytes at the beginning and in the middle, by which the way of searching is chosen."""
 MOST_THREADS = 4
 WORTH_A_THREAD = 4 << 20
 """Bytes; for less, another thread costs more than it saves. RE2 runs without Python's lock."""
 
-
-@dataclass(frozen=True)
-class _Chunk:
-    """Whole lines of documents that stand one behind another."""
-
-    segment: int
-    start: int
-    end: int
-    other: bool
-    """Whether letters may stand there in other forms."""
+Chunk = tuple[int, int, int]
+"""Whole lines of documents that stand one behind another: segment, begin and end."""
+Run = tuple[int, int, str]
+"""A document in a segment: begin, end and id."""
 
 
 def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
@@ -48,152 +35,109 @@ def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
         most: how many matches are wanted; all are counted.
     """
     snapshot = None if pattern.is_rationed else packed_text(view)
-    if snapshot is not None:
-        return _Search(view, snapshot, scope, pattern, most).run()
     ids = view.ids(scope)
-    return first_matches(view.each(ids) if is_large(view) else map(view.document, ids), pattern, most)
+    if snapshot is None:
+        return first_matches(view.each(ids) if is_large(view) else map(view.document, ids), pattern, most)
+    runs = _chosen(view, snapshot, scope)
+    total, places = _scan(
+        snapshot, pattern, most, [chunk for at in range(len(runs)) for chunk in _chunks(at, runs[at])]
+    )
+    found = _matches(view, snapshot, pattern, runs, places, most)
+    wanted = frozenset(ids)
+    pending = [doc_id for doc_id in snapshot.pending if doc_id in wanted]
+    for document in map(view.document, pending) if len(pending) <= FEW else view.each(pending):
+        matches = list(find([document], pattern))
+        total += len(matches)
+        found += matches[:most]
+    found.sort(key=lambda match: (match.document.id, match.line))
+    return Found(max(total, len(found[:most])), found[:most])
 
 
-class _Search:
-    def __init__(self, view: View, snapshot: Snapshot, scope: Scope, pattern: Pattern, most: int) -> None:
-        self.view, self.snapshot, self.pattern, self.most = view, snapshot, pattern, most
-        self.chosen = _chosen(view, snapshot, scope)
-        self.rows = [self._rows_of(segment) for segment in range(len(snapshot.segments))]
-
-    def run(self) -> Found:
-        chunks = [chunk for segment, rows in enumerate(self.rows) for chunk in self._chunks(segment, rows)]
-        total, places = self._scan(chunks)
-        found = self._packed_matches(places)
-        for at, match in self._pending_matches():
-            total += 1
-            found.append((at, match))
-        found.sort(key=lambda item: (item[0], item[1].line))
-        matches = [match for _, match in found[: self.most]]
-        return Found(max(total, len(matches)), matches)
-
-    # ── packed documents ────────────────────────────────────────────────────────────────────────
-
-    def _rows_of(self, segment: int) -> NDArray[np.intp]:
-        """The documents of a segment that are searched, as they stand in it."""
-        rows = self.snapshot.rows
-        found: NDArray[np.bool_] = (rows[0] == segment) & (rows[2] > 0) & self.chosen
-        return found.nonzero()[0]
-
-    def _chunks(self, segment: int, documents: NDArray[np.intp]) -> Iterator[_Chunk]:
-        _, starts, lengths, other = self.snapshot.rows[:4, documents]
-        ends = starts + lengths
-        apart = ((starts[1:] != ends[:-1]) | (other[1:] != other[:-1])).nonzero()[0]
-        firsts, lasts = [0, *(apart + 1).tolist()], [*apart.tolist(), len(starts) - 1]
-        text, size = self.snapshot.segments[segment].text, max(1, min(CHUNK, self.pattern.reach))
-        for first, last in zip(firsts, lasts, strict=True) if len(starts) else ():
-            at, end = int(starts[first]), int(ends[last])
-            while at < end:
-                cut = end if end - at <= size else text.find(b"\n", at + size - 1, end) + 1 or end
-                yield _Chunk(segment, at, cut, bool(other[first]))
-                at = cut
-
-    def _scan(self, chunks: Sequence[_Chunk]) -> tuple[int, list[tuple[int, int]]]:
-        """The number of matching lines, and (segment, place) of the first ones of each segment."""
-        if not chunks:
-            return 0, []
-        scanner = Scanner(self.pattern, self._sample(chunks))
-        size = sum(chunk.end - chunk.start for chunk in chunks)
-        trial = max(chunks[len(chunks) // 2 :][:8], key=lambda chunk: chunk.end - chunk.start)
-        scanner.settle(self.snapshot.segments[trial.segment], trial.start, trial.end)
-        many = max(1, min(MOST_THREADS, os.cpu_count() or 1, size // WORTH_A_THREAD))
-        cuts = [len(chunks) * part // many for part in range(many + 1)]
-        parts = [chunks[start:end] for start, end in pairwise(cuts)]
-        done: list[tuple[int, list[tuple[int, int]]] | BaseException] = [(0, [])] * len(parts)
-
-        def work(number: int) -> None:
-            try:
-                done[number] = self._scan_part(scanner, parts[number])
-            except BaseException as error:
-                done[number] = error
-
-        threads = [threading.Thread(target=work, args=[number]) for number in range(1, len(parts))]
-        for thread in threads:
-            thread.start()
-        work(0)
-        for thread in threads:
-            thread.join()
-        total, places = 0, list[tuple[int, int]]()
-        for part in done:
-            if isinstance(part, BaseException):
-                raise part
-            total += part[0]
-            places += part[1]
-        return total, places
-
-    def _scan_part(self, scanner: Scanner, chunks: Sequence[_Chunk]) -> tuple[int, list[tuple[int, int]]]:
-        total, places = 0, list[tuple[int, int]]()
-        for segment, group in groupby(chunks, key=lambda chunk: chunk.segment):
-            kept: list[int] = []
-            for chunk in group:
-                part = self.snapshot.segments[segment]
-                count, found = scanner.lines(part, chunk.start, chunk.end, chunk.other, self.most - len(kept))
-                total += count
-                kept += found
-            places += ((segment, place) for place in kept)
-        return total, places
-
-    def _sample(self, chunks: Sequence[_Chunk]) -> bytes:
-        parts = (chunks[0], chunks[len(chunks) // 2])
-        return b"".join(
-            self.snapshot.segments[part.segment].text[part.start : min(part.end, part.start + SAMPLE)]
-            for part in parts
-        )
-
-    def _packed_matches(self, places: Sequence[tuple[int, int]]) -> list[tuple[int, Match]]:
-        """The first matches, each with its document's number; told by the document as the view has it."""
-        starts = [self.snapshot.rows[1, rows] for rows in self.rows]
-        found: list[tuple[int, int, int]] = []
-        for segment, place in places:
-            row = int(starts[segment].searchsorted(place, "right")) - 1
-            found.append((int(self.rows[segment][row]), place, segment))
-        found = sorted(found)[: self.most]
-        matches: list[tuple[int, Match]] = []
-        for number, group in groupby(found, key=lambda item: item[0]):
-            document = self.view.document(self.snapshot.ids[number])
-            lines = [self._line(number, segment, place) for _, place, segment in group]
-            if all(
-                line <= len(document.lines) and document.text_line(line).encode() == text
-                for line, text in lines
-            ):
-                matches += ((number, Match(document, line)) for line, _ in lines)
-            else:  # saved since the view was made
-                matches += ((number, match) for match in islice(find([document], self.pattern), self.most))
-        return matches
-
-    def _line(self, number: int, segment: int, place: int) -> tuple[int, bytes]:
-        """Which line of a document a place is in, and its text."""
-        part, start = self.snapshot.segments[segment], int(self.snapshot.rows[1, number])
-        before = part.text[start:place]
-        first, end = start + before.rfind(b"\n") + 1, part.text.find(b"\n", place) % len(part.text)
-        return before.count(b"\n") + 1, part.original(first, end)
-
-    # ── documents that changed since ────────────────────────────────────────────────────────────
-
-    def _pending_matches(self) -> Iterator[tuple[int, Match]]:
-        numbers = ((self.snapshot.rows[0] < 0) & self.chosen).nonzero()[0].tolist()
-        ids = [self.snapshot.ids[number] for number in numbers]
-        documents = map(self.view.document, ids) if len(ids) <= FEW else self.view.each(ids)
-        for number, document in zip(numbers, documents, strict=True):
-            for match in find([document], self.pattern):
-                yield number, match
-
-
-def _chosen(view: View, snapshot: Snapshot, scope: Scope) -> NDArray[np.bool_]:
-    """Which of the documents are in a scope."""
-    import numpy as np
-
+def _chosen(view: View, snapshot: Snapshot, scope: Scope) -> tuple[list[Run], ...]:
+    """For each segment the documents of a scope, in the order in which they stand there."""
     asked = (view.spec.name, scope)
     if asked not in snapshot.chosen:
-        wanted = view.ids(scope)
-        if len(wanted) == len(snapshot.ids):
-            chosen = np.ones(len(snapshot.ids), bool)
-        else:
-            known = frozenset(wanted)
-            chosen = np.array([doc_id in known for doc_id in snapshot.ids], bool)
-        snapshot.chosen[asked] = chosen
+        runs: tuple[list[Run], ...] = tuple([] for _ in snapshot.segments)
+        for doc_id in view.ids(scope):
+            if (place := snapshot.places.get(doc_id)) and place[2]:
+                runs[place[0]].append((place[1], place[1] + place[2], doc_id))
+        snapshot.chosen[asked] = tuple(sorted(segment) for segment in runs)
     return snapshot.chosen[asked]
+
+
+def _chunks(segment: int, runs: Sequence[Run]) -> Iterator[Chunk]:
+    """Runs that touch as chunks of about `CHUNK` bytes; a document is in one chunk."""
+    start = end = 0
+    for first, last, _ in runs:
+        if first != end or end - start >= CHUNK:
+            if end > start:
+                yield segment, start, end
+            start = first
+        end = last
+    if end > start:
+        yield segment, start, end
+
+
+def _scan(
+    snapshot: Snapshot, pattern: Pattern, most: int, chunks: Sequence[Chunk]
+) -> tuple[int, list[tuple[int, int]]]:
+    """The number of matching lines, and (segment, place) of the first ones of each segment."""
+    size = sum(end - start for _, start, end in chunks)
+    many = max(1, min(MOST_THREADS, os.cpu_count() or 1, size // WORTH_A_THREAD))
+    cuts = [len(chunks) * part // many for part in range(many + 1)]
+
+    def work(cut: tuple[int, int]) -> tuple[int, list[tuple[int, int]]]:
+        total, places = 0, list[tuple[int, int]]()
+        for segment, group in groupby(chunks[cut[0] : cut[1]], key=lambda chunk: chunk[0]):
+            left = most
+            for _, start, end in group:
+                count, found = pattern.scan(snapshot.segments[segment][start:end], left)
+                total, left = total + count, left - len(found)
+                places += ((segment, start + at) for at in found)
+        return total, places
+
+    if many == 1:
+        return work((0, len(chunks)))
+    with ThreadPoolExecutor(many) as threads:
+        done = list(threads.map(work, pairwise(cuts)))
+    return sum(total for total, _ in done), [place for _, places in done for place in places]
+
+
+def _matches(
+    view: View,
+    snapshot: Snapshot,
+    pattern: Pattern,
+    runs: Sequence[Sequence[Run]],
+    places: Sequence[tuple[int, int]],
+    most: int,
+) -> list[Match]:
+    """The first matches, told by the documents as the view has them."""
+    located = (
+        (runs[at][bisect_right(runs[at], place, key=lambda run: run[0]) - 1], at, place)
+        for at, place in places
+    )
+    found = sorted((doc_id, place, start, at) for (start, _, doc_id), at, place in located)[:most]
+    matches: list[Match] = []
+    for doc_id, group in groupby(found, key=lambda item: item[0]):
+        document = view.document(doc_id)
+        lines = [_line(snapshot.segments[at], start, place) for _, place, start, at in group]
+        if all(
+            line <= len(document.lines) and document.text_line(line).encode() == text for line, text in lines
+        ):
+            matches += (Match(document, line) for line, _ in lines)
+        else:  # saved since the view was made
+            matches += islice(find([document], pattern), most)
+    return matches
+
+
+def _line(text: mmap, start: int, place: int) -> tuple[int, bytes]:
+    """Which line of a document a place is in, and its text.
+
+    Args:
+        text: of a segment.
+        start: of the document in it.
+        place: in the document.
+    """
+    before = text[start:place]
+    first = start + before.rfind(b"\n") + 1
+    return before.count(b"\n") + 1, text[first : text.find(b"\n", place)]

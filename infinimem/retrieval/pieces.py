@@ -14,11 +14,12 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
 from infinimem.retrieval.origins import Origins
+from infinimem.spec import record_folders
 from infinimem.store.lines import drawn_from
 from infinimem.store.records import turns_behind
 from infinimem.store.render import common_time
 from infinimem.store.sources import unsigned_source
-from infinimem.store.spec import EVIDENCE, RECORDS
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.terms import analyzer
 
@@ -99,7 +100,7 @@ class Pieces:
     def lines(self, document: Document, start: int, end: int, headings: tuple[str, ...]) -> Retrieved:
         """Some lines as one piece; those of a record came from the turns behind it."""
         text = document.text(start, end)
-        if document.id.startswith(RECORDS):
+        if document.id.startswith(record_folders()):
             return self._quoted(document, start, end, text, headings)
         # Reading all of a note only to see that it holds no entry would cost more than finding it.
         signed = "- <" in text or document.id.startswith(EVIDENCE)
@@ -141,7 +142,7 @@ class Pieces:
         )
 
     def _record(self, name: str) -> Document | None:
-        found = (f"{folder}{name}" for folder in RECORDS)
+        found = (f"{folder}{name}" for folder in record_folders())
         return next((self._view.document(doc_id) for doc_id in found if doc_id in self._view), None)
 
     def entry(self, place: Located) -> Retrieved:
@@ -189,7 +190,8 @@ class Pieces:
     def _entry_terms(self, place: Located) -> list[str]:
         entry = place.entry
         said = (turn.entry.time for turn in self._origins.turns(self._origins.of(place)))
-        dates = dict.fromkeys(map(date_words, dict.fromkeys([entry.time, *said])))
+        when = entry.fields.get("when", "").split("/")
+        dates = dict.fromkeys(map(date_words, dict.fromkeys([*when, entry.time, *said])))
         extra = " ".join([self._speaker(place) or "", entry.fields.get("refers", ""), *dates])
         return [*self._words.terms(entry.text), *self._words.terms(extra)]
 

@@ -19,14 +19,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from infinimem.settings import SearchSettings
 from infinimem.terms import STOP_WORDS, fold, tokens
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 GAIN = 0.3
 """What a prior adds to a score or takes from it, as a share."""
@@ -41,21 +37,28 @@ _SENTENCE = re.compile(r"""\S.*?(?:[.!?]++["')\]*_”’]*(?=\s|$)|[。！？؟]
 _QUESTION = re.compile(r"""[?？؟][!?.]*["')\]*_”’]*$""")
 
 
-@dataclass(frozen=True)
-class Attributes:
-    """What the priors look at, for each candidate.
+class Attributes(Protocol):
+    """What the priors look at, for each candidate."""
 
-    Args:
-        speakers: name of who said it; None for nobody or several.
-        personal: whether its source is "user" or "human", not an AI or a tool.
-        days: its time as yyyymmdd, with zeros for what the time leaves out.
-        asking: how far it only asks (`asking`).
-    """
+    @property
+    def speaker(self) -> str | None:
+        """Name of who said it; None for nobody or several."""
+        ...
 
-    speakers: Sequence[str | None]
-    personal: NDArray[np.bool_]
-    days: NDArray[np.integer[Any]]
-    asking: NDArray[np.floating[Any]]
+    @property
+    def personal(self) -> bool:
+        """Whether its source is "user" or "human", not an AI or a tool."""
+        ...
+
+    @property
+    def day(self) -> int:
+        """Its time as yyyymmdd, with zeros for what the time leaves out; 0 for none."""
+        ...
+
+    @property
+    def asking(self) -> int:
+        """How far it only asks (`asking`), of 255."""
+        ...
 
 
 def asking(text: str) -> float:
@@ -69,34 +72,31 @@ def asking(text: str) -> float:
     return max(1 - sum(map(len, stated)) / STATED, 0.0)
 
 
-def factors(question: str, rows: Attributes, settings: SearchSettings) -> NDArray[np.float64]:
+def factors(question: str, rows: Sequence[Attributes], settings: SearchSettings) -> list[float]:
     """What the score of each candidate is multiplied by, 1 - GAIN or more.
 
     Args:
         question: as it was asked.
-        rows: of the candidates.
+        rows: the candidates.
         settings: which priors count.
     """
-    import numpy as np
-
-    found = np.ones(len(rows.speakers))
     dates, rest = read_dates(question)
-    if settings.people:
-        asked = asked_of(rest, {name for name in rows.speakers if name})
+    asked = asked_of(rest, {row.speaker for row in rows if row.speaker}) if settings.people else Asked()
+    near = nearness(dates, {row.day for row in rows}) if settings.dates and dates else {}
+    found = []
+    for row in rows:
+        factor = 1.0
         if asked.speakers:
-            found *= 1 + GAIN * np.array([name in asked.speakers for name in rows.speakers])
+            factor *= 1 + GAIN * (row.speaker in asked.speakers)
         if asked.oneself:
-            found *= 1 + GAIN * rows.personal
-    if settings.dates and dates:
-        found *= 1 + GAIN * nearness(dates, rows.days)
-    if settings.statements:
-        found *= 1 - GAIN * rows.asking.astype(np.float64)
+            factor *= 1 + GAIN * row.personal
+        if near:
+            factor *= 1 + GAIN * near[row.day]
+        if settings.statements:
+            factor *= 1 - GAIN * row.asking / 255
+        found.append(factor)
     return found
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 REACH = 8
 """Days from a named one at which an entry is no longer near: people tell of a day within the week."""
@@ -172,32 +172,25 @@ def _take(match: re.Match[str], found: dict[NamedDate, None]) -> str:
     return " , "
 
 
-def nearness(dates: Collection[NamedDate], days: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-    """1 where an entry's time is in a named period, less for each day beside it, 0 from `REACH` on.
+def nearness(dates: Collection[NamedDate], days: Collection[int]) -> dict[int, float]:
+    """1 where a time is in a named period, less for each day beside it, 0 from `REACH` on.
 
     Args:
         dates: as `read_dates` gives them; without a year, that day or month of any year.
-        days: time of each entry as yyyymmdd, with zeros for a day or month that it leaves out; 0 for none.
+        days: times as yyyymmdd, with zeros for a day or month that they leave out; 0 for none.
     """
-    import numpy as np
-
-    distinct, places = np.unique(days, return_inverse=True)
-    first, last = np.array([_span(day) for day in distinct.tolist()] or [(0, 0)], dtype=np.int64).T
-    near = np.zeros(len(first))
-    years = {year + beside for year in (distinct // 10000).tolist() for beside in (-1, 0, 1)}
-    for named in dates:
-        for year in (named.year,) if named.year else sorted(years):
-            if (period := named.period(year)) is not None:
-                gaps = np.maximum(np.maximum(period[0] - last, first - period[1]), 0)
-                near = np.maximum(near, 1 - gaps / REACH)
-    return np.asarray((near * (first > 0))[places])
+    return {day: max((_near(day, named) for named in dates), default=0.0) for day in days}
 
 
-@lru_cache(maxsize=1 << 16)
-def _span(day: int) -> tuple[int, int]:
-    """First and last day (ordinals) of a time as yyyymmdd; zeros for none."""
-    time = NamedDate(day // 10000, day // 100 % 100, day % 100)
-    return time.period(time.year) or (0, 0)
+def _near(day: int, named: NamedDate) -> float:
+    time, year = NamedDate(day // 10000, day // 100 % 100, day % 100), day // 10000
+    span = time.period(year) if year else None
+    near = 0.0
+    for other in (named.year,) if named.year else (year - 1, year, year + 1):
+        if span and other and (period := named.period(other)) is not None:
+            gap = max(period[0] - span[1], span[0] - period[1], 0)
+            near = max(near, 1 - gap / REACH)
+    return near
 
 
 _ONESELF = frozenset({"i", "me", "my", "mine", "myself"})

@@ -2,10 +2,8 @@
 
 A turn like "I drew it yesterday" is found by its neighbours and by the session that is about the drawing.
 How rare a term is counts alike in all three, by the rows that say it; priors (priors.py) then decide between
-rows of like wording. Whatever engine gathered the candidates, the same rows get the same scores.
-
-`TermCounts` serves comparing a text with a few documents: an index of the whole library would take longer to
-build, and in an import each consolidation would build it anew.
+rows of like wording. tantivy ranks what is indexed; the few documents that differ are scored beside, by the
+same formula.
 
 Where vectors count, the row that is nearest in meaning gets `MEANING_WEIGHT` of what the row with the best
 words gets, each other one its share of that: neither scale has to be known. Without them nothing changes.
@@ -18,222 +16,360 @@ dense.BESIDE_WEIGHT were chosen on both together (docs/SEARCH.md gives the figur
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from infinimem.markdown.document import Document
-from infinimem.markdown.sections import partitions
-from infinimem.model import Located
-from infinimem.retrieval.columns import MOST_COUNTED, Array
-from infinimem.retrieval.lexical import Kind
-from infinimem.retrieval.origins import Origins
+from infinimem.errors import ModelUnavailable
+from infinimem.retrieval.origins import Lines, Origins
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.priors import Attributes, factors
-from infinimem.retrieval.rows import Rows, Statistics
-from infinimem.settings import SearchSettings
-from infinimem.store.lines import drawn_from
-from infinimem.store.spec import EVIDENCE
-from infinimem.store.view import View
+from infinimem.retrieval.priors import factors
+from infinimem.retrieval.rows import GROUPS_OF, LINES, SAID, Found, Kind, Read, Row, doc_hash
+from infinimem.retrieval.tables import AROUND, OWN, WHOLE, Tables
+from infinimem.retrieval.tantivy_index import Table, rarity, saturated
+from infinimem.store.view import Scope, View
+from infinimem.terms import analyzer
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from tantivy import DocAddress, Query
 
-    from infinimem.retrieval.dense import Near
+    from infinimem.retrieval.dense import Dense, Near
 
-AROUND_WEIGHT, WHOLE_WEIGHT = 0.5, 0.5
-OWN_B, CONTEXT_B = 0.3, 0.5
-K1 = 1.2
+WEIGHTS: Mapping[str, float] = {OWN: 1.0, AROUND: 0.5}
+WHOLE_WEIGHT = 0.5
 MEANING_WEIGHT = 0.8
+KEPT, FETCHED = 100, 4
+"""Rows whose wholes and priors are looked at, at least, and how many times as many are asked for at first: so
+many that the best ten are among them."""
+ENOUGH = 100
+"""Rows that hold a compound as it is written; the best ten are among so many."""
+WHOLES = 300
+"""Documents whose rows profit from what the whole says: the best ones."""
+DIGITS = 4
+"""Of a score, so that an order does not hang on the last bits of a float."""
+
+log = logging.getLogger("infinimem")
 
 
-def rarity(count: int, frequency: Array) -> Array:
-    """How much each term tells: ln(1 + (N - n + 0.5) / (n + 0.5)) of N rows, n of which hold it."""
-    return np.asarray(np.log1p((count - frequency + 0.5) / (frequency + 0.5)))
+@dataclass(frozen=True)
+class _Bag:
+    """A row that is in no table, and how often it holds each term."""
+
+    row: Row
+    counts: Mapping[str, Mapping[str, int]]
+    own: Sequence[str]
+    lengths: Mapping[str, int]
 
 
-def bm25(occurrences: Array, lengths: Array, mean: float, weights: Array, b: float) -> Array:
-    """The sum over the terms of weight times saturated frequency; 0 where none occurs.
-
-    Args:
-        occurrences: rows by terms.
-        lengths: terms of each row; `mean` of all rows.
-        weights: of the terms, as `rarity` gives them.
-        b: how much longer rows are held back, 0 to 1.
-    """
-    norm = K1 * (1 - b + b * (lengths / mean if mean else lengths * 0))
-    total = np.zeros(len(lengths))
-    for column in range(occurrences.shape[1]):  # term by term, so that sums do not hang on their order
-        often = occurrences[:, column]
-        total += weights[column] * often * (K1 + 1) / (often + norm)
-    return total
+def _bag(found: Found) -> _Bag:
+    texts = {OWN: found.own, AROUND: found.around}
+    return _Bag(
+        found.row,
+        {name: Counter(terms) for name, terms in texts.items()},
+        found.own,
+        {name: len(terms) for name, terms in texts.items()},
+    )
 
 
-def compared(occurrences: ArrayLike, lengths: ArrayLike) -> list[float]:
-    """The scores of a few texts among themselves.
-
-    Args:
-        occurrences: how often each text holds each term: texts by terms.
-        lengths: terms of each text.
-    """
-    counts, sizes = np.atleast_2d(np.asarray(occurrences, float)), np.asarray(lengths, float)
-    if not counts.size:
-        return [0.0] * len(sizes)
-    weights = rarity(len(sizes), (counts > 0).sum(axis=0))
-    scores: list[float] = np.round(bm25(counts, sizes, sizes.mean(), weights, OWN_B), 4).tolist()
-    return scores
-
-
-class Scored(NamedTuple):
-    """Rows and what orders them."""
-
-    positions: Array
-    scores: Array
-    """Rounded, so that an order does not hang on the last bits of a float."""
-    days: Array
-    """As yyyymmdd; 0 for none."""
-    seqs: Array
-
-
-def score(
-    rows: Rows,
-    kind: Kind,
-    positions: Array,
-    query: str,
-    terms: Sequence[str],
-    known: Statistics,
-    settings: SearchSettings,
-    near: Near | None = None,
-) -> Scored:
-    """The rows that hold a term, or stand beside one that does, or are near in meaning.
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """What can be found in a snapshot.
 
     Args:
-        rows: of the snapshot.
-        kind: what is ranked.
-        positions: the candidates, ascending.
-        query: as it was asked, for what it tells beside its words.
-        terms: that are looked for.
-        known: of all rows together.
-        settings: which priors count.
-        near: what the query means, where vectors count.
+        view: the snapshot.
+        tables: of a commit, or of the snapshot itself.
+        lines: where each numbered line stands.
+        gone: documents that the tables hold otherwise than the snapshot.
+        over: those of them that the snapshot has, as they are now.
     """
-    chosen = rows.select(positions)
-    said, beside = chosen.occurrences("own", terms), chosen.occurrences("around", terms)
-    weights = rarity(known.count, known.frequency)
-    own = bm25(said, chosen.lengths("own"), known.own_length, weights, OWN_B)
-    around = bm25(beside, chosen.lengths("around"), known.around_length, weights, CONTEXT_B)
-    wholes, of = chosen.wholes(kind)
-    occurrences, lengths = rows.texts(wholes, terms)
-    whole = bm25(occurrences, lengths, known.whole_length, weights, CONTEXT_B)
-    about = chosen.attributes()
-    attributes = Attributes(chosen.speakers(), about["personal"], about["day"], about["asking"] / 255)
-    held = said.any(axis=1) | beside.any(axis=1)
-    scores = np.where(held, own + AROUND_WEIGHT * around + WHOLE_WEIGHT * whole[of], 0.0)
-    if near and len(positions):
-        scores += _shared(near.similarity(positions), scores.max())
-        held |= np.isin(positions, near.positions)
-    scores *= factors(query, attributes, settings)
-    return Scored(positions[held], np.round(scores[held], 4), about["day"][held], about["seq"][held])
+
+    view: View
+    tables: Tables
+    lines: Lines
+    gone: frozenset[str] = frozenset()
+    over: Mapping[str, Read] = field(default_factory=dict)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """Reads documents."""
+        return Pieces(self.view, Origins(self.view, self.lines))
+
+    def best(
+        self, kind: Kind, query: str, terms: Sequence[str], scope: Scope, limit: int
+    ) -> list[tuple[Row, float]]:
+        """The best rows and their scores, higher first; of equal ones the newer, then by place.
+
+        Args:
+            kind: "entries" or "blocks".
+            query: as it was asked, for what it tells beside its words.
+            terms: that are looked for.
+            scope: which documents; with entries the default one holds evidence that is not drawn from yet.
+            limit: at most so many.
+
+        Raises:
+            ModelNotConfigured: the embedder lacks a package, a model's files or a key.
+        """
+        settings = self.view.settings.search
+        among = _Among(GROUPS_OF[scope], self._waiting if (kind, scope) == ("entries", "default") else ())
+        joined = analyzer(settings.language).joined(query) if terms else []
+        weights = self._weights(kind, [*terms, *joined])
+        pairs = self._pairs(kind, query) if terms else {}
+        near = self._near(kind, query, among)
+        kept = max(KEPT, 2 * limit)
+        scores = self._words(kind, weights, pairs, among, kept, near.numbers if near else ())
+        wholes = self._wholes(kind, weights, {row.whole for row, score in scores.items() if score})
+        rows = list(scores)
+        found = [score + wholes.get(row.whole, 0.0) if score else 0.0 for row, score in scores.items()]
+        if near and rows:
+            shares = _shared(near.similarity([row.number for row in rows]), max(found))
+            found = [score + share for score, share in zip(found, shares, strict=True)]
+        found = [
+            round(score * factor, DIGITS)
+            for score, factor in zip(found, factors(query, rows, settings), strict=True)
+        ]
+        newest = int(settings.newest)
+        order = sorted(
+            range(len(rows)),
+            key=lambda at: (
+                -found[at],
+                -rows[at].day * newest,
+                -rows[at].seq * newest,
+                rows[at].doc_id,
+                rows[at].start,
+            ),
+        )
+        return [(rows[at], found[at]) for at in order[:limit]]
+
+    def documents(self, terms: Sequence[str], ids: Collection[str], limit: int) -> list[str]:
+        """The documents with most of these terms, best first; ties by id."""
+        table, asked = self.tables.documents, {doc_hash(doc_id): doc_id for doc_id in ids}
+        over = [read.whole for read in self.over.values()]
+        weights = {
+            term: rarity(
+                len(table) + len(over), table.frequency(WHOLE, term) + sum(term in one for one in over)
+            )
+            for term in terms
+        }
+        found = self._wholes("blocks", weights, (), limit + len(self.gone))
+        best = sorted((-round(score, DIGITS), asked[key]) for key, score in found.items() if key in asked)
+        return [doc_id for _, doc_id in best[:limit]]
+
+    # ── words ───────────────────────────────────────────────────────────────────────────────────
+
+    def _weights(self, kind: Kind, terms: Sequence[str]) -> dict[str, float]:
+        """How much each term tells."""
+        count = len(self.tables.table(kind)) + len(self._bags[kind])
+        return {term: rarity(count, self._frequency(kind, term)) for term in terms}
+
+    def _pairs(self, kind: Kind, query: str) -> dict[tuple[str, str], float]:
+        """How much each word tells that may be written as two, as much as the rarer of them.
+
+        A word that `ENOUGH` rows hold as it is written needs no other spelling; of the ways to cut one that
+        counts whose parts are most frequent.
+        """
+        words, found = analyzer(self.view.settings.search.language), dict[tuple[str, str], float]()
+        for term, cuts in words.cut(query).items():
+            if self._frequency(kind, term) < ENOUGH:
+                pairs = [(words.term(first), words.term(second)) for first, second in cuts]
+                known = [(min(self._frequency(kind, part) for part in pair), pair) for pair in pairs]
+                often, pair = max(known, default=(0, ("", "")))
+                if often:
+                    found[pair] = max(self._weights(kind, pair).values())
+        return found
+
+    def _frequency(self, kind: Kind, term: str) -> int:
+        """How many rows say a term."""
+        beside = sum(term in bag.counts[OWN] for bag in self._bags[kind])
+        return self.tables.table(kind).frequency(OWN, term) + beside
+
+    def _words(
+        self,
+        kind: Kind,
+        weights: Mapping[str, float],
+        pairs: Mapping[tuple[str, str], float],
+        among: _Among,
+        kept: int,
+        near: Collection[int],
+    ) -> dict[Row, float]:
+        """The rows that hold a term in their own text or around it with their scores, and those near."""
+        table = self.tables.table(kind)
+        query = table.words(WEIGHTS, weights, pairs)
+        found: dict[Row, float] = {}
+        if query:
+            hits = table.find(query, FETCHED * kept)
+            chosen = [hit for hit, here in zip(hits, self._here(table, hits, among), strict=True) if here]
+            if len(chosen) < kept and len(hits) == FETCHED * kept:
+                chosen = table.find(table.among(query, self._there(table, among)), kept)
+            found = self._rows(table, chosen[:kept])
+        known = {row.number for row in found}
+        if others := [number for number in near if number not in known]:
+            there = table.any_of("row", others)
+            found |= dict.fromkeys(self._rows(table, table.find(there)), 0.0)
+            if query:
+                found |= self._rows(table, table.find(table.among(query, there)))
+        wanted = set(near)
+        for bag in self._bags[kind]:
+            if among.holds(bag.row.group, bag.row.seq):
+                score = self._beside(kind, bag, weights, pairs)
+                if score or bag.row.number in wanted:
+                    found[bag.row] = score
+        return found
+
+    def _rows(self, table: Table, hits: Sequence[tuple[float, DocAddress]]) -> dict[Row, float]:
+        rows = self.tables.rows(table, [address for _, address in hits])
+        return {row: score for row, (score, _) in zip(rows, hits, strict=True)}
+
+    def _here(self, table: Table, hits: Sequence[tuple[float, DocAddress]], among: _Among) -> list[bool]:
+        """Which of some rows are searched."""
+        addresses, dead = [address for _, address in hits], self._dead
+        groups = table.values("group", addresses)
+        numbers = table.values("row", addresses) if dead else [0] * len(hits)
+        seqs = table.values("seq", addresses) if among.waiting else [0] * len(hits)
+        return [
+            number >> LINES not in dead and among.holds(group, seq)
+            for number, group, seq in zip(numbers, groups, seqs, strict=True)
+        ]
+
+    def _there(self, table: Table, among: _Among) -> Query:
+        from tantivy import Occur, Query
+
+        held = [(Occur.Should, table.any_of("group", among.groups))]
+        if among.waiting:
+            waiting = [
+                (Occur.Must, table.any_of("seq", among.waiting)),
+                (Occur.Must, table.any_of("group", [SAID])),
+            ]
+            held.append((Occur.Should, Query.boolean_query(waiting)))
+        there = [(Occur.Must, Query.boolean_query(held))]
+        if self._dead:
+            there.append((Occur.MustNot, table.any_of("doc", self._dead)))
+        return Query.boolean_query(there)
+
+    def _beside(
+        self,
+        kind: Kind,
+        bag: _Bag,
+        weights: Mapping[str, float],
+        pairs: Mapping[tuple[str, str], float],
+    ) -> float:
+        """The score of a row that is in no table."""
+        parts: list[tuple[str, float, int]] = []
+        for name, factor in WEIGHTS.items():
+            held = bag.counts[name]
+            parts += [(name, factor * weight, held[term]) for term, weight in weights.items() if term in held]
+        if pairs:
+            side_by_side = Counter(pairwise(bag.own))
+            parts += [(OWN, weight, side_by_side[pair]) for pair, weight in pairs.items()]
+        tables, lengths = self.tables, bag.lengths
+        return sum(
+            weight * saturated(often, lengths[name] + tables.padding(kind, name), tables.mean(kind, name))
+            for name, weight, often in parts
+        )
+
+    def _wholes(
+        self, kind: Kind, weights: Mapping[str, float], wanted: Collection[int], most: int = WHOLES
+    ) -> dict[int, float]:
+        """What the best documents add to the rows that belong to them, by `doc_hash`."""
+        table, found = self.tables.documents, dict[int, float]()
+        query = table.words({WHOLE: WHOLE_WEIGHT}, weights)
+        if query:
+            hits = table.find(query, most)
+            keys = table.values("whole", [address for _, address in hits])
+            found = {key: score for key, (score, _) in zip(keys, hits, strict=True)}
+        for doc_id in self.gone:
+            found.pop(doc_hash(doc_id), None)
+        mean = self.tables.mean("documents", WHOLE)
+        for doc_id, (counts, length) in self._over_wholes.items():
+            score = sum(
+                weight * saturated(counts[term], length + self.tables.padding("documents", WHOLE), mean)
+                for term, weight in weights.items()
+                if term in counts
+            )
+            if score:
+                found[doc_hash(doc_id)] = WHOLE_WEIGHT * score
+        return found
+
+    @cached_property
+    def _bags(self) -> Mapping[Kind, Sequence[_Bag]]:
+        return {
+            "entries": [_bag(found) for read in self.over.values() for found in read.entries],
+            "blocks": [_bag(found) for read in self.over.values() for found in read.blocks],
+        }
+
+    @cached_property
+    def _over_wholes(self) -> Mapping[str, tuple[Mapping[str, int], int]]:
+        wholes = {doc_id: read.whole for doc_id, read in self.over.items()}
+        return {doc_id: (Counter(whole), len(whole)) for doc_id, whole in wholes.items()}
+
+    @cached_property
+    def _dead(self) -> frozenset[int]:
+        """The uids of documents that the tables hold otherwise than the snapshot."""
+        uids = self.tables.uids
+        return frozenset(uids[doc_id] for doc_id in self.gone if doc_id in uids)
+
+    @cached_property
+    def _waiting(self) -> frozenset[int]:
+        """The seqs of the evidence that readers see itself (`View.unfiled`)."""
+        view = self.view
+        if not view.initialised:
+            return frozenset()
+        if view.drawn is None or not view.spec.has_entries:
+            return frozenset(view.unfiled())
+        over = [found for read in self.over.values() for found in read.entries]
+        said = self.tables.said
+        waiting = {seq for seq in said.keys() - view.drawn if not self._dead.issuperset(said[seq])}
+        waiting.update(found.row.seq for found in over if found.row.group == SAID and found.row.seq)
+        waiting.difference_update(view.drawn)
+        waiting.update(seq for seq in view.refused if seq in said)
+        for found in over:
+            if found.cites and found.row.group != SAID and not view.is_note(found.row.doc_id):
+                waiting.difference_update(found.cites)
+        return frozenset(waiting - self.tables.cited(waiting, view, self._dead))
+
+    # ── meaning ─────────────────────────────────────────────────────────────────────────────────
+
+    def _near(self, kind: Kind, query: str, among: _Among) -> Near | None:
+        """What the query means; None where vectors do not count, or cannot be had just now."""
+        if not self.view.settings.search.vectors or not self.view.embedder.semantic or not query.strip():
+            return None
+        try:
+            if kind not in self._dense:
+                from infinimem.retrieval.dense import Dense
+
+                over = [found for read in self.over.values() for found in getattr(read, kind)]
+                self._dense[kind] = Dense(self.view, self.tables, kind, self._dead, over)
+            return self._dense[kind].near(query, among.groups, among.waiting)
+        except ModelUnavailable as error:
+            log.warning("ranked by words alone: %s", error)
+            return None
+
+    @cached_property
+    def _dense(self) -> dict[Kind, Dense]:
+        return {}
 
 
-def _shared(similarity: Array, best: float) -> Array:
+@dataclass(frozen=True)
+class _Among:
+    """Which rows are searched."""
+
+    groups: frozenset[int]
+    waiting: Collection[int]
+    """The seqs of turns that are searched too."""
+
+    def holds(self, group: int, seq: int) -> bool:
+        return group in self.groups or (group == SAID and seq in self.waiting)
+
+
+def _shared(similarity: Sequence[float], best: float) -> list[float]:
     """What rows get for their nearness, in units of a score of words.
 
     Args:
         similarity: 0 or more.
         best: score of the row with the best words; 0 where no row holds any.
     """
-    nearest = similarity.max()
-    return MEANING_WEIGHT * (best or 1.0) * similarity / nearest if nearest > 0 else similarity
-
-
-@dataclass(frozen=True, eq=False)
-class DocumentTerms:
-    """The terms of a document's heading blocks."""
-
-    counts: Mapping[str, int]
-    length: int
-    """How many they are, repeats counted."""
-    language: str
-    """That they were made in."""
-    asked: Mapping[int, Located | None]
-    """The lines that were looked up for it, by seq: an entry is also counted by who said it, and when."""
-
-
-NOTHING = DocumentTerms({}, 0, "", {})
-
-_kept: WeakKeyDictionary[Document, DocumentTerms] = WeakKeyDictionary()
-
-
-class TermCounts:
-    """The term counts of a snapshot's documents.
-
-    Args:
-        view: the snapshot.
-    """
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._language = view.settings.search.language
-        self._own: dict[str, DocumentTerms] = {}
-
-    def texts(self, doc_ids: Sequence[str], terms: Sequence[str]) -> tuple[Array, Array]:
-        """How often documents hold terms, and how many terms they have; as `Rows.texts`."""
-        found = [self._of(doc_id) for doc_id in doc_ids]
-        occurrences = np.zeros((len(found), len(terms)))
-        for row, one in enumerate(found):
-            occurrences[row] = [one.counts.get(term, 0) for term in terms]
-        return occurrences, np.array([one.length for one in found], dtype=np.float64)
-
-    def _of(self, doc_id: str) -> DocumentTerms:
-        if doc_id not in self._own:
-            self._own[doc_id] = self._found(self._view.document(doc_id)) if doc_id in self._view else NOTHING
-        return self._own[doc_id]
-
-    def _found(self, document: Document) -> DocumentTerms:
-        one = _kept.get(document)
-        if one is None or not self._holds(one):
-            _kept[document] = one = self._made(document)
-        return one
-
-    def _holds(self, one: DocumentTerms) -> bool:
-        """Whether it says of this snapshot what it said of an earlier one."""
-        same = (self._view.entry(seq) is place for seq, place in one.asked.items())
-        return one.language == self._language and all(same)
-
-    def _made(self, document: Document) -> DocumentTerms:
-        lines = _Asked(self._view)
-        pieces = Pieces(self._view, Origins(self._view, lines))
-        counts: Counter[str] = Counter()
-        length = 0
-        for block in partitions(document):
-            if block.text.strip():
-                terms = pieces.terms_at(document, block.start_line, block.end_line)
-                counts.update({term: min(often, MOST_COUNTED) for term, often in Counter(terms).items()})
-                length += len(terms)
-        return DocumentTerms(dict(counts), length, self._language, lines.found)
-
-
-class _Asked:
-    """Where the numbered lines of a snapshot stand (origins.Lines); remembers which were looked up."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self.found: dict[int, Located | None] = {}
-
-    def evidence(self, seq: int) -> str | None:
-        place = self._at(seq)
-        return place.doc_id if place and place.doc_id.startswith(EVIDENCE) else None
-
-    def cites(self, seq: int) -> tuple[int, ...]:
-        place = self._at(seq)
-        return drawn_from(place.entry) if place else ()
-
-    def _at(self, seq: int) -> Located | None:
-        if seq not in self.found:
-            self.found[seq] = self._view.entry(seq)
-        return self.found[seq]
+    nearest = max(similarity)
+    return [MEANING_WEIGHT * (best or 1.0) * one / nearest if nearest > 0 else one for one in similarity]

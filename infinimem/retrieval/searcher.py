@@ -4,50 +4,55 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from infinimem.markdown.sections import partitions
 from infinimem.model import Retrieved
-from infinimem.retrieval.cache import cache_folder, is_large
+from infinimem.retrieval.cache import cache_folder
 from infinimem.retrieval.priors import related
 from infinimem.store.view import Scope, View
 from infinimem.terms import analyzer
 
 if TYPE_CHECKING:
-    from infinimem.retrieval.index import Indexed
-    from infinimem.retrieval.lexical import Kind
+    from infinimem.retrieval.disk import DiskIndex
     from infinimem.retrieval.pieces import Pieces
-    from infinimem.retrieval.rows import Place
-    from infinimem.retrieval.scoring import TermCounts
+    from infinimem.retrieval.rows import Kind, Row
+    from infinimem.retrieval.scoring import Ranking
+    from infinimem.retrieval.term_counts import TermCounts
 
 log = logging.getLogger("infinimem")
 
-CANDIDATES = {"entries": 2048, "blocks": 512}
-"""Rows that are scored, where more hold a term of the query: so many that the best ten are among them. An
-entry is also found by what stands around it, so its own words say less."""
 COMPARED = 2000
-"""Documents that are compared with a text one by one; of more, those that hold the best blocks."""
+"""Documents that are compared with a text one by one; of more, those that hold most of its words."""
 
 
-def indexed(view: View) -> Indexed:
-    """The index of a snapshot; on disk where it is large and the cache directory can be used."""
-    from infinimem.retrieval.index import in_memory
+def ranking(view: View) -> Ranking:
+    """The ranking of a snapshot; by the index in the cache directory where files show it."""
+    from infinimem.retrieval.disk import in_memory
 
-    if view.stored and is_large(view):
-        from infinimem.retrieval.disk import disk_index
-
-        folder = cache_folder(view.stored.root, "index", view.spec.name)
+    if view.stored:
+        index = view.derived(_disk_index)
         try:
-            if folder:
-                return disk_index(folder).of(view)
+            if index:
+                return index.of(view)
             why = "the cache directory cannot be used"
         except (OSError, ValueError) as error:
-            why = f"{folder}: {error}"
+            why = f"{index and index.folder}: {error}"
         log.warning("the index is built in memory, each time anew (%s)", why)
     return in_memory(view)
+
+
+def _disk_index(view: View, known: DiskIndex | None, _: Collection[str] | None) -> DiskIndex | None:
+    """The one of a library, handed from snapshot to snapshot."""
+    from infinimem.retrieval.disk import DiskIndex
+
+    folder = view.stored and cache_folder(view.stored.root, "index", view.spec.name)
+    if not folder:
+        return None
+    return known if known and known.folder == folder else DiskIndex(folder)
 
 
 class Searcher:
@@ -58,18 +63,18 @@ class Searcher:
         self._words = analyzer(view.settings.search.language)
 
     @cached_property
-    def _index(self) -> Indexed:
-        return indexed(self._view)
+    def _ranking(self) -> Ranking:
+        return ranking(self._view)
 
     @cached_property
     def _term_counts(self) -> TermCounts:
-        from infinimem.retrieval.scoring import TermCounts
+        from infinimem.retrieval.term_counts import TermCounts
 
         return TermCounts(self._view)
 
     @property
     def _pieces(self) -> Pieces:
-        return self._index.pieces
+        return self._ranking.pieces
 
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """The entries that answer a query best; ties by document and line.
@@ -108,7 +113,7 @@ class Searcher:
 
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """These pieces, best first when compared with each other; ties keep their order."""
-        from infinimem.retrieval.scoring import compared
+        from infinimem.retrieval.term_counts import compared
 
         bags = [
             Counter(self._pieces.terms_at(self._view.document(item.doc_id), item.start_line, item.end_line))
@@ -125,49 +130,50 @@ class Searcher:
         Args:
             text: of any length.
             limit: at most so many.
-            ids: if given, only these are compared; else the default scope. Few need no index.
+            ids: if given, only these are compared, with each other; else the default scope. Few need no
+                index.
         """
-        from infinimem.retrieval.scoring import compared
+        from infinimem.retrieval.term_counts import compared
 
         chosen = sorted(set(self._view.ids() if ids is None else ids))
-        terms, near = self._words.query_terms(text), chosen
-        if len(chosen) > COMPARED:
-            best = self._index.best("blocks", text, terms, "default", COMPARED, COMPARED, words_only=True)
-            near = sorted({place.doc_id for place, _ in best}.intersection(chosen))
-        if ids is not None and near is chosen:
-            held = self._term_counts.texts(near, terms)
+        terms = self._words.query_terms(text)
+        if ids is None or len(chosen) > COMPARED:
+            near = self._ranking.documents(terms, chosen, COMPARED)
         else:
-            rows = self._index.rows
-            held = rows.texts(rows.documents("blocks", near), terms)
-        scores = dict(zip(near, compared(*held), strict=True))
-        return sorted(chosen, key=lambda doc_id: (-scores.get(doc_id, 0.0), doc_id))[:limit]
+            scores = dict(zip(chosen, compared(*self._term_counts.texts(chosen, terms)), strict=True))
+            near = sorted(chosen, key=lambda doc_id: (-scores[doc_id], doc_id))
+        rest = () if len(near) >= limit else sorted(set(chosen).difference(near))
+        return [*near, *rest][:limit]
 
     def _found(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Retrieved]:
         if limit <= 0:
             return []
-        terms, many = self._words.query_terms(query), max(CANDIDATES[kind], 4 * limit)
-        best = self._index.best(kind, query, terms, scope, limit, many)
+        terms = self._words.query_terms(query)
+        best = self._ranking.best(kind, query, terms, scope, limit)
         if not best and self._view.settings.search.language == "english":
-            best = self._index.best(kind, query, related(terms), scope, limit, many)
-        shown = ((self._shown(kind, place), score) for place, score in best)
+            best = self._ranking.best(kind, query, related(terms), scope, limit)
+        shown = ((self._shown(kind, row), score) for row, score in best)
         return [replace(item, score=score) for item, score in shown if item]
 
-    def _shown(self, kind: Kind, place: Place) -> Retrieved | None:
+    def _shown(self, kind: Kind, row: Row) -> Retrieved | None:
         """What stands there; None where a note was saved meanwhile and is shorter now."""
         from infinimem.retrieval.pieces import passage
 
-        document = self._view.document(place.doc_id)
-        if place.end > len(document.lines):
+        document = self._view.document(row.doc_id)
+        if row.end > len(document.lines):
             return None
         if kind == "blocks" or not document.entries:
-            return self._pieces.lines(document, place.start, place.end, place.headings)
-        if not place.seq:
-            return passage(document, place.start, place.end)
-        located = document.entries_in(place.start, place.start)
-        return self._pieces.entry(located[0]) if located and located[0].entry.seq == place.seq else None
+            return self._pieces.lines(document, row.start, row.end, document.path_at(row.start))
+        if not row.seq:
+            return passage(document, row.start, row.end)
+        located = document.entries_in(row.start, row.start)
+        return self._pieces.entry(located[0]) if located and located[0].entry.seq == row.seq else None
 
 
-@lru_cache(maxsize=2)
 def searcher(view: View) -> Searcher:
-    """The searcher of a snapshot, made once; those of older snapshots are let go."""
+    """The searcher of a snapshot, made once."""
+    return view.derived(_searcher)
+
+
+def _searcher(view: View, _: Searcher | None, __: Collection[str] | None) -> Searcher:
     return Searcher(view)

@@ -31,6 +31,8 @@ from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
 from infinimem.retrieval.batching import Batches
+from infinimem.retrieval.rows import KEY
+from infinimem.retrieval.rows import text_key as text_key
 from infinimem.store.listing import state_of
 from infinimem.store.view import Stored
 
@@ -42,15 +44,8 @@ Keys = NDArray[np.uint64]
 Positions = NDArray[np.int64]
 
 FORMAT = "vectors-1"
-KEY = 16
-"""Bytes of a key."""
 _DIGITS = 6
 """Of a score; beyond them processors differ."""
-
-
-def text_key(text: str) -> bytes:
-    """The 16 bytes that name a text."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY).digest()
 
 
 def as_keys(keys: Sequence[bytes] | NDArray[Any]) -> Keys:
@@ -75,18 +70,23 @@ class Held:
     mark: bytes | None = None
     """The manifest that it was read from; None in memory."""
     manifest: dict[str, Any] = field(default_factory=dict)
+    known: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The order of the first keys, as it was found before the others came."""
 
     @cached_property
-    def _order(self) -> Positions:
-        return np.argsort(self.keys[:, 0], kind="stable")
+    def order(self) -> Positions:
+        """Where the keys stand, ascending by their first number."""
+        first, start = self.keys[:, 0], len(self.known)
+        new = start + np.argsort(first[start:], kind="stable")
+        return np.insert(self.known, np.searchsorted(first[:start], first[new], "right", self.known), new)
 
     def rows(self, keys: Sequence[bytes] | NDArray[Any]) -> Positions:
         """Where the vectors of these keys stand in `matrix`; -1 for those without."""
         wanted = as_keys(keys)
         if not len(self.keys) or not len(wanted):
             return np.full(len(wanted), -1, dtype=np.int64)
-        at = np.searchsorted(self.keys[:, 0], wanted[:, 0], sorter=self._order)
-        found = self._order[np.minimum(at, len(self.keys) - 1)]
+        at = np.searchsorted(self.keys[:, 0], wanted[:, 0], sorter=self.order)
+        found = self.order[np.minimum(at, len(self.keys) - 1)]
         return np.where((self.keys[found] == wanted).all(axis=1), found, -1)
 
 
@@ -240,8 +240,11 @@ class Vectors:
                 rows = _mapped(
                     folder / manifest["rows"], np.dtype(np.float32), self.embedder.size, manifest["count"]
                 )
-                sums = _checked(manifest, keys, rows, known)
-                return Held(keys, rows, sums, mark, {part: manifest[part] for part in ("keys", "rows")})
+                named = {part: manifest[part] for part in ("keys", "rows")}
+                before = known if known and known.manifest == named and len(known.keys) <= len(keys) else None
+                sums = _checked(manifest, keys, rows, before)
+                order = {"known": before.order} if before else {}
+                return Held(keys, rows, sums, mark, named, **order)
         return self._nothing(mark)
 
     def _nothing(self, mark: bytes | None = None) -> Held:
@@ -275,16 +278,13 @@ def _mapped(path: Path, kind: np.dtype[Any], width: int, count: int) -> NDArray[
     return np.frombuffer(data, kind).reshape(count, width)
 
 
-def _checked(manifest: dict[str, Any], keys: Keys, rows: Matrix, known: Held | None) -> tuple[int, int]:
-    """The checksums, once they agree; of files that grew since they were read only the new rows are read.
+def _checked(manifest: dict[str, Any], keys: Keys, rows: Matrix, before: Held | None) -> tuple[int, int]:
+    """The checksums, once they agree; only rows are read that were not there before.
 
     Raises:
         ValueError: they do not.
     """
-    same = known and all(known.manifest.get(part) == manifest[part] for part in ("keys", "rows"))
-    start, sums = 0, (0, 0)
-    if known and same and len(known.keys) <= len(keys):
-        start, sums = len(known.keys), known.checksums
+    start, sums = (len(before.keys), before.checksums) if before else (0, (0, 0))
     found = zlib.crc32(keys[start:].data, sums[0]), zlib.crc32(rows[start:].data, sums[1])
     if list(found) != manifest["checksums"]:
         raise ValueError("the vectors are garbled")

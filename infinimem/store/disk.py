@@ -6,16 +6,18 @@ them fail, drop a sync, or let the machine die between two of them.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
-import shutil
 import sys
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import ctypes
 
 _EXCHANGE, _NO_REPLACE = 2, 1  # Linux renameat2
 _MAC_SWAP, _MAC_EXCLUSIVE = 2, 4  # macOS renameatx_np
@@ -93,6 +95,20 @@ def sync(descriptor: int) -> None:
 def sync_folder(folder: Folder) -> None:
     """Make the names in a folder durable."""
     _flush(folder.descriptor)
+
+
+def touch(folder: Folder) -> int:
+    """Give a folder the time that it is, in nanoseconds; 0 where the system lets us set no time of our own.
+
+    The system's own time for what changes in it counts some milliseconds, and appends are no such change.
+    """
+    now = time.time_ns()
+    try:
+        os.utime(folder.descriptor, ns=(now, now))
+    except PermissionError:  # another user's
+        os.utime(folder.descriptor)
+        return 0
+    return now
 
 
 def _flush(descriptor: int) -> None:
@@ -173,6 +189,8 @@ def remove_folder(at: At) -> None:
 def boot() -> str:
     """What names the time since the machine was started: unsynced writes live that long. "" if unknown."""
     if sys.platform == "darwin":
+        import ctypes
+
         name, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
         call = ctypes.CDLL(None).sysctlbyname
         failed = call(b"kern.bootsessionuuid", name, ctypes.byref(size), None, ctypes.c_size_t(0))
@@ -206,6 +224,8 @@ def _unlink(at: At) -> None:
 
 
 def _copy(old: At, new: At) -> None:
+    import shutil
+
     with (
         os.fdopen(_open(old, os.O_RDONLY), "rb") as source,
         os.fdopen(_open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as copied,
@@ -218,6 +238,8 @@ def _rename(old: At, new: At, linux: int, mac: int) -> bool:
     call = _atomic_rename()
     if call is None:
         return False
+    import ctypes
+
     one, other = os.fsencode(old.name), os.fsencode(new.name)
     flag = ctypes.c_uint(mac if sys.platform == "darwin" else linux)
     if not call(old.folder.descriptor, one, new.folder.descriptor, other, flag):
@@ -230,6 +252,8 @@ def _rename(old: At, new: At, linux: int, mac: int) -> bool:
 
 @cache
 def _atomic_rename() -> ctypes._NamedFuncPointer | None:
+    import ctypes
+
     try:
         library = ctypes.CDLL(None, use_errno=True)
         return library.renameatx_np if sys.platform == "darwin" else library.renameat2

@@ -98,6 +98,23 @@ def marks(turn: Turn) -> list[Mark]:
     return marks_of(turn.key, turn.session, turn.turn)
 
 
+def unrecorded(turns: Sequence[Turn], view: View, doubtful: Collection[int]) -> list[Turn]:
+    """Those that are not in the log yet, each once.
+
+    Args:
+        doubtful: as for `is_same`.
+    """
+    known, fresh = view.lines.marks, []
+    taken: set[Mark] = set()
+    for turn in turns:
+        own = marks(turn)
+        there = (known[mark] for mark in own if mark in known)
+        if taken.isdisjoint(own) and not any(is_same(turn, place, doubtful) for place in there):
+            taken.update(own)
+            fresh.append(turn)
+    return fresh
+
+
 def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[Part]:
     """Lay out turns as lines of evidence files.
 

@@ -10,16 +10,17 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Collection
-from contextlib import suppress
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.store import disk
-from infinimem.store.dirty_list import DirtyListWriter
+from infinimem.store.disk import At
 from infinimem.store.folders import located, opened
-from infinimem.store.listing import Stamp, explained, listed, stamp_of
+from infinimem.store.listing import FolderState, Stamp, explained, folder_state, shows, stamp_of
 
 MAX_FILE = 8 * 1024 * 1024
 """Bytes; larger notes are skipped, and `doctor` says so."""
@@ -50,18 +51,15 @@ class Files:
         self.root = root.absolute()
         self.lists: dict[str, Any] = {}
         """What was read of the lists of the machine state, by path (state/append_log.py)."""
-        self.dirty_list = DirtyListWriter(self.root)
-        """Tells other processes which files are written."""
+        self.states: dict[str, FolderState] = {}
+        """Folders ("a/b/") as they are if all in them is known, but for what was `written`."""
+        self.written: deque[str] = deque()
         with explained("open", root):
             found, there = root.is_dir(), root.exists()
         if not found:
             if there:
                 raise LibraryError(f"{root} is a file; name the folder that it is in, or import it")
             raise LibraryError(f"{root} does not exist; to make it a library, run: infinimem init {root}")
-
-    def scan(self, needed: Collection[str] = (), below: str = "") -> dict[str, Stamp]:
-        """Every Markdown file, as listing.listed gives it."""
-        return listed(self.root, needed, below)
 
     def read(self, path: str, limit: int = MAX_FILE) -> bytes | None:
         """The bytes of a regular file; None where there is none, or a link, or more than `limit` bytes.
@@ -126,8 +124,7 @@ class Files:
         Raises:
             LibraryError: the disk refused; nothing of `data` stays.
         """
-        self.dirty_list.name(path)
-        with explained("write", path), located(self.root, path, make=True) as at:
+        with explained("write", path), located(self.root, path, make=True) as at, self._writing(at):
             created = at.lstat() is None
             descriptor = disk.open_append(at)
             try:
@@ -201,8 +198,7 @@ class Files:
         if size < 0:
             self.remove(path)
             return
-        self.dirty_list.name(path)
-        with explained("write", path), located(self.root, path) as at:
+        with explained("write", path), located(self.root, path) as at, self._writing(at):
             descriptor = disk.open_append(at)
             try:
                 if tail is None or os.pread(descriptor, len(tail) + 1, size) == tail:
@@ -256,22 +252,25 @@ class Files:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name; what had that name is gone. Not durable before `sync_folder_of`."""
-        self.dirty_list.name(old, new)
         with (
             explained("write", new),
             located(self.root, old) as one,
             located(self.root, new, make=True) as other,
+            self._writing(one, other),
         ):
             disk.rename(one, other)
 
     def exchange(self, staged: str, path: str) -> bool:
         """Swap a staged file with the one in its place; False if there is none, or not a plain file."""
-        self.dirty_list.name(path)
         with explained("write", path):
             if not self.is_plain(path):
                 return False
             try:
-                with located(self.root, staged) as one, located(self.root, path) as other:
+                with (
+                    located(self.root, staged) as one,
+                    located(self.root, path) as other,
+                    self._writing(other),
+                ):
                     disk.exchange(one, other)
             except FileNotFoundError:
                 return False
@@ -279,11 +278,11 @@ class Files:
 
     def put(self, staged: str, path: str) -> bool:
         """Give a staged file its name; False if something has it."""
-        self.dirty_list.name(path)
         with (
             explained("write", path),
             located(self.root, staged) as one,
             located(self.root, path, make=True) as other,
+            self._writing(other),
         ):
             try:
                 disk.put(one, other)
@@ -293,12 +292,11 @@ class Files:
 
     def take(self, path: str, slot: str) -> bool:
         """Move a file away; False if there is none, or not a plain file."""
-        self.dirty_list.name(path)
         with explained("remove", path):
             if not self.is_plain(path):
                 return False
             try:
-                with located(self.root, path) as one, located(self.root, slot) as other:
+                with located(self.root, path) as one, located(self.root, slot) as other, self._writing(one):
                     disk.rename(one, other)
             except FileNotFoundError:
                 return False
@@ -351,11 +349,29 @@ class Files:
 
     def remove(self, path: str, durable: bool = True) -> None:
         """Delete the file if it is there, and its folder's entry durably."""
-        self.dirty_list.name(path)
-        with explained("remove", path), located(self.root, path) as at:
+        with explained("remove", path), located(self.root, path) as at, self._writing(at):
             disk.unlink(at)
             if durable:
                 disk.sync_folder(at.folder)
+
+    @contextmanager
+    def _writing(self, *those: At) -> Iterator[None]:
+        """Around a change of documents: the time of their folder tells every process of it, if the disk lets.
+
+        Where nobody else changed the folder since it was listed, we need not list it again.
+        """
+        mine = [at for at in those if shows(at.path)]
+        known = [self.states.get(_below(at)) == folder_state(os.fstat(at.folder.descriptor)) for at in mine]
+        try:
+            yield
+        finally:
+            for at, sure in zip(mine, known, strict=True):
+                with suppress(OSError):
+                    now = disk.touch(at.folder)
+                    state = folder_state(os.fstat(at.folder.descriptor))
+                    if sure and state.mtime_ns == now:
+                        self.written.append(at.path)
+                        self.states[_below(at)] = state
 
     def make_folder(self, folder: str) -> None:
         """Make a folder below the root, and make its name durable.
@@ -365,6 +381,10 @@ class Files:
         """
         with explained("make", folder), opened(self.root, folder, make=True):
             pass
+
+
+def _below(at: At) -> str:
+    return f"{at.folder.path}/" if at.folder.path else ""
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

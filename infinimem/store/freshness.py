@@ -1,39 +1,43 @@
 """What lies in a library now, without looking at every file at every call.
 
-A small folder is listed at each call. Of a large one the listing is kept, and a call looks only at files of
-which something says that they may have changed:
+In: the folder. Out: a `Listing`, the state of each document. A call looks at
 
-    dirty_list.py  what goes through infinimem, in any process: seen by the very next call
-    watching.py    what other programs do: seen as soon as the system tells of it
-    a rescan       BOUND seconds after the last one, where nothing is watched
+    folder times    of all folders: what came, went or was renamed, by anybody, is seen by the next call. So
+                    is what infinimem writes in any process, for it touches the folder of what it wrote
+    named files     those that the watcher named, or somebody doubts
+    every file      in a new process, in a small library, and BOUND seconds after the last such look where
+                    nothing is watched: only this sees what another program wrote in place
 
-Under the lock this is as safe as listing every file. What other processes wrote is known exactly. A save of a
-person's that was not told of yet might as well come a moment later, and then the transaction, which looks at
-the bytes that it replaces, finds it.
+Under the lock this is as safe as listing every file. What other processes of infinimem wrote is known
+exactly. A person's save that was not seen yet might as well come a moment later, and then the transaction,
+which looks at the bytes that it replaces, finds it.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 import time
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from infinimem.store.dirty_list import DirtyListReader
 from infinimem.store.files import MAX_FILE, Files
-from infinimem.store.listing import Stamp, state_of
-from infinimem.store.watcher import MANY, ChangeSet, Watcher
-from infinimem.store.watching import Survey, Watching
+from infinimem.store.listing import FolderState, Listed, Stamp, folder_state, listed, state_of
+from infinimem.store.watcher import Watcher
 
-LARGE = 300
-"""Documents up to which every call lists the folder: that takes a few milliseconds."""
+SMALL = 300
+"""Documents up to which every call looks at every file: that takes a millisecond."""
 BOUND = 2.0
-"""Seconds until another program's edit is seen where nothing is watched. Nothing is before that either: most
-processes do not live that long."""
+"""Seconds until another program's edit in place is seen where nothing is watched. Nothing is before that
+either: most processes do not live that long."""
+REST, SHARE = 30.0, 100
+"""Seconds between two looks at every file where the folder is watched, or so many times what one takes."""
+GRACE_NS = 3_000_000_000
+"""Nanoseconds within which a watcher names an edit, at the latest."""
 
-FEW = 256
-"""Ids that come and go at once and are put in their places one by one."""
+_NOW = -math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,8 @@ class Listing:
 
     def since(self, older: Listing) -> Collection[str]:
         """Ids of the documents that are there in another state than in an older listing, or in one alone."""
+        if older is self:
+            return ()
         if self.before is older.key:
             return self.news
         return {doc_id for doc_id, _ in self.stamps.items() ^ older.stamps.items()}
@@ -63,12 +69,6 @@ class Listing:
     def state(self, doc_id: str) -> Stamp | None:
         """The state of any document, also of one that is passed over."""
         return self.stamps.get(doc_id) or self.oversized.get(doc_id)
-
-    def below(self, folder: str) -> list[str]:
-        """The ids of all that lies below a folder ("a/b/")."""
-        end = f"{folder[:-1]}0"  # "0" comes after "/": the ids of a folder stand together
-        found = self.ids[bisect_left(self.ids, folder) : bisect_left(self.ids, end)]
-        return [*found, *(doc_id for doc_id in self.oversized if doc_id.startswith(folder))]
 
     def replaced(self, stamps: dict[str, Stamp], limit: Callable[[str], int]) -> Listing:
         """The listing with all documents anew.
@@ -109,11 +109,9 @@ class Listing:
         return Listing(self._renamed(came, gone), stamps, oversized, before=self.key, news=news)
 
     def _renamed(self, came: Collection[str], gone: Collection[str]) -> tuple[str, ...]:
-        """The ids with and without some; a few are put in their places, for sorting them all takes longer."""
+        """The ids with and without some, which are put in their places: sorting all takes longer."""
         if not (came or gone):
             return self.ids
-        if len(came) + len(gone) > FEW:
-            return tuple(sorted({*self.ids, *came} - {*gone}))
         ids = list(self.ids)
         for doc_id in gone:
             del ids[bisect_left(ids, doc_id)]
@@ -129,8 +127,8 @@ class Freshness:
         files: the library's files.
         limit: the size over which a document is passed over, by its id.
         needed: see `listed`.
-        watch: makes a watcher.
-        large, bound, clock: for tests; see LARGE and BOUND. The clock is monotonic.
+        watcher: names files that are edited; default is one for the folder.
+        small, clock: for tests; see SMALL. The clock is monotonic.
     """
 
     def __init__(
@@ -139,26 +137,22 @@ class Freshness:
         limit: Callable[[str], int],
         needed: Collection[str] = (),
         *,
-        watch: Callable[[], Watcher] | None = None,
-        large: int | None = None,
-        bound: float = BOUND,
+        watcher: Watcher | None = None,
+        small: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._files = files
         self._limit = limit
         self._needed = needed
-        self._large = LARGE if large is None else large
-        self._bound = bound
+        self._watcher = watcher or Watcher(files.root)
+        self._small = SMALL if small is None else small
         self._clock = clock
         self._lock = threading.Lock()
-        self._dirty_list = DirtyListReader(files.root)
-        self._failures = 0
-        self._doubted: set[str] = set()
-        self._doubtful = True
         self._listing = Listing()
-        self._scanned = 0.0
-        self._watching = Watching(watch or (lambda: Watcher(files.root)), self._survey, clock)
-        self._watched = False
+        self._folders: dict[str, Listed] = {}
+        self._doubted: set[str] = set()
+        self._due = _NOW
+        self._relied = False
 
     def look(self) -> Listing:
         """The documents as they are.
@@ -167,80 +161,106 @@ class Freshness:
             LibraryError: a folder cannot be listed.
         """
         with self._lock:
-            named = self._dirty_list.take()  # before any file is looked at
-            told = None
-            if not (named is None or self._doubtful or self._unsaid() or self._small()):
-                told = self._told()
-            self._doubtful = True  # if it fails: what was named is still to be looked at
-            if named is None or told is None or told.lost:
-                self._rescan()
-            else:
-                self._look_at({*named, *told.paths, *self._doubted}, told.folders)
-            self._doubtful = False
-            self._doubted.clear()
+            was_relied = self._relied
+            self._attend()
+            named = self._watcher.take() if self._relied else frozenset()
+            small = self._is_small()
+            due = _NOW if named is None or small else self._due
+            self._due = _NOW  # if it fails: what was named is still to be looked at
+            if self._folders and not small:
+                self._look_at_some(named or ())
+            if (began := self._clock()) >= due:
+                self._look_at_all(judged=was_relied and named is not None and not small)
+                rests = self._watcher.living and named is not None
+                due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
+            self._due = due
             return self._listing
 
     def wait(self, seconds: float) -> None:
         """Wait until a file may have changed, so long at most."""
-        self._watched = True
-        self._watching.wait(seconds)
+        self._watcher.begin()
+        self._watcher.wait(seconds)
 
     def stop(self) -> None:
         """Watch no more; the listing is kept fresh all the same."""
-        self._watching.give_up()
+        self._watcher.stop()
 
     def doubt(self, path: str | None = None) -> None:
         """This file, or any, may have changed: the next look is at the file itself."""
         with self._lock:
             if path is None:
-                self._doubtful = True
+                self._due = _NOW
             else:
                 self._doubted.add(path)
 
-    def locked(self) -> None:
-        """The lock was taken. Where no list tells what others wrote, the next look is at every file."""
-        with self._lock:
-            if self._dirty_list.missing:
-                self._doubtful = True
+    def _is_small(self) -> bool:
+        return len(self._listing.stamps) + len(self._listing.oversized) <= self._small
 
-    def _small(self) -> bool:
-        return len(self._listing.ids) + len(self._listing.oversized) <= self._large
+    def _attend(self) -> None:
+        """Begin to watch in a process that lives for some time; rely on the watcher while it lives."""
+        if self._clock() >= self._due > _NOW and not self._is_small():
+            self._watcher.begin()
+        if self._watcher.living != self._relied:
+            self._relied = not self._relied
+            self._due = _NOW  # what changed before it watched, or since it does not, was not named
 
-    def _unsaid(self) -> bool:
-        """Whether this process wrote what it could not name."""
-        before, self._failures = self._failures, self._files.dirty_list.failures
-        return before != self._failures
+    def _look_at_some(self, named: Collection[str]) -> None:
+        """Look at folders whose times changed, and at files that were named, doubted, or written by us."""
+        doubted, self._doubted = {*named, *self._doubted}, set()
+        while self._files.written:
+            doubted.add(self._files.written.popleft())
+        found: dict[str, Stamp | None] = {}
+        for folder, known in list(self._folders.items()):
+            state = self._files.states.get(folder)
+            if state is None or state != self._state(folder):
+                found.update(dict.fromkeys(known.documents))
+                found.update(self._listed_again(folder))
+        for path in doubted:
+            doc_id = path.removesuffix(".md")
+            if one := self._folders.get(path[: path.rfind("/") + 1]):
+                found[doc_id] = stamp = state_of(self._files.root, path)
+                if stamp is None:
+                    one.documents.pop(doc_id, None)
+                else:
+                    one.documents[doc_id] = stamp
+        self._listing = self._listing.changed(found, self._limit)
 
-    def _told(self) -> ChangeSet | None:
-        """What other programs are known to have changed; None where it is time to look at everything."""
-        late = self._clock() - self._scanned > self._bound
-        self._watched = self._watched or late
-        told = self._watching.hints() if self._watched else None
-        return told or (None if late else ChangeSet())
+    def _listed_again(self, folder: str) -> dict[str, Stamp]:
+        """The documents of a folder, and of new folders in it; none where it is gone."""
+        new = listed(self._files.root, self._needed, folder, skip=self._folders)
+        del self._folders[folder]
+        self._files.states.pop(folder, None)
+        return self._known(new)
 
-    def _rescan(self) -> None:
-        self._scanned = self._clock()
-        stamps = self._files.scan(self._needed)
-        self._listing = self._listing.replaced(stamps, self._limit)
+    def _known(self, new: Mapping[str, Listed]) -> dict[str, Stamp]:
+        """Note folders as they were listed; returns the documents in them."""
+        self._folders.update(new)
+        self._files.states.update((name, one.state) for name, one in new.items() if one.state)
+        return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}
 
-    def _look_at(self, paths: Collection[str], folders: Collection[str]) -> None:
-        if len(paths) > MANY:
-            self._rescan()
-        elif paths or folders:
-            found = {path.removesuffix(".md"): state_of(self._files.root, path) for path in paths}
-            for folder in folders:
-                found.update(dict.fromkeys(self._listing.below(folder)))
-                found.update(self._files.scan(self._needed, folder))
-            self._listing = self._listing.changed(found, self._limit)
+    def _state(self, folder: str) -> FolderState | None:
+        try:
+            return folder_state(os.lstat(f"{self._files.root}/{folder.removesuffix('/')}"))
+        except OSError:  # whoever lists it finds out
+            return None
 
-    def _survey(self) -> Survey:
-        """Which files are otherwise than they are known to be. Called in a thread."""
-        began = self._clock()
-        stamps = self._files.scan(self._needed)
-        known = self._listing
-        other = [doc_id for doc_id, stamp in stamps.items() if known.state(doc_id) != stamp]
-        other += (doc_id for doc_id in (*known.ids, *known.oversized) if doc_id not in stamps)
-        if len(other) <= MANY:  # some were looked at meanwhile
-            root = self._files.root
-            other = [i for i in other if state_of(root, f"{i}.md") != self._listing.state(i)]
-        return Survey([f"{doc_id}.md" for doc_id in other], self._clock() - began)
+    def _look_at_all(self, judged: bool) -> None:
+        """Look at every file.
+
+        Args:
+            judged: whether the watcher should have named what is found only now.
+        """
+        before = self._listing
+        self._files.written.clear()
+        self._doubted.clear()
+        self._folders.clear()
+        self._files.states.clear()
+        self._listing = before.replaced(self._known(listed(self._files.root, self._needed)), self._limit)
+        if judged and self._unnamed(before):  # a folder on a network, or a kind of edit that no system tells
+            self._watcher.stop()
+
+    def _unnamed(self, before: Listing) -> bool:
+        """Whether a file was edited in place, and so long ago that a watcher would have named it."""
+        then = time.time_ns() - GRACE_NS
+        pairs = ((before.state(i), self._listing.state(i)) for i in self._listing.since(before))
+        return any(old and new and old.inode == new.inode and new.mtime_ns < then for old, new in pairs)

@@ -11,29 +11,27 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from infinimem.configuration import SETTINGS, configuration
 from infinimem.embedders.connect import Choice, lazily, permitted
 from infinimem.errors import LibraryError, NotALibrary
-from infinimem.law import Verdict
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
-from infinimem.store import evidence, hooks
-from infinimem.store.adopt_edits import adopt, turns_without_entries
-from infinimem.store.commit import transaction as commit
-from infinimem.store.commit.transaction import Conflict, Transaction, recover, unfinished
-from infinimem.store.external_edits import find_edits, is_unedited
+from infinimem.spec import owned_folders, spec_of
+from infinimem.store import hooks, recovery
+from infinimem.store.commit.transaction import LATEST, Conflict, Transaction, recheck
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.freshness import Freshness, Listing
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
-from infinimem.store.plans import name_clashes, preview, receipt_and_changes, verified, violations
-from infinimem.store.receipts import next_number, parse_receipt, receipts_of
-from infinimem.store.render import Rendered, render
-from infinimem.store.spec import STRATEGIES
 from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, withheld
-from infinimem.store.view import OWNED, Stored, View
+from infinimem.store.view import Stored, View
+
+if TYPE_CHECKING:  # who only reads needs nothing of what writes
+    from infinimem.law import Verdict
+    from infinimem.store.render import Rendered
 
 RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
@@ -79,38 +77,17 @@ class Library:
         self.clock = clock
         self.files = Files(root)
         found = self.files.read(SETTINGS)
-        self.initialised = found is not None
-        self.read_only = read_only
+        self.initialised, self.read_only = found is not None, read_only
         self.configuration = configuration(found or b"", root, trusted=trust)
         self.settings = self.configuration.settings
-        self.spec = STRATEGIES[strategy or self.settings.strategy]
+        self.spec = spec_of(strategy or self.settings.strategy)
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
-        self.fresh = Freshness(self.files, self._parsed.limit, OWNED if self.initialised else ())
+        self.fresh = Freshness(self.files, self._parsed.limit, owned_folders() if self.initialised else ())
         self._adopted: tuple[object, Mapping[str, Document]] = None, {}
         self._view: tuple[tuple[Listing, object], View] | None = None
         if self.initialised and not read_only:
-            self._open()
-
-    def _open(self) -> None:
-        """Finish what a crash left, mend what a loss of power tore, take in late saves."""
-        rebooted = sequence.rebooted(self.files)
-        left = (unfinished, commit.displaced, tails.waiting, hooks.unfinished)
-        if not (rebooted or any(waits(self.files) for waits in left)):
-            return
-        # A disk that refuses is no reason not to read: what was moved stands in one place at least.
-        with suppress(LibraryError), exclusive(self.files, timeout=1.0):
-            self._recover()
-            commit.recheck(self.files, self.clock().timestamp())
-            if rebooted:
-                tails.mend(self.files, self.view(), self.seen_lines())
-                sequence.settle(self.files)
-
-    def _recover(self) -> None:
-        """Finish what a crash cut short. Under the lock."""
-        tails.undo(self.files)
-        recover(self.files)
-        hooks.finish(self.files)
+            recovery.opened(self.files, self.fresh, self.clock, self.view)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -162,6 +139,8 @@ class Library:
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
+        from infinimem.store.receipts import receipts_of
+
         return tuple(receipts_of(self.view())) if self.initialised else ()
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
@@ -178,18 +157,12 @@ class Library:
             UsageError: a turn is empty or its time is no time; nothing is written.
             NotALibrary: the folder has no infinimem.toml.
         """
+        from infinimem.store import evidence
+
         for turn in turns:
             evidence.check_turn(turn)
         with self.locked() as view:
-            known = view.lines.marks
-            doubtful, fresh = tails.doubtful(self.files), []
-            taken: set[tuple[str, ...]] = set()
-            for turn in turns:
-                own = evidence.marks(turn)
-                there = (known[mark] for mark in own if mark in known)
-                if taken.isdisjoint(own) and not any(evidence.is_same(turn, p, doubtful) for p in there):
-                    taken.update(own)
-                    fresh.append(turn)
+            fresh = evidence.unrecorded(turns, view, tails.doubtful(self.files))
             if not fresh:
                 return ()
             first = self.allocate(len(fresh), view)
@@ -221,6 +194,8 @@ class Library:
             LibraryError: the disk refused, or someone kept saving the very files. Nothing has changed; or,
                 once the change was decided, the next call finishes it.
         """
+        from infinimem.store.plans import verified
+
         head = self._head(strategy, model, usage or Usage(), began)
         for left in reversed(range(RETRIES + 1)):
             try:
@@ -235,11 +210,16 @@ class Library:
 
     def preview(self, plan: Plan) -> dict[str, tuple[bytes, bytes]]:
         """What `apply` would write: bytes before and after of every document that would change."""
+        from infinimem.store.plans import preview
+        from infinimem.store.receipts import next_number
+
         view = self.view()
         return preview(plan, view, next_number(view), self._now())
 
     def unsigned(self) -> int:
         """How many lines `adopt_edits` would sign."""
+        from infinimem.store.external_edits import find_edits
+
         return find_edits(self.view(), self.seen_lines()).to_sign
 
     def proposals(self) -> tuple[withheld.Proposal, ...]:
@@ -252,6 +232,10 @@ class Library:
         Returns:
             None if there is nothing.
         """
+        from infinimem.store.adopt_edits import adopt, turns_without_entries
+        from infinimem.store.external_edits import find_edits, is_unedited
+        from infinimem.store.plans import violations
+
         self.fresh.doubt()
         began, adopted = last_seen.began(self.files), self._adopted
         view, known = self.view(), self.seen_lines()
@@ -307,12 +291,15 @@ class Library:
         """
         self.demand_initialised()
         with exclusive(self.files):
-            self._recover()
-            self.fresh.locked()
+            recovery.finish(self.files, self.fresh)
             yield self.view()
             hooks.after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
+        from infinimem.store.plans import name_clashes, violations
+        from infinimem.store.receipts import next_number
+        from infinimem.store.render import render
+
         if verdict.refused:
             return Rejected(view, verdict.refused)
         plan = verdict.plan
@@ -366,6 +353,9 @@ class Library:
             head, notes: of the receipt; the head says op and who did it.
             notice: what the list of last seen lines says afterwards.
         """
+        from infinimem.store.plans import receipt_and_changes
+        from infinimem.store.receipts import next_number, parse_receipt
+
         hooks.before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
         head = replace(head, number=next_number(view), high=high)
@@ -379,7 +369,8 @@ class Library:
             self.fresh.doubt()
             self._parsed, self._view = Parsed(self.files, self.initialised), None
             raise
-        commit.recheck(self.files, self.clock().timestamp(), commit.LATEST)
+        self._parsed.written(done.documents)
+        recheck(self.files, self.clock().timestamp(), LATEST)
         written = self.files.read(changes[-1].path, MAX_OWNED) or b""  # it may tell of a person's save
         return parse_receipt(Document.parse(receipt.id, written)) if written != changes[-1].new else receipt
 

@@ -18,8 +18,9 @@ from infinimem.markdown.characters import clean_text, normalize, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import CURRENT, Entry, Located
+from infinimem.spec import StrategySpec
 from infinimem.store.records import held_by
-from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS, StrategySpec
+from infinimem.store.spec import ARCHIVE, EVIDENCE, TOPICS
 
 _FOLDERS = (ARCHIVE, CURRENT, TOPICS, EVIDENCE)
 """Of signed lines. Of a seq that stands twice the line in the later one counts."""
@@ -185,7 +186,7 @@ class _Counting:
         else:
             self._documents = self._documents.set(doc_id, document)
         if not doc_id.startswith(_FOLDERS):  # a record: what its header names
-            if doc_id.startswith((self._before.spec.live, self._before.spec.archived)):
+            if doc_id.startswith((*self._before.spec.live, self._before.spec.archived)):
                 self._cite(held_by(old) if old else (), -1)
                 self._cite(held_by(document) if document else (), 1)
             return

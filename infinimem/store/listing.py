@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from infinimem.errors import LibraryError
 from infinimem.store.folders import located, opened
+
+RACE_NS = 50_000_000
+"""Nanoseconds within which two changes of a folder may have one time: some ticks of the kernel's clock."""
 
 
 class Stamp(NamedTuple):
@@ -23,6 +27,23 @@ class Stamp(NamedTuple):
 
 def stamp_of(info: os.stat_result) -> Stamp:
     return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+
+
+class FolderState(NamedTuple):
+    """What tells whether something was created, deleted or renamed in a folder. Nobody can set its ctime."""
+
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    def settled(self, now_ns: int) -> bool:
+        """Whether a change from now on shows: no longer so soon after the last that both have one time."""
+        whole = self.mtime_ns % 1_000_000_000 == 0  # FAT counts two seconds, HFS+ one
+        return now_ns - self.ctime_ns > RACE_NS + 2_000_000_000 * whole
+
+
+def folder_state(info: os.stat_result) -> FolderState:
+    return FolderState(info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
 
 
 @contextmanager
@@ -47,45 +68,71 @@ def shows(path: str) -> bool:
     return path.endswith(".md") and "/." not in f"/{path}" and path.isprintable()
 
 
-def listed(root: Path, needed: Collection[str] = (), below: str = "") -> dict[str, Stamp]:
-    """Every Markdown file by its path without ".md", hidden folders and links left out; in no order.
+class Listed(NamedTuple):
+    """One folder as it was listed.
 
     Args:
-        root: the folder.
+        state: of the folder itself; None where it may not be read, or a later change might not show in it.
+        documents: the state of each, by its path without ".md".
+        folders: those in it ("a/b/").
+    """
+
+    state: FolderState | None
+    documents: dict[str, Stamp]
+    folders: Sequence[str] = ()
+
+
+def listed(
+    root: Path,
+    needed: Collection[str] = (),
+    below: str = "",
+    *,
+    skip: Collection[str] = (),
+) -> dict[str, Listed]:
+    """A folder and all folders in it, hidden ones and links left out.
+
+    Args:
+        root: the library's folder.
         needed: folders ("topics/") that must not be passed over for want of permission.
         below: the folder to list; "" for all.
+        skip: folders in it that are not listed again.
 
     Raises:
         LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
     """
-    found: dict[str, Stamp] = {}
+    found: dict[str, Listed] = {}
     pending = [below]
     while pending:
         folder = pending.pop()
         with explained("list", f"{root}/{folder}"):
             try:
-                _list_folder(root, folder, found, pending)
+                found[folder] = _list_folder(root, folder)
             except (FileNotFoundError, NotADirectoryError):  # what vanishes meanwhile is not there
                 continue
             except PermissionError:
                 if not folder or folder in needed:
                     raise
+                found[folder] = Listed(None, {})
+        pending.extend(name for name in found[folder].folders if name not in skip)
     return found
 
 
-def _list_folder(root: Path, folder: str, found: dict[str, Stamp], pending: list[str]) -> None:
-    """Add what lies in a folder, and the folders in it."""
+def _list_folder(root: Path, folder: str) -> Listed:
+    documents: dict[str, Stamp] = {}
+    folders: list[str] = []
     with opened(root, folder) as here, os.scandir(here.descriptor) as items:
+        state = folder_state(os.fstat(here.descriptor))
+        settled = state.settled(time.time_ns())
         for item in items:
             name = item.name
             if name[0] == "." or not name.isprintable():
                 continue
             if name.endswith(".md") and item.is_file(follow_symlinks=False):
                 with suppress(FileNotFoundError):
-                    info = item.stat(follow_symlinks=False)
-                    found[folder + name[:-3]] = Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+                    documents[folder + name[:-3]] = stamp_of(item.stat(follow_symlinks=False))
             elif item.is_dir(follow_symlinks=False):
-                pending.append(f"{folder}{name}/")
+                folders.append(f"{folder}{name}/")
+    return Listed(state if settled else None, documents, folders)
 
 
 def state_of(root: Path, path: str) -> Stamp | None:

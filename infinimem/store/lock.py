@@ -41,9 +41,7 @@ def exclusive(files: Files, timeout: float = TIMEOUT) -> Iterator[None]:
             _wait(descriptor, files, timeout)
         with suppress(OSError):  # it only tells others
             os.pwrite(descriptor, f"{os.getpid()} {time.monotonic_ns()}".ljust(WIDTH).encode() + b"\n", 0)
-        files.dirty_list.begin()
         yield
-        files.dirty_list.end()
     finally:
         with suppress(OSError):  # a child that was forked meanwhile holds the same open file
             fcntl.flock(descriptor, fcntl.LOCK_UN)

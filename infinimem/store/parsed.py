@@ -5,12 +5,14 @@ It knows files and states, nothing of views.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT
+from infinimem.spec import owned_folders
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
 from infinimem.store.listing import Stamp
-from infinimem.store.view import OWNED
 
 
 class Parsed:
@@ -25,10 +27,11 @@ class Parsed:
         self._files = files
         self._initialised = initialised
         self._kept: dict[str, tuple[Stamp, Document]] = {}
+        self._written: Mapping[str, Document | None] = {}
 
     def owned(self, doc_id: str) -> bool:
         """Whether the program writes it."""
-        return self._initialised and (doc_id == CURRENT or doc_id.startswith(OWNED))
+        return self._initialised and (doc_id == CURRENT or doc_id.startswith(owned_folders()))
 
     def limit(self, doc_id: str) -> int:
         """The size in bytes over which it is not read."""
@@ -55,9 +58,15 @@ class Parsed:
                 raise
             return Document.empty(doc_id), True  # a note that may not be read stops nothing; doctor names it
         document = Document.parse(doc_id, data)
+        if (written := self._written.get(doc_id)) == document:
+            document = written  # the same bytes, and what stands in them is known
         if stamp is not None and keep:
             self._kept[doc_id] = stamp, document
         return document, stamp == found
+
+    def written(self, documents: Mapping[str, Document | None]) -> None:
+        """What a transaction wrote: a document read with these very bytes need not be scanned again."""
+        self._written = documents
 
     def grown(self, doc_id: str, before: Stamp, after: Stamp, data: bytes) -> None:
         """What was appended to a document; what was read of it before need not be read again."""

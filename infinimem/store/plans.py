@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from immutables import Map
-
 from infinimem import law
 from infinimem.grounding.claims import is_duplicate
 from infinimem.law import Verdict
@@ -23,16 +21,17 @@ from infinimem.store.commit.transaction import Change
 from infinimem.store.files import digest
 from infinimem.store.line_map import reverse_diff
 from infinimem.store.lines import fold
+from infinimem.store.names import by_id
 from infinimem.store.receipts import format_receipt
 from infinimem.store.render import Rendered, render
-from infinimem.store.spec import INFINI, MEMORIES
+from infinimem.store.spec import MEMORIES, TOPICS
 from infinimem.store.view import View
 
 REVIEW = "review"
 """What receipts call that which a person approved."""
 MEMORY = "memory"
 """What they call a change of a model's own files."""
-_WRITES = {REVIEW: INFINI.writes, MEMORY: (MEMORIES,)}
+_WRITES = {REVIEW: (TOPICS,), MEMORY: (MEMORIES,)}
 """Where plans may write that are no strategy's, whoever keeps the library just now."""
 
 
@@ -148,27 +147,12 @@ def name_clashes(view: View, done: Rendered) -> list[Reason]:
     new = [doc_id for doc_id, document in done.documents.items() if document and doc_id not in view]
     if not new:
         return []
-    names, counts = view.derived(folded), Counter(map(fold, new))
+    names, counts = view.derived(by_id), Counter(map(fold, new))
     return [
         Reason("BAD_TARGET", (), f"{doc_id} is another's name")
         for doc_id in new
         if fold(doc_id) in names or counts[fold(doc_id)] > 1
     ]
-
-
-def folded(
-    view: View, known: Map[str, frozenset[str]] | None = None, changed: Collection[str] | None = None
-) -> Map[str, frozenset[str]]:
-    """The ids of all documents by their folded name (`View.derived`)."""
-    names = (known or Map[str, frozenset[str]]()).mutate()
-    for doc_id in view.ids("all") if known is None or changed is None else changed:
-        name = fold(doc_id)
-        ids = names.get(name, frozenset[str]()) - {doc_id} | ({doc_id} if doc_id in view else set())
-        if ids:
-            names[name] = ids
-        else:
-            names.pop(name, None)
-    return names.finish()
 
 
 def _line(place: Located) -> law.Line:

@@ -8,7 +8,7 @@ they are not. `## As it was` quotes lines that a person changed, `## Before` lea
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
@@ -34,7 +34,15 @@ def number_of(doc_id: str) -> int:
 
 def next_number(view: View) -> int:
     """The number of the next receipt."""
-    return 1 + max(map(number_of, view.below(JOURNAL)), default=0)
+    return 1 + view.derived(_highest)
+
+
+def _highest(view: View, known: int | None, changed: Collection[str] | None) -> int:
+    """The highest number of a receipt."""
+    receipts = [doc_id for doc_id in changed or () if doc_id.startswith(JOURNAL)]
+    if known is None or not all(doc_id in view for doc_id in receipts):
+        known, receipts = 0, list(view.below(JOURNAL))
+    return max([known, *map(number_of, receipts)])
 
 
 def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
@@ -171,6 +179,12 @@ def receipts_of(view: View) -> list[Receipt]:
     """All receipts, oldest first."""
     journal = map(view.document, view.below(JOURNAL))
     return sorted(map(parse_receipt, journal), key=lambda receipt: (receipt.number, receipt.op))
+
+
+def later(view: View, number: int) -> Iterator[Receipt]:
+    """The receipts after a number, oldest first; they are read one by one, and none is kept."""
+    found = sorted((number_of(doc_id), doc_id) for doc_id in view.below(JOURNAL))
+    return map(parse_receipt, view.each(doc_id for own, doc_id in found if own > number))
 
 
 def named(receipts: Sequence[Receipt], name: str) -> Receipt:

@@ -1,6 +1,7 @@
 """Records of strategies that keep no signed lines: what their headers say of where they come from.
 
-A record holds no words of its own but derived ones: `evidence` in its header names turns, or other records.
+All say it alike. `evidence` lists turns, `{ref: 212}` or a run `{ref: 51-57}`, and the records that it was
+made of, `{record: u-000212}`; `links` lists `{type: version, to: u-000212}`.
 Source: docs/FORMAT.md, Records.
 """
 
@@ -10,9 +11,15 @@ import re
 from collections.abc import Callable, Iterable
 
 from infinimem.markdown.document import Document
+from infinimem.spec import record_name
 
-_STEM = re.compile(r"u-0*([0-9]{1,18})(?:-[0-9]+)?\Z")
-_ROW = re.compile(r"  - \{(ref|unit): ([0-9a-z-]{1,40})(?:, [^{}]*)?\}\Z")
+LONGEST_RUN = 100_000
+"""Turns that one row may name; a longer run names none."""
+
+_SOURCE = ("record", "unit")
+"""What calls another record in `evidence`; All-Mem's files say "unit"."""
+_ROW = re.compile(r"  - \{(ref|record|unit): ([0-9a-z-]{1,40})(?:, [^{}]*)?\}\Z")
+_RUN = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?\Z")
 _LINK = re.compile(r"  - \{type: ([a-z]+), to: ([0-9a-z-]{1,40})(?:, [^{}]*)?\}\r?\Z")
 
 
@@ -23,21 +30,22 @@ def stem(doc_id: str) -> str:
 
 def evidence_of(document: Document) -> tuple[int, ...]:
     """Seqs of the turns that a record names as its evidence."""
-    return tuple(int(ref) for ref in _named(document, "ref") if ref.isdecimal() and len(ref) < 19)
+    runs = ((int(run[1]), int(run[2] or run[1])) for run in map(_RUN.match, _named(document, "ref")) if run)
+    return tuple(seq for first, last in runs if last - first < LONGEST_RUN for seq in range(first, last + 1))
 
 
 def sources_of(document: Document) -> tuple[str, ...]:
     """Stems of the records that a record names as its evidence."""
-    return tuple(_named(document, "unit"))
+    return tuple(_named(document, *_SOURCE))
 
 
-def _named(document: Document, key: str) -> list[str]:
+def _named(document: Document, *keys: str) -> list[str]:
     rows = _rows(document)
     if rows is None:  # not as the program writes it
         listed = document.header.values.get("evidence", ())
         found: Iterable[object] = listed if isinstance(listed, list) else ()
         rows = [(name, value) for row in found if isinstance(row, dict) for name, value in row.items()]
-    return [value for name, value in rows if name == key and isinstance(value, str)]
+    return [value for name, value in rows if name in keys and isinstance(value, str)]
 
 
 def _rows(document: Document) -> list[tuple[str, object]] | None:
@@ -74,7 +82,7 @@ def held_by(document: Document) -> tuple[int, ...]:
     found = evidence_of(document)
     if found or sources_of(document):
         return found
-    named = _STEM.match(stem(document.id))
+    named = re.fullmatch(record_name(), stem(document.id))
     return (int(named[1]),) if named else ()
 
 

@@ -12,12 +12,10 @@ from contextlib import suppress
 
 from infinimem.markdown.document import Document
 from infinimem.model import Source
+from infinimem.spec import ledger_folders, record_folders
 from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import LEDGERS, MEMORIES, RECORDS
+from infinimem.store.spec import MEMORIES
 from infinimem.store.view import View
-
-_TELLING = ("journal/", *LEDGERS)
-"""What may tell of any line: receipts, and what a strategy keeps beside its records."""
 
 
 def unsigned_source(view: View, doc_id: str) -> Source:
@@ -32,13 +30,14 @@ def only(view: View, sources: Collection[str]) -> View:
 
 def _left(view: View, kept: frozenset[str]) -> dict[str, Document]:
     """The documents that are left, by id."""
+    telling = ("journal/", *ledger_folders())  # may tell of any line: receipts, what is kept beside records
     left: dict[str, Document] = {}
     records: dict[str, Document] = {}
     for doc_id in view.ids("all"):
         is_note = view.is_note(doc_id)
-        if not is_note and doc_id.startswith(RECORDS):
+        if not is_note and doc_id.startswith(record_folders()):
             records[doc_id] = view.document(doc_id)
-        elif is_note or not doc_id.startswith(_TELLING):
+        elif is_note or not doc_id.startswith(telling):
             document = _only(view.document(doc_id), kept, is_note, unsigned_source(view, doc_id))
             if document.body.strip():
                 left[doc_id] = document

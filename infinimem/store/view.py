@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from immutables import Map
+
 from infinimem import tokens
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import lazily
@@ -20,10 +22,13 @@ from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
+from infinimem.spec import StrategySpec, owned_folders, spec_of
+from infinimem.store import names
 from infinimem.store.derived import Derive, Derived, T
 from infinimem.store.lines import Lines, fold, former
 from infinimem.store.listing import Stamp
-from infinimem.store.spec import ARCHIVE, EVIDENCE, INFINI, JOURNAL, STRATEGIES, TOPICS, StrategySpec
+from infinimem.store.names import aliases_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 
 Scope = Literal["default", "archive", "evidence", "all"]
 SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
@@ -31,10 +36,6 @@ SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
 Group = Literal["live", "archive", "evidence", "journal", "aside"]
 """Of documents; "aside" are those of other strategies, and a strategy's books."""
 _GROUP_OF: Mapping[Scope, Group] = {"default": "live", "archive": "archive", "evidence": "evidence"}
-
-OWNED = (*(folder for spec in STRATEGIES.values() for folder in spec.folders), EVIDENCE, JOURNAL)
-"""Folders that the program writes in an initialised library; all else but CURRENT is a person's."""
-
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 
@@ -54,12 +55,6 @@ class CatalogRow:
 def archive_of(topic: str) -> str:
     """Id of the archive of a topic document."""
     return ARCHIVE + topic.split("/", 1)[-1]
-
-
-def aliases_of(document: Document) -> list[str]:
-    """Other names that its header lists, or the one that it gives."""
-    named = document.header.values.get("aliases", [])
-    return [str(alias) for alias in (named if isinstance(named, list) else [named]) if alias]
 
 
 def whole(value: object) -> int | None:
@@ -94,7 +89,8 @@ class View:
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
         root: the library's absolute path, whose vectors serve here too; None takes that of `stored`.
         before: a snapshot that this one follows, and the ids of the documents in which they differ.
-        spec: the strategy that looks: its documents are seen by default, and no sibling's.
+        spec: the strategy that looks: its documents are seen by default, and no sibling's. None takes that of
+            the settings.
     """
 
     def __init__(
@@ -110,10 +106,10 @@ class View:
         stored: Stored | None = None,
         embedder: Callable[[], Embedder] | None = None,
         root: str | None = None,
-        spec: StrategySpec = INFINI,
+        spec: StrategySpec | None = None,
         before: tuple[View, Collection[str]] | None = None,
     ) -> None:
-        self.spec = spec
+        self.spec = spec or spec_of(settings.strategy)
         self.stored = stored
         self.root = stored.root if stored else root
         self.connect_embedder = embedder or lazily(None, settings.embedder)
@@ -148,8 +144,7 @@ class View:
 
     def below(self, folder: str) -> tuple[str, ...]:
         """Ids of all that lies below a folder ("topics/"): they stand together."""
-        end = f"{folder[:-1]}0"  # "0" comes after "/"
-        return self._ids[bisect_left(self._ids, folder) : bisect_left(self._ids, end)]
+        return _below(self._ids, folder)
 
     @property
     def _grouped(self) -> Mapping[Group, tuple[str, ...]]:
@@ -168,7 +163,7 @@ class View:
 
     def is_note(self, doc_id: str) -> bool:
         """Whether a person owns the whole document, or a model's memory tool: no strategy writes it."""
-        return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(OWNED))
+        return not self.initialised or (doc_id != CURRENT and not doc_id.startswith(owned_folders()))
 
     def resolve(self, name: str) -> str:
         """The full id that a full id, a path, a bare stem or an alias stands for.
@@ -181,14 +176,12 @@ class View:
         if exact in self:
             return exact
         wanted = fold(exact)
-        full = self._by_fold.get(wanted)
-        if full is not None:
-            return full
-        found = self._by_stem.get(wanted.rsplit("/", 1)[-1], ()) if "/" not in wanted else ()
-        alias = self._by_alias.get(wanted.rsplit("/", 1)[-1])
-        visible = (
-            [doc_id for doc_id in found if doc_id in self._default] or (alias and [alias]) or list(found)
-        )
+        if full := self.derived(names.by_id).get(wanted):
+            return full[0]
+        last = wanted.rsplit("/", 1)[-1]
+        found = self.derived(names.by_stem).get(last, ()) if "/" not in wanted else ()
+        alias = self.derived(names.by_alias).topics.get(last, ())[:1]
+        visible = [doc_id for doc_id in found if self.group(doc_id) == "live"] or alias or found
         if len(visible) == 1:
             return visible[0]
         if visible:
@@ -200,33 +193,10 @@ class View:
     def _near(self, wanted: str) -> str:
         import difflib
 
-        stems = sorted(self._by_stem)
-        near = difflib.get_close_matches(wanted.rsplit("/", 1)[-1], stems, n=3, cutoff=0.6)
-        ids = [min(self._by_stem[stem], key=lambda doc_id: doc_id not in self._default) for stem in near]
+        stems = self.derived(names.by_stem)
+        near = difflib.get_close_matches(wanted.rsplit("/", 1)[-1], sorted(stems), n=3, cutoff=0.6)
+        ids = [min(stems[stem], key=lambda doc_id: self.group(doc_id) != "live") for stem in near]
         return f"; near it: {', '.join(ids)}" if ids else "; list_docs (ls) shows what there is"
-
-    @cached_property
-    def _default(self) -> frozenset[str]:
-        return frozenset(self.ids())
-
-    @cached_property
-    def _by_fold(self) -> Mapping[str, str]:
-        return {fold(doc_id): doc_id for doc_id in reversed(self._ids)}
-
-    @cached_property
-    def _by_stem(self) -> Mapping[str, list[str]]:
-        stems: dict[str, list[str]] = {}
-        for doc_id in self._ids:
-            stems.setdefault(fold(doc_id.rsplit("/", 1)[-1]), []).append(doc_id)
-        return stems
-
-    @cached_property
-    def _by_alias(self) -> Mapping[str, str]:
-        aliases: dict[str, str] = {}
-        for doc_id in self.owned(TOPICS):
-            for alias in aliases_of(self.document(doc_id)):
-                aliases.setdefault(fold(alias), doc_id)
-        return aliases
 
     def document(self, doc_id: str) -> Document:
         """The parsed document.
@@ -248,21 +218,16 @@ class View:
 
     def catalog(self, scope: Scope = "default", folder: str = "") -> tuple[CatalogRow, ...]:
         """A row a document, sorted by id; of those below a folder ("topics/") alone."""
-        return tuple(self.row(doc_id) for doc_id in self.ids(scope) if doc_id.startswith(folder))
+        return tuple(self.row(doc_id) for doc_id in _below(self.ids(scope), folder))
 
     def row(self, doc_id: str) -> CatalogRow:
-        """One row of the catalog; counting the tokens of a large note takes its time."""
-        document = self.document(doc_id)
-        archived = 0
-        if self.initialised and doc_id.startswith(TOPICS):
-            named = (f"{ARCHIVE}{alias}" for alias in aliases_of(document))
-            archives = [found for found in {archive_of(doc_id), *named} if found in self]
-            archived = sum(len(self.document(found).entries) for found in archives)
-        size = whole(document.header.values.get("token_count"))
-        count = tokens.count(document.body) if size is None else size
-        titles = (heading.title for heading in document.headings if heading.title)
-        summary = document.summary or next(titles, "")
-        return CatalogRow(doc_id, summary, count, len(document.entries), archived)
+        """One row of the catalog; counting the tokens of a large note takes its time.
+
+        Raises:
+            DocumentNotFound: as `document`.
+        """
+        own = self.initialised and doc_id.startswith(TOPICS)
+        return (self.derived(_topic_rows).get(doc_id) if own else None) or _row(self, doc_id)
 
     def showing(self, documents: Mapping[str, Document], drawn: Set[int] | None) -> View:
         """This library with other documents in it."""
@@ -296,7 +261,7 @@ class View:
             return ()
         return tuple(doc_id for doc_id in self._ids if doc_id.startswith(folders))
 
-    @property
+    @cached_property
     def lines(self) -> Lines:
         """All lines of the program's own documents."""
         return self.derived(_lines)
@@ -385,9 +350,48 @@ def _groups(
 
 def _lines(view: View, known: Lines | None, changed: Collection[str] | None) -> Lines:
     if known is None or changed is None:
-        known, changed = Lines(view.spec), view.owned(CURRENT, *OWNED)
+        known, changed = Lines(view.spec), view.owned(CURRENT, *owned_folders())
     found = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in changed}
     return known.after(found, view.drawn, view.is_note)
+
+
+def _below(ids: tuple[str, ...], folder: str) -> tuple[str, ...]:
+    """The ids that begin with "folder/", or all for "": they stand together."""
+    end = f"{folder[:-1]}0"  # "0" comes after "/"
+    return ids[bisect_left(ids, folder) : bisect_left(ids, end)] if folder else ids
+
+
+def _topic_rows(
+    view: View, known: Map[str, CatalogRow] | None, changed: Collection[str] | None
+) -> Map[str, CatalogRow]:
+    """The catalog's rows of topics; one also tells of the archives that bear its names."""
+    if known is None or changed is None:
+        known, changed = Map(), view.below(TOPICS)
+    aliases = view.derived(names.by_alias).topics
+    due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
+    for name in (doc_id.removeprefix(ARCHIVE) for doc_id in changed if doc_id.startswith(ARCHIVE)):
+        due.update((f"{TOPICS}{name}", *aliases.get(fold(name), ())))
+    rows = known.mutate()
+    for doc_id in due:
+        if doc_id in view:
+            rows[doc_id] = _row(view, doc_id)
+        else:
+            rows.pop(doc_id, None)
+    return rows.finish()
+
+
+def _row(view: View, doc_id: str) -> CatalogRow:
+    document = view.document(doc_id)
+    archived = 0
+    if view.initialised and doc_id.startswith(TOPICS):
+        named = (f"{ARCHIVE}{alias}" for alias in aliases_of(document))
+        archives = [found for found in {archive_of(doc_id), *named} if found in view]
+        archived = sum(len(view.document(found).entries) for found in archives)
+    size = whole(document.header.values.get("token_count"))
+    count = tokens.count(document.body) if size is None else size
+    titles = (heading.title for heading in document.headings if heading.title)
+    summary = document.summary or next(titles, "")
+    return CatalogRow(doc_id, summary, count, len(document.entries), archived)
 
 
 def without_seqs(entry: Entry) -> Entry:

@@ -1,4 +1,4 @@
-"""The operating system's word on which files of a folder changed. A hint: some changes it never tells.
+"""The operating system's word on which files of a folder were edited. A hint: some edits it never tells.
 
 watchdog does the watching, in threads of its own; nothing else of the package knows it.
 """
@@ -8,16 +8,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 import warnings
-from collections.abc import Callable, Collection
+import weakref
+from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from infinimem.store.listing import shows
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
@@ -25,63 +21,61 @@ if TYPE_CHECKING:
 
 MANY = 4096
 """Names after which looking at every file is quicker."""
-GRACE = 3.0
-"""Seconds within which a change is told at the latest. watchdog keeps a move's first half for half a second,
-to find the other."""
 
 _OVERFLOW = "watchdog.observers.inotify_c"
 """The logger that warns when the kernel dropped events: watchdog 7 tells of it in no other way, older ones
 not at all."""
 
 
-@dataclass(frozen=True)
-class ChangeSet:
-    """What changed since it was asked last.
-
-    Args:
-        paths: of files.
-        folders: of which all below may have changed ("a/b/").
-        lost: events were dropped; anything may have changed.
-    """
-
-    paths: frozenset[str] = frozenset()
-    folders: frozenset[str] = frozenset()
-    lost: bool = False
-
-
 class Watcher:
-    """Watches the documents below a folder.
+    """Watches the files below a folder, in threads that end with the process.
 
     Args:
         root: the folder.
-        clock: seconds, monotonic.
     """
 
-    def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = f"{root}/"
-        self._clock = clock
         self._lock = threading.Lock()
         self._paths: set[str] = set()
-        self._folders: set[str] = set()
         self._lost = False
-        self._heard: set[str] = set()
-        self._missed: set[str] = set()
-        self._missed_at = 0.0
+        self._begun = self._ended = False
         self._observer: BaseObserver | None = None
-        self._overflow: logging.Handler | None = None
         self._woken = threading.Event()
 
-    def start(self) -> bool:
-        """Begin to watch, in threads that end with the process; False where that cannot be.
+    def begin(self) -> None:
+        """Begin to watch, once; soon it is living, or never, where the system has no more watches to give.
 
-        It lists the folder once. What changed before it returns may not be told.
+        It is done in a thread, for it walks through all folders. What changed before is not named.
         """
-        try:
-            self._start()
-        except Exception:  # each system has its own: no more watches, no such call, no such module
-            self.stop()
-            return False
-        return True
+        if not self._begun:
+            self._begun = True
+            threading.Thread(target=self._start, name="infinimem-watch", daemon=True).start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._begun = self._ended = True
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            _stop(observer)
+
+    @property
+    def living(self) -> bool:
+        """Whether it watches; not so in a forked child, nor once the folder is gone."""
+        observer = self._observer
+        return observer is not None and observer.is_alive() and all(e.is_alive() for e in observer.emitters)
+
+    def take(self) -> Collection[str] | None:
+        """The files that may have changed since the last call; None for any, where events were dropped."""
+        with self._lock:
+            named, self._paths = self._paths, set()
+            lost, self._lost = self._lost, False
+        return None if lost else named
+
+    def wait(self, seconds: float) -> None:
+        """Wait until anything changes in the folder, so long at most; so long where it is not watched."""
+        self._woken.wait(seconds)
+        self._woken.clear()
 
     def _start(self) -> None:
         from watchdog import events
@@ -89,131 +83,62 @@ class Watcher:
 
         _hush()
         attributes = getattr(events, "FileAttribEvent", events.FileModifiedEvent)  # a new time alone
-        hear = self._hear
+        told = weakref.WeakMethod(self._hear)
 
         class Handler(events.FileSystemEventHandler):
             def on_any_event(self, event: FileSystemEvent) -> None:
-                hear(event)
+                if (hear := told()) is not None:
+                    hear(event)
 
+        kinds = [
+            events.FileCreatedEvent,
+            events.FileModifiedEvent,
+            attributes,
+            events.FileDeletedEvent,
+            events.FileMovedEvent,
+            events.DirCreatedEvent,
+            events.DirDeletedEvent,
+            events.DirMovedEvent,
+        ]
         observer = Observer()
         observer.daemon = True
-        self._overflow = _Warned(self.lose)
-        logging.getLogger(_OVERFLOW).addHandler(self._overflow)
+        log, overflow = logging.getLogger(_OVERFLOW), _Warned(self)
+        log.addHandler(overflow)
+        weakref.finalize(self, log.removeHandler, overflow).atexit = False
+        try:
+            observer.schedule(Handler(), self._root.rstrip("/") or "/", recursive=True, event_filter=kinds)
+            observer.start()
+        except Exception:  # each system has its own: no more watches, no such call
+            _stop(observer)
+            return
+        weakref.finalize(self, _stop, observer).atexit = False
         self._observer = observer
-        observer.schedule(
-            Handler(),
-            self._root.rstrip("/") or "/",
-            recursive=True,
-            event_filter=[
-                events.FileCreatedEvent,
-                events.FileModifiedEvent,
-                attributes,
-                events.FileDeletedEvent,
-                events.FileMovedEvent,
-                events.DirCreatedEvent,
-                events.DirDeletedEvent,
-                events.DirMovedEvent,
-            ],
-        )
-        observer.start()
-
-    def stop(self) -> None:
-        """End the watching."""
-        observer, self._observer = self._observer, None
-        if self._overflow is not None:
-            logging.getLogger(_OVERFLOW).removeHandler(self._overflow)
-        if observer is not None:
-            with suppress(RuntimeError):  # it never ran
-                observer.stop()
-
-    @property
-    def living(self) -> bool:
-        """Whether it still watches; not so in a forked child, nor once the folder is gone."""
-        observer = self._observer
-        return observer is not None and observer.is_alive() and all(e.is_alive() for e in observer.emitters)
-
-    def take(self) -> ChangeSet:
-        """What was told since the last call."""
-        with self._lock:
-            told = ChangeSet(frozenset(self._paths), frozenset(self._folders), self._lost)
-            self._paths.clear()
-            self._folders.clear()
-            self._lost = False
-        return told
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until something is told; False if nothing was. `take` gives it."""
-        told = self._woken.wait(seconds)
-        self._woken.clear()
-        return told
-
-    def lose(self) -> None:
-        """Events were dropped."""
-        with self._lock:
-            self._lost = True
-            self._missed.clear()
-        self._woken.set()
-
-    # ── whether it can be relied on ─────────────────────────────────────────────────────────────
-
-    def listen(self) -> None:
-        """Somebody begins to find out what has changed."""
-        with self._lock:
-            self._heard = {*self._paths, *self._folders}
-
-    def report(self, paths: Collection[str], expected: bool) -> None:
-        """They found that these files have; now that is told as well.
-
-        Args:
-            paths: of files.
-            expected: it was to be told. Of which nothing is told soon, nothing ever will be.
-        """
-        with self._lock:
-            folders = tuple(path for path in self._heard if path.endswith("/"))
-            if expected and not self._lost and len(self._heard) <= MANY:
-                self._missed = {
-                    path for path in paths if path not in self._heard and not path.startswith(folders)
-                }
-                self._missed_at = self._clock()
-            self._paths.update(paths)
-            self._bounded()
-
-    @property
-    def deaf(self) -> bool:
-        """Whether changes were not told: a folder on a network, or more folders than may be watched."""
-        with self._lock:
-            return bool(self._missed) and self._clock() - self._missed_at > GRACE
-
-    # ── events ──────────────────────────────────────────────────────────────────────────────────
+        if self._ended:
+            self.stop()
 
     def _hear(self, event: FileSystemEvent) -> None:
         """Called in a thread of watchdog's."""
         for name in (event.src_path, event.dest_path):
             path = os.fsdecode(name)
-            if path.startswith(self._root):
-                self.tell(path[len(self._root) :], event.is_directory)
-
-    def tell(self, path: str, is_folder: bool = False) -> None:
-        """A file, or all in a folder, may have changed."""
-        if is_folder:
-            if "/." in f"/{path}" or not path.isprintable():
-                return
-        elif not shows(path):
-            return
-        with self._lock:
-            (self._folders if is_folder else self._paths).add(name := f"{path}/" if is_folder else path)
-            self._heard.add(name)
-            self._missed = {missed for missed in self._missed if not missed.startswith(name)}
-            self._bounded()
+            if path.endswith(".md") and path.startswith(self._root):
+                self.tell(path[len(self._root) :])
         self._woken.set()
 
-    def _bounded(self) -> None:
-        if len(self._paths) + len(self._folders) > MANY:
-            self._lost = True
-            self._paths.clear()
-            self._folders.clear()
-        if len(self._heard) > 2 * MANY:  # so many that `report` judges nothing by them
-            self._heard = set(islice(self._heard, MANY + 1))
+    def tell(self, path: str) -> None:
+        """A file may have changed."""
+        with self._lock:
+            self._paths.add(path)
+            self._lost = self._lost or len(self._paths) > MANY
+
+    def lose(self) -> None:
+        """Events were dropped."""
+        self._lost = True
+        self._woken.set()
+
+
+def _stop(observer: BaseObserver) -> None:
+    with suppress(RuntimeError):  # it never ran
+        observer.stop()
 
 
 def _hush() -> None:
@@ -225,11 +150,12 @@ def _hush() -> None:
 
 
 class _Warned(logging.Handler):
-    """Turns a warning into a call."""
+    """Turns the warning that events were dropped into a call, as long as there is somebody to be told."""
 
-    def __init__(self, call: Callable[[], None]) -> None:
+    def __init__(self, watcher: Watcher) -> None:
         super().__init__(logging.WARNING)
-        self._call = call
+        self._watcher = weakref.ref(watcher)
 
     def emit(self, record: Any) -> None:
-        self._call()
+        if (watcher := self._watcher()) is not None:
+            watcher.lose()

@@ -10,8 +10,8 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
+from infinimem.spec import StrategySpec
 from infinimem.store.outcome import Applied, Outcome, Rejected
-from infinimem.store.spec import StrategySpec
 from infinimem.store.view import View
 
 if TYPE_CHECKING:

@@ -46,8 +46,10 @@ def again(strategy: Strategy, view: View, receipts: Sequence[Receipt], name: str
     if not runs:
         raise UsageError("nothing was consolidated yet, so there is nothing to replay")
     receipt = named(receipts, name) if name else runs[-1]
-    if not isinstance(strategy, Replayed) or receipt.strategy != view.spec.name:
-        raise UsageError(f"{receipt.id} cannot be replayed: only consolidations by allmem keep an audit")
+    if receipt.strategy != view.spec.name:
+        raise UsageError(f"{receipt.id} is by {receipt.strategy}; --strategy {receipt.strategy} replays it")
+    if not isinstance(strategy, Replayed):
+        raise UsageError(f"{receipt.id} cannot be replayed: {receipt.strategy} keeps no audit")
     past = as_of(view, Moment(receipt.number - 1, receipt.high))
     came = {
         put.doc_id: digest(None if put.text is None else put.text.encode("utf-8", "surrogatepass"))

@@ -18,7 +18,7 @@ from infinimem.evaluation.methods.embedding import Embedders
 from infinimem.evaluation.methods.library import Making
 from infinimem.evaluation.methods.registry import method
 from infinimem.evaluation.methods.spec import NAMES, parse, parse_all
-from infinimem.evaluation.model import Method
+from infinimem.evaluation.model import Method, Question
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm.base import LLM, total
 from infinimem.llm.offline import OfflineClient
@@ -83,7 +83,9 @@ def make(tmp_path: Path, spending: Spending) -> Any:
     return maker
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("none", "infini-summary")])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ("none", "infini-summary", "infini-search")]
+)
 def test_every_method_finds_the_turn(name: str, make: Any) -> None:
     history = case("one")
     asked = make(name)
@@ -99,12 +101,21 @@ def test_every_method_finds_the_turn(name: str, make: Any) -> None:
     assert "peanuts" in told.answer or name == "recent"
 
 
+@pytest.mark.parametrize("name", ["fts5", "bm25"])
+def test_words_are_stemmed(name: str, make: Any) -> None:
+    asked = make(name)
+    asked.ingest(case("one"))
+    found = asked.retrieve(Question("q", "Who was visiting?", "single-hop", ()), None).found
+    assert [item.turns for item in found] == [("D:1",)]
+
+
 SHOWN = {
     "none": [],
     "full": [1, 2, 3, 4, 5, 6],
     "recent": [5, 6],
     "grep": [3, 1, 5],
     "bm25": [3, 1, 5],
+    "fts5": [3, 1, 5],
 }
 
 

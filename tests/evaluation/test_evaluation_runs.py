@@ -33,7 +33,7 @@ def start(wanted: Any, benchmark: Any = None) -> Ended:
 
 
 def timeless(result: Result) -> Result:
-    return replace(result, seconds=0.0)
+    return replace(result, seconds=0.0, steps=tuple({**step, "ms": 0.0} for step in result.steps))
 
 
 def answerer(spends: int = 0) -> ScriptedLLM:

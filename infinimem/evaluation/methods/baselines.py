@@ -2,13 +2,16 @@
 
 none      nothing            full     every turn, in its order
 recent    the newest turns   grep     turns that hold most words of the question, as they are written
-bm25      Okapi BM25         dense    nearest vectors of "speaker: text"
+bm25      Okapi BM25         fts5     SQLite's full-text index
+dense     nearest vectors of "speaker: text"
 hybrid    bm25 and dense, by reciprocal rank
 """
 
 from __future__ import annotations
 
 import re
+import sqlite3
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -133,6 +136,8 @@ def _ranker(spec: Spec, turns: Sequence[Turn], means: Means) -> Ranker:
         return _grep(turns)
     if spec.name == "bm25":
         return _bm25(turns, language)
+    if spec.name == "fts5":
+        return _fts5(turns)
     if spec.name == "dense":
         return _dense(turns, means.embedders.dense(spec.embedder))
     if spec.name == "hybrid":
@@ -145,10 +150,31 @@ def _grep(turns: Sequence[Turn]) -> Ranker:
     texts = [fold(said(turn)) for turn in turns]
 
     def rank(question: str) -> Sequence[int]:
-        every = list(dict.fromkeys(_WORD.findall(fold(question))))
-        words = [word for word in every if word not in STOP_WORDS] or every
+        words = _words(question)
         held = [sum(word in text for word in words) for text in texts]
         return sorted((at for at, count in enumerate(held) if count), key=lambda at: (-held[at], at))
+
+    return rank
+
+
+def _words(question: str) -> list[str]:
+    """As they are written, in small letters; without function words, unless there are no others."""
+    every = list(dict.fromkeys(_WORD.findall(fold(question))))
+    return [word for word in every if word not in STOP_WORDS] or every
+
+
+def _fts5(turns: Sequence[Turn]) -> Ranker:
+    """SQLite's bm25() over words stemmed by Porter, any of the words of the question."""
+    base = sqlite3.connect(":memory:", check_same_thread=False)
+    base.execute("CREATE VIRTUAL TABLE t USING fts5(said, content='', tokenize='porter unicode61')")
+    base.executemany("INSERT INTO t(rowid, said) VALUES (?, ?)", enumerate(map(said, turns)))
+    lock = threading.Lock()
+
+    def rank(question: str) -> Sequence[int]:
+        wanted = " OR ".join(f'"{word}"' for word in _words(question))
+        with lock:
+            found = base.execute("SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank, rowid", (wanted,))
+            return [at for (at,) in found]
 
     return rank
 

@@ -10,11 +10,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from infinimem.configuration import configuration
-from infinimem.embedders.connect import NAMES, connect
+from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.spending import Booked, Counts, Spending
 from infinimem.retrieval.vectors import text_key
+from infinimem.settings import EMBEDDERS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +77,7 @@ class Embedders:
 
     def _connect(self, name: str) -> Embedder:
         kind, _, model = name.partition("/")
-        if model and kind in NAMES and kind != "openai":
+        if model and kind in EMBEDDERS and kind != "openai":
             raise UsageError(f"the embedder {kind!r} has one model only; write {kind!r}, without a slash")
         found = connect(kind, replace(self._settings, model=model or None))
         return Booked(found, found, self._spending) if isinstance(found, Counts) else found

@@ -1,33 +1,12 @@
-"""Groups of methods that are asked for in one word, such as `allmem-ablations`."""
+"""Groups of methods that are asked for in one word."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "allmem-ablations": (
-        "allmem",
-        "allmem:visibility=false",
-        "allmem:split=false",
-        "allmem:merge=false",
-        "allmem:update=false",
-        "allmem:expand=false",
-        "allmem:recovery_links=false",
-        "allmem:type_priority=false",
-        "allmem:successors_first=false",
-    ),
-    "allmem-sweep": (
-        "allmem",
-        "allmem:anchors=5",
-        "allmem:anchors=20",
-        "allmem:candidates=20",
-        "allmem:candidates=80",
-        "allmem:final=8",
-        "allmem:final=32",
-    ),
-}
-"""All-Mem with one thing left out: those of its Table 10, and our own order of what is superseded; and with
-other budgets of reading, one at a time (section 4.3)."""
+from infinimem.spec import strategies
+
+GROUPS = {name: those for spec in strategies().values() for name, those in spec.groups.items()}
 
 
 def spelled_out(methods: Sequence[str]) -> list[str]:

@@ -84,15 +84,14 @@ class LibraryMethod:
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
         """What is ranked."""
         evidence = self._read(question, self._way.ranked_by, ALL if budget is None else budget)
-        return Drawn(found_of(evidence.items, self._turn_of), steps=evidence.trace)
+        return Drawn(found_of(evidence.items, self._turn_of), steps=asdict(evidence)["trace"])
 
     def answer(self, question: Question, budget: int) -> Drawn:
         """An answer from what the reader finds."""
         evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
-        return drawn(
-            self._means.answerer, question, now, evidence.items, self._turn_of, budget, evidence.trace
-        )
+        steps = asdict(evidence)["trace"]
+        return drawn(self._means.answerer, question, now, evidence.items, self._turn_of, budget, steps)
 
     def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
         if reader is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from infinimem.evaluation.methods.answering import Means
 from infinimem.evaluation.methods.baselines import Baseline
 from infinimem.evaluation.methods.library import LibraryMethod, Making
+from infinimem.evaluation.methods.notes import NotesSearch
 from infinimem.evaluation.methods.spec import Spec, parse
 from infinimem.evaluation.model import Method
 
@@ -22,5 +23,6 @@ def method(spec: str | Spec, means: Means, making: Making) -> Method:
     """
     found = parse(spec) if isinstance(spec, str) else spec
     if found.way is not None:
-        return LibraryMethod(found, means, making)
+        kind = NotesSearch if found.way.ranked_by == "search" else LibraryMethod
+        return kind(found, means, making)
     return Baseline(found, means)

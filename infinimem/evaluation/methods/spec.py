@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import tomllib
@@ -12,64 +11,26 @@ from typing import Any
 
 from infinimem.errors import SettingsError, UsageError
 from infinimem.evaluation.methods.groups import GROUPS, spelled_out
-from infinimem.settings import Settings, parse_settings
+from infinimem.settings import Settings, defaults, parse_settings
+from infinimem.spec import Way, spec_of, strategies
 
-
-@dataclass(frozen=True)
-class Way:
-    """How one of the project's own methods works.
-
-    Args:
-        strategy: keeps the library.
-        ranked_by: the reader whose evidence is scored where nothing is answered; None for `Memory.retrieve`.
-        answered_by: the reader whose evidence is answered from, likewise.
-        draws: whether anything is made of what was said.
-    """
-
-    strategy: str
-    ranked_by: str | None = None
-    answered_by: str | None = None
-    draws: bool = True
-
-
-OWN: Mapping[str, Way] = {
-    "infini": Way("infini", "agent", "agent"),
-    "infini-h": Way("infini", "hybrid", "hybrid"),
-    "infini-summary": Way("infini", "summary", "summary"),
-    "infini-bm25": Way("infini", "bm25", "bm25"),
-    "infini-retrieve": Way("infini"),
-    "infini-turns": Way("infini", draws=False),
-    "allmem": Way("allmem", None, "topology"),
-}
-"""The project's own methods; the reader `topology` asks no model."""
+OWN = {name: way for spec in strategies().values() for name, way in spec.methods.items()}
+"""The project's own methods, and those of strategies that packages add."""
 BASELINES: Mapping[str, Collection[str]] = {
     "none": (),
     "full": (),
     "recent": (),
     "grep": (),
     "bm25": ("language",),
+    "fts5": (),
     "dense": ("embedder",),
     "hybrid": ("embedder", "language"),
 }
 """What they are compared with, each with the settings that it takes."""
 NAMES = (*OWN, *BASELINES)
 
-_GROUPS: Mapping[str, Sequence[str]] = {"infini": ("infini", "search", "reader"), "allmem": ("allmem",)}
-"""Of settings, by strategy."""
 _TAKEN = frozenset({"reader.name", "reader.evidence_budget", "reader.retrieve_budget"})
 """What the name of a method says already, and what is the same for all methods of a run."""
-_BUILDS = frozenset({"infini", "allmem", "search.language"})
-"""Groups and settings that change the library itself; all others change how it is read."""
-_READS = frozenset(
-    f"allmem.{key}"
-    for key in (
-        *("anchors", "candidates", "hops", "final", "block_tokens"),
-        *("visibility", "expand", "recovery_links", "type_priority", "successors_first"),
-    )
-)
-"""What does not, of these groups."""
-_LINKED = frozenset({"allmem"})
-"""Strategies that write by nearness: their library is another one with another embedder."""
 _KNOWN = ", ".join((*NAMES, *GROUPS))
 _UNFIT = re.compile(r"[^\w.=,-]+")
 
@@ -110,7 +71,7 @@ class Spec:
     @property
     def linked_by(self) -> str | None:
         """The embedder that the library is made with, where it hangs on one and the method names it."""
-        return self.embedder if self.way is not None and self.way.strategy in _LINKED else None
+        return self.embedder if self.way is not None and spec_of(self.way.strategy).near else None
 
     @property
     def library(self) -> str:
@@ -213,20 +174,15 @@ def _place(name: str, key: str) -> tuple[str, str]:
             return "search", key
         known = ", ".join(BASELINES[name]) or "it takes none"
         raise UsageError(f"method {name!r} has no setting {key!r}; known here: {known}")
-    groups = _GROUPS[OWN[name].strategy]
-    places = {f"{group}.{item.name}": (group, item.name) for group in groups for item in _fields(group)}
-    found = [place for long, place in places.items() if key in (long, place[1]) and long not in _TAKEN]
+    groups = tuple(f"{group}." for group in (OWN[name].strategy, *spec_of(OWN[name].strategy).takes))
+    places = [long.split(".") for long in defaults() if long.startswith(groups) and long not in _TAKEN]
+    found = [(group, setting) for group, setting in places if key in (f"{group}.{setting}", setting)]
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError(f"setting {key!r} is in several groups; write {' or '.join(map('.'.join, found))}")
-    short = [setting for group, setting in places.values() if f"{group}.{setting}" not in _TAKEN]
-    known = ", ".join(["embedder", *dict.fromkeys(short)])
+    known = ", ".join(["embedder", *dict.fromkeys(setting for _, setting in places)])
     raise UsageError(f"method {name!r} has no setting {key!r}; known here: {known}")
-
-
-def _fields(group: str) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(getattr(Settings(), group))
 
 
 def _value(text: str) -> Any:
@@ -242,8 +198,8 @@ def _some(groups: Mapping[str, Mapping[str, Any]], builds: bool) -> Groups:
     chosen: Groups = {}
     for group, values in sorted(groups.items()):
         for key, value in sorted(values.items()):
-            long = f"{group}.{key}"
-            if (bool(_BUILDS & {group, long}) and long not in _READS) == builds:
+            own = group in strategies() and key not in strategies()[group].reads
+            if (own or (group, key) == ("search", "language")) == builds:
                 chosen.setdefault(group, {})[key] = value
     return chosen
 

@@ -33,6 +33,11 @@ def ndcg(ranked: Sequence[Hashable], gold: Collection[Hashable], k: int) -> floa
     return gained / sum(1 / math.log2(rank + 2) for rank in range(min(len(gold), k)))
 
 
+def reciprocal_rank(ranked: Sequence[Hashable], gold: Collection[Hashable]) -> float:
+    """1 over the rank of the first that is in `gold`; 0 where none is. Its mean is the MRR."""
+    return next((1 / rank for rank, item in enumerate(ranked, 1) if item in gold), 0.0)
+
+
 def measures(
     ranked: Sequence[Hashable], gold: Collection[Hashable], cuts: Iterable[int] = CUTS, label: str = ""
 ) -> dict[str, float]:

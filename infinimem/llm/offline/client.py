@@ -1,41 +1,13 @@
-"""The offline client: which rules answer which task. No rule calls another client or reads a file."""
+"""The offline client. Each task names its rule, which is imported when the task first comes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from infinimem.llm import tasks
 from infinimem.llm.base import Bill, Reply, Task
-from infinimem.llm.offline.answer import answer
-from infinimem.llm.offline.describe import describe, merge_units, split_unit, update_unit
-from infinimem.llm.offline.diagnose import diagnose
-from infinimem.llm.offline.extract import extract
-from infinimem.llm.offline.filing import layout, merge, plan, select
-from infinimem.llm.offline.judge import lenient, strict
-from infinimem.llm.offline.step import step
-from infinimem.llm.offline.topics import rewrite
 from infinimem.model import Usage
-
-Rule = Callable[[Mapping[str, Any]], dict[str, Any]]
-
-RULES: Mapping[str, Rule] = {
-    "extract": extract,
-    "rewrite": rewrite,
-    "plan": plan,
-    "layout": layout,
-    "merge": merge,
-    "describe": describe,
-    "diagnose": diagnose,
-    "split_unit": split_unit,
-    "merge_units": merge_units,
-    "update_unit": update_unit,
-    "select": select,
-    "step": step,
-    "answer": answer,
-    "judge_strict": strict,
-    "judge_lenient": lenient,
-}
+from infinimem.plugins import load
 
 
 class OfflineClient:
@@ -51,7 +23,9 @@ class OfflineClient:
         Raises:
             ValueError: a variable is missing or unused.
         """
+        from infinimem.llm import tasks
+
         tasks.check(task.name, task.variables, variables)
         used = Usage(calls=1)
         self.usage.book(task.name, used)
-        return Reply(RULES[task.name](variables), usage=used)
+        return Reply(load(task.rule)(variables), usage=used)

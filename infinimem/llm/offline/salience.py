@@ -122,9 +122,9 @@ class Corpus:
 
     def nouns(self, members: Sequence[int], limit: int) -> list[str]:
         """The most telling nouns of some facts, shared or not."""
-        return [phrase for phrase, _ in self._nouns(members, 1)[:limit]]
+        return [phrase for phrase, _ in self._nouns(members, 1, limit)]
 
-    def _nouns(self, members: Sequence[int], needed: int) -> list[tuple[str, int]]:
+    def _nouns(self, members: Sequence[int], needed: int, limit: int | None = None) -> list[tuple[str, int]]:
         """Nouns and pairs that end in one, with the number of facts that hold them, best first."""
         surfaces = _Surfaces(self.words[i] for i in members)
         inside = Counter(term for i in members for term in self.terms[i])
@@ -161,6 +161,8 @@ class Corpus:
         chosen: list[tuple[str, int]] = []
         used: set[str] = set()
         for terms in sorted(scores, key=lambda terms: (-scores[terms], terms)):
+            if len(chosen) == limit:
+                break
             if used.isdisjoint(terms):
                 chosen.append((surfaces.phrase(terms), counts[terms]))
                 used.update(terms)
@@ -197,6 +199,7 @@ class _Surfaces:
         self._named: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()
         self._nounish: dict[str, list[float]] = {}
+        self._chosen: dict[str, str] = {}
         for words in texts:
             for word in words:
                 self._forms.setdefault(word.term, Counter())[word.surface] += 1
@@ -234,8 +237,10 @@ class _Surfaces:
 
     def _best(self, term: str) -> str:
         """The most frequent form; a participle only where there is no other."""
-        forms = self._forms[term]
-        return min(forms, key=lambda form: (bool(_VERBAL.search(form)), -forms[form], form))
+        if term not in self._chosen:
+            forms = self._forms[term]
+            self._chosen[term] = min(forms, key=lambda form: (bool(_VERBAL.search(form)), -forms[form], form))
+        return self._chosen[term]
 
     def _form(self, term: str) -> str:
         best = self._best(term)

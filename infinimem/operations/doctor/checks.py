@@ -11,12 +11,14 @@ from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT, Finding, Level, Located
 from infinimem.operations.doctor.inspection import ROOM, Inspection, listed
 from infinimem.operations.provenance import at as _at
+from infinimem.spec import record_folders
 from infinimem.store.external_edits import ExternalEdits, Position, position
 from infinimem.store.lines import drawn_from, fold, former
-from infinimem.store.spec import ARCHIVE, RECORDS, TOPICS
+from infinimem.store.names import aliases_of
+from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.state import sequence
 from infinimem.store.state.sequence import MARK, MAX_SEQ
-from infinimem.store.view import View, aliases_of
+from infinimem.store.view import View
 
 _WHY = re.compile(r"^(?:Superseded by|Duplicate of|Rewritten as) ([1-9][0-9]{0,17}) ")
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ")
@@ -74,7 +76,9 @@ def mended(document: Document, view: View) -> Document | None:
     None where nothing is to be mended, or the header is a person's: evidence, receipts, comments.
     """
     named = said_id(document)
-    if named is None or not (document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *RECORDS))):
+    if named is None or not (
+        document.id == CURRENT or document.id.startswith((TOPICS, ARCHIVE, *record_folders()))
+    ):
         return None
     changes: dict[str, str | None] = {"id": quote(document.id)}
     if document.id.startswith(TOPICS) and named.startswith(TOPICS) and named not in view:

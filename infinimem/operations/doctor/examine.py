@@ -64,6 +64,7 @@ CHECKS = (
     Check("documents", "doctor", checks.documents, notes_too=True),
     Check("links", "doctor", links.nowhere, notes_too=True),
     Check("settings", "doctor", folder.suspended_settings, notes_too=True),
+    Check("packages", "doctor", folder.broken_packages, notes_too=True),
     Check("machine-state", "doctor", folder.machine_state),
     Check("withheld", "doctor", folder.withheld),
     Check("lines", "doctor", checks.lines),

@@ -11,6 +11,7 @@ from infinimem.model import Finding
 from infinimem.operations.doctor.checks import FINISHED, REBUILT
 from infinimem.operations.doctor.inspection import Inspection
 from infinimem.operations.review import CODES, awaiting
+from infinimem.spec import broken
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
 from infinimem.store.spec import unlawful
@@ -72,6 +73,12 @@ def suspended_settings(inspection: Inspection) -> Iterator[Finding]:
     for name, value in inspection.library.configuration.suspended.items():
         what = f"{name} = {shown(name, value)} has no effect: the library is not trusted (infinimem trust)"
         yield Finding("note", what, SETTINGS)
+
+
+def broken_packages(inspection: Inspection) -> Iterator[Finding]:
+    """Strategies that packages add and that cannot be used."""
+    for name, why in broken().items():
+        yield Finding("note", why, f"strategy {name}")
 
 
 def machine_state(inspection: Inspection) -> Iterator[Finding]:

@@ -113,7 +113,7 @@ class Inspection:
         if view.spec.has_entries:
             places = [place for document in self.own(CURRENT, TOPICS) for place in document.entries]
         else:
-            seqs = {seq for document in self.own(view.spec.live) for seq in evidence_of(document)}
+            seqs = {seq for document in self.own(*view.spec.live) for seq in evidence_of(document)}
             places = [place for seq in sorted(seqs) if (place := view.entry(seq)) is not None]
         found: dict[int, Located] = {}
         for place in places:

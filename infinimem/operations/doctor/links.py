@@ -14,8 +14,8 @@ from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.operations.doctor.inspection import Inspection
+from infinimem.spec import ledger_folders
 from infinimem.store.lines import fold
-from infinimem.store.spec import LEDGERS
 from infinimem.store.view import View
 
 # Bounded and without nested repetition: notes are anybody's text.
@@ -32,7 +32,7 @@ def nowhere(inspection: Inspection) -> Iterator[Finding]:
     names = _Names(inspection.view)
     for doc_id in inspection.view.ids():
         document = inspection.documents.get(doc_id)
-        if document is None or (doc_id.startswith(LEDGERS) and not inspection.view.is_note(doc_id)):
+        if document is None or (doc_id.startswith(ledger_folders()) and not inspection.view.is_note(doc_id)):
             continue
         for number, line in _prose(document):
             for target in _targets(line, doc_id):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from math import inf
 
 from infinimem import tokens
 from infinimem.grounding.claims import find_duplicates
@@ -23,7 +24,8 @@ _ZONE = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z")
 
 def unbounded(inspection: Inspection) -> Iterator[Finding]:
     """Documents far over their length, headings with hundreds of entries."""
-    limit = inspection.view.settings.infini.markdown_length
+    view = inspection.view
+    limit = getattr(view.settings.of(view.spec.settings or object), "markdown_length", inf)
     for document in inspection.own(TOPICS):
         size = tokens.estimate(document.body)
         if size > FAR_OVER * limit:

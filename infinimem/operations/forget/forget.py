@@ -16,6 +16,7 @@ from infinimem.operations.forget.choice import Choice, Wanted, choose
 from infinimem.operations.forget.journal import Journal
 from infinimem.operations.forget.machine_state import Residue, git_advice
 from infinimem.operations.forget.redaction import FORGOTTEN, Redaction
+from infinimem.spec import ledger_folders
 from infinimem.store.commit.transaction import Conflict, recheck, recover
 from infinimem.store.library import RETRIES, Library
 from infinimem.store.line_map import reverse_diff
@@ -23,7 +24,7 @@ from infinimem.store.plans import violations
 from infinimem.store.receipts import next_number
 from infinimem.store.records import stem
 from infinimem.store.render import Rendered
-from infinimem.store.spec import EVIDENCE, JOURNAL, LEDGERS
+from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.state import last_seen
 from infinimem.store.view import View
 
@@ -195,7 +196,8 @@ def _holding(redaction: Redaction, done: Rendered) -> set[str]:
     return {
         f"{doc_id}.md"
         for doc_id in done.documents
-        if doc_id in redaction.view and (not doc_id.startswith(LEDGERS) or redaction.records.concerns(doc_id))
+        if doc_id in redaction.view
+        and (not doc_id.startswith(ledger_folders()) or redaction.records.concerns(doc_id))
     }
 
 

@@ -25,23 +25,20 @@ from infinimem.operations.forget import BEGUN
 from infinimem.operations.forget.choice import numbered
 from infinimem.operations.forget.redaction import Redaction
 from infinimem.operations.forget.words import Texts
+from infinimem.spec import owned_folders
 from infinimem.store.commit.install import CONFLICTS, NAMED
 from infinimem.store.commit.transaction import DISPLACED, clear_displaced
 from infinimem.store.files import MAX_OWNED, STAGED, Files, digest
 from infinimem.store.listing import explained
 from infinimem.store.spec import EVIDENCE, MEMORIES, TOPICS
 from infinimem.store.state import drawn, kept_plans, last_seen, rejected, sequence, tails, withheld
-from infinimem.store.view import OWNED
 from infinimem.user_folders import cache_root, caches
 
 GIT = ".git"
 STATE = ".infinimem/"
-_OURS = (f"{CURRENT}.md", *OWNED, STATE)
-_SILENT = frozenset(folder.rstrip("/") for folder in (*OWNED, MEMORIES, STATE)).union(
-    (SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock"),
-    (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH, drawn.REFUSED),
-)
-"""What every library has, and what holds no text of any line."""
+_LISTS = (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH, drawn.REFUSED)
+_SILENT = frozenset((SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", *_LISTS))
+"""What every library has, beside its folders, and what holds no text of any line."""
 _CONFLICT = re.compile(r"((?:[0-9]+-)?(?:late-|torn-)?)([0-9a-f]{12}-)?(.*)\.md")
 """The receipt that it was in the way of, a checksum, and the document (commit/install.py)."""
 
@@ -118,7 +115,6 @@ def finish(files: Files) -> None:
         folders[:] = [name for name in folders if name != GIT]
         if STAGED in names:
             files.remove((Path(folder) / STAGED).relative_to(files.root).as_posix(), durable=False)
-    files.dirty_list.drop()
     root = cache_root()
     if root is not None and not root.is_symlink():
         with suppress(OSError):  # moved first: who is building one finds no place for what it read before
@@ -150,7 +146,7 @@ def left(files: Files, texts: Texts, preview: bool = False) -> tuple[Residue, ..
     """
     found = []
     for path, data in [*_stored(files), *_cached()]:
-        ours = path.startswith(_OURS) or Path(path).is_absolute()
+        ours = path.startswith((f"{CURRENT}.md", *owned_folders(), STATE)) or Path(path).is_absolute()
         by_model = path.startswith(MEMORIES)
         name = Path(path).name
         if not preview and texts.within(name) if ours else texts.named(name):
@@ -173,7 +169,7 @@ def _stored(files: Files, below: str = "") -> Iterator[tuple[str, bytes | None]]
             data = None
             with suppress(LibraryError):
                 data = None if name in folders else files.read(path, MAX_OWNED)
-            if path not in _SILENT:
+            if path not in _SILENT and f"{path}/" not in (*owned_folders(), MEMORIES, STATE):
                 yield path, data
 
 

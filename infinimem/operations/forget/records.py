@@ -1,4 +1,4 @@
-"""The records of a library without what is forgotten: units, the buffer of pointers, audits. Pure.
+"""The records of a library without what is forgotten, and their ledgers and audits. Pure.
 
 What came from a forgotten turn, was described with the help of such a record, or tells of one goes whole, and
 with it all other records of its turns: they are derived, and those of turns that stay are made anew. What is
@@ -15,16 +15,14 @@ from dataclasses import dataclass, replace
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
+from infinimem.spec import archive_folders, ledger_folders, record_folders, record_name, strategies
 from infinimem.store.records import evidence_of, held_by, link_to, links_of, sources_of, stem
-from infinimem.store.spec import ARCHIVES, LEDGERS, RECORDS, STRATEGIES
 from infinimem.store.view import View
 
 VERSION = "version"
-"""The kind of link that leads to what a record stands for or was described with."""
+"""The type of link that leads to what a record stands for or was described with."""
 
-_NAME = re.compile(r"\bu-[0-9]+(?:-[0-9]+)?\b")
 _DESCRIBES = re.compile(r"summary:|keywords:")
-_BUFFERS = tuple(f"{folder}buffer" for folder in LEDGERS)
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Records:
 
     def concerns(self, doc_id: str) -> bool:
         """Whether a document is, or was, one of those that go."""
-        return doc_id in self.audits or (doc_id.startswith(RECORDS) and stem(doc_id) in self.gone)
+        return doc_id in self.audits or (doc_id.startswith(record_folders()) and stem(doc_id) in self.gone)
 
 
 def without_records(
@@ -66,8 +64,12 @@ def without_records(
         tells: whether derived text speaks of them.
         holds: whether a document has words of theirs that no other turn has.
     """
-    books = [doc_id for doc_id in view.ids("all") if doc_id.startswith(LEDGERS) and not view.is_note(doc_id)]
-    records = {doc_id: view.document(doc_id) for doc_id in books if doc_id.startswith(RECORDS)}
+    books = [
+        doc_id
+        for doc_id in view.ids("all")
+        if doc_id.startswith(ledger_folders()) and not view.is_note(doc_id)
+    ]
+    records = {doc_id: view.document(doc_id) for doc_id in books if doc_id.startswith(record_folders())}
     doomed = _doomed(records, seqs, lambda document: _describes(document, tells) or holds(document))
     names = frozenset(map(stem, doomed))
     changed: dict[str, Document | None] = dict.fromkeys(sorted(doomed))
@@ -81,12 +83,13 @@ def without_records(
         elif new.lines != document.lines:
             changed[doc_id] = new
     audits = []
+    ledgers = {doc_id for spec in strategies().values() for doc_id in spec.ledgers}
     for doc_id in (doc_id for doc_id in books if doc_id not in records):
         document = view.document(doc_id)
-        if doc_id in _BUFFERS:
+        if doc_id in ledgers:
             if (new := _without_pointers(document, names, tells)).lines != document.lines:
                 changed[doc_id] = new
-        elif any(names.intersection(_NAME.findall(line)) or tells(line) for line in document.lines):
+        elif any(names.intersection(_called(line)) or tells(line) for line in document.lines):
             changed[doc_id] = None
             audits.append(doc_id)
     return Records(changed, names, tuple(audits), tuple(stem(doc_id) for doc_id in raised))
@@ -128,13 +131,15 @@ def _orphans(before: Mapping[str, Document], after: Mapping[str, Document]) -> l
     """Ids of archived records to which a record led that goes, and none does any more."""
     gone = {to for doc_id in before.keys() - after.keys() for to in links_of(before[doc_id], VERSION)}
     gone.difference_update(*(links_of(document, VERSION) for document in after.values()))
-    return [doc_id for doc_id in after if doc_id.startswith(ARCHIVES) and stem(doc_id) in gone]
+    return [doc_id for doc_id in after if doc_id.startswith(archive_folders()) and stem(doc_id) in gone]
 
 
 def _raised(document: Document) -> Document:
     """An archived record, back on the surface."""
-    spec = next(one for one in STRATEGIES.values() if document.id.startswith(one.archived))
-    moved = replace(document, id=spec.live + stem(document.id))
+    name = stem(document.id)
+    spec = next(one for one in strategies().values() if document.id.startswith(one.archived))
+    folder = next((one.folder for one in spec.kinds if name.startswith(f"{one.prefix}-")), spec.live[0])
+    moved = replace(document, id=folder + name)
     with suppress(ValueError):  # a header that cannot be read: `doctor` names it
         moved = moved.with_header({"id": quote(moved.id)})
     return moved
@@ -151,18 +156,26 @@ def _unlinked(document: Document, names: Collection[str]) -> Document:
 
 
 def _without_pointers(document: Document, names: Collection[str], tells: Callable[[str], bool]) -> Document:
-    """The buffer without these records, and without what tells."""
+    """A ledger without these records, and without what tells."""
     lines = (_pointing(line, names, tells) for line in document.lines)
     return replace(document, lines=tuple(line for line in lines if line is not None))
 
 
 def _pointing(line: str, names: Collection[str], tells: Callable[[str], bool]) -> str | None:
-    """A line of the buffer, near to other records than these; None where it is one of them, or tells."""
-    if not any(name in names for name in _NAME.findall(line)):
+    """A line of a ledger, with lists that lack these records; None where it is of one of them, or tells."""
+    if not any(name in names for name in _called(line)):
         return None if tells(line) else line
     try:
-        row = json.loads(line)
-        row["near"] = [name for name in row["near"] if name not in names]
-        return None if row["unit"] in names else json.dumps(row, ensure_ascii=False)
-    except (ValueError, KeyError, TypeError, RecursionError):
+        row = {
+            key: [item for item in value if item not in names] if isinstance(value, list) else value
+            for key, value in json.loads(line).items()
+        }
+        gone = any(isinstance(value, str) and value in names for value in row.values())
+        return None if gone else json.dumps(row, ensure_ascii=False)
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return None
+
+
+def _called(line: str) -> list[str]:
+    """The names of records in it."""
+    return [found[0] for found in re.finditer(rf"\b{record_name()}\b", line)]

@@ -20,11 +20,13 @@ from infinimem.model import CURRENT, Receipt
 from infinimem.operations.forget.choice import Choice, numbered
 from infinimem.operations.forget.records import Records, without_records
 from infinimem.operations.forget.words import Texts
+from infinimem.spec import ledger_folders, record_folders
+from infinimem.store.names import aliases_of
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
 from infinimem.store.render import HEADER_KEYS, described
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, LEDGERS, MEMORIES, RECORDS, TOPICS
-from infinimem.store.view import View, aliases_of
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS
+from infinimem.store.view import View
 
 MARK = "(forgotten)"
 """What stands where something was."""
@@ -68,7 +70,7 @@ class Redaction:
         for doc_id, line in self._typed:
             gone.setdefault(doc_id, set()).add(line)
         for doc_id in self._own:
-            if not doc_id.startswith((JOURNAL, *LEDGERS)):
+            if not doc_id.startswith((JOURNAL, *ledger_folders())):
                 yield doc_id, self._without(self.view.document(doc_id))
         for doc_id in (doc_id for doc_id in gone if doc_id.startswith(MEMORIES)):
             left = self.view.document(doc_id).without_lines(gone[doc_id])
@@ -152,7 +154,7 @@ class Redaction:
             name
             for name in self._known
             if self.records.concerns(name)
-            or (name.startswith(RECORDS) and not seqs.isdisjoint(held_by(Document.empty(name))))
+            or (name.startswith(record_folders()) and not seqs.isdisjoint(held_by(Document.empty(name))))
         )
         here = (place.doc_id for place in self.choice.lines)
         return frozenset(of_turns).union(here, (doc_id for doc_id, _ in self._typed), *rows)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache
 
 from infinimem.markdown.characters import clean_text, normalize
 from infinimem.markdown.header import quote
 from infinimem.markdown.signature import text_start
 from infinimem.model import Located
+from infinimem.spec import strategies
 from infinimem.store.spec import slug
 
 Finds = Callable[[str], Sequence[str]]
@@ -44,16 +46,16 @@ _SUM = re.compile(rb"\b[0-9a-f]{64}\b")
 _DATE = re.compile(rb"(?:19|20)[0-9]{2}[0-9:.tz+-]*|[0-9:.tz+-]{1,3}")
 _FORMAT = b"""
     id kind summary token_count created_time update_log op receipt added archived aux from unverified true
-    aliases evidence session date participants topics archive journal memories allmem units buffer audit
+    aliases evidence session date participants topics archive journal memories buffer audit
     current_epoch infinimem create consolidate append split merge stamp rename undo forget review memory
     write strategy model usage calls tokens_in tokens_out seconds high was now why files sha256 before
     after nothing notes as it was moved by hand merged edited renumbered cites deleted superseded
-    duplicate rewritten removed undone forgotten people none offline infini client memory-tool seq time
+    duplicate rewritten removed undone forgotten people none offline client memory-tool seq time
     source user ai tool human origin speaker turn key observed refers role label pin heading plan moves
-    adds marks stood code keywords links ref span unit type semantic temporal sibling version near
+    adds marks stood code keywords links ref span record unit type version near
     markdown diff other
 """
-"""What files hold whatever was said: words of the format, and names that the program gives."""
+"""What files hold whatever was said: words of the format. `_format` adds the names that strategies give."""
 
 
 def pieces(text: str) -> set[str]:
@@ -177,8 +179,15 @@ def lowered(data: bytes | str) -> bytes:
 
 def _is_format(form: bytes) -> bool:
     """Whether it is a word of the format, or part of one; a year, or a small number."""
-    stands = _stands_alone(form, _FORMAT) if len(form) < SHORTEST else form in _FORMAT
+    stands = _stands_alone(form, _format()) if len(form) < SHORTEST else form in _format()
     return stands or _DATE.fullmatch(form) is not None
+
+
+@cache
+def _format() -> bytes:
+    specs = strategies().values()
+    rows = ((spec.name, *spec.folders, *spec.links, *(kind.name for kind in spec.kinds)) for spec in specs)
+    return _FORMAT + " ".join(name for row in rows for name in row).replace("/", " ").encode()
 
 
 def _stands_alone(form: bytes, data: bytes) -> bool:

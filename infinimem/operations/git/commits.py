@@ -20,11 +20,12 @@ from datetime import UTC, datetime
 from infinimem.errors import LibraryError
 from infinimem.model import CURRENT, Finding, Receipt
 from infinimem.operations.git.repository import Changed, GitUnusable, NoRepository, Repository
+from infinimem.spec import owned_folders
 from infinimem.store.files import Files
 from infinimem.store.hooks import Locked
 from infinimem.store.receipts import number_of, parse_receipt
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
-from infinimem.store.view import OWNED, View
+from infinimem.store.view import View
 
 PATH = ".infinimem/git"
 LISTED, PARAGRAPHS = 40, 20
@@ -32,8 +33,6 @@ LISTED, PARAGRAPHS = 40, 20
 LENGTH = 30_000
 """Characters of a message: it is one argument of a command, and names may be long."""
 log = logging.getLogger("infinimem")
-
-_OURS = (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*OWNED, MEMORIES)))
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def _commit(files: Files, view: View, now: datetime, unknown: Sequence[str]) -> 
     repository = Repository(files.root)
     if obstacle := repository.obstacle():
         raise GitUnusable(obstacle)
-    changed = repository.changed(_OURS)
+    changed = repository.changed(_ours())
     if changed.unmerged:
         raise GitUnusable(f"{changed.unmerged[0]} has an unresolved conflict")
     ours, ignored = changed.only(lambda path: _is_ours(path, files)), _ignored(changed)
@@ -88,6 +87,10 @@ def _commit(files: Files, view: View, now: datetime, unknown: Sequence[str]) -> 
         text = message(receipts, *_said(view, waiting, ours.paths))
         repository.commit(ours, text, time, now)
     return f".gitignore leaves out {', '.join(ignored)}; commits go without" if ignored else ""
+
+
+def _ours() -> tuple[str, ...]:
+    return (f"{CURRENT}.md", *(folder.removesuffix("/") for folder in (*owned_folders(), MEMORIES)))
 
 
 def _said(view: View, waiting: Collection[str], paths: Collection[str]) -> tuple[int, int]:
@@ -104,7 +107,7 @@ def uncommitted(files: Files, view: View) -> Uncommitted:
     """What no commit has. Reads only."""
     try:
         repository = Repository(files.root)
-        changed = repository.changed(_OURS)
+        changed = repository.changed(_ours())
         receipts = tuple(_new_receipts(changed, view))
         if changed.unmerged:
             return Uncommitted(receipts, f"{changed.unmerged[0]} has an unresolved conflict")

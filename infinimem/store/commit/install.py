@@ -20,10 +20,10 @@ from typing import Any
 from infinimem.law import Line, conserved
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
+from infinimem.spec import whole_folders
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import is_inside
 from infinimem.store.listing import shows
-from infinimem.store.spec import WHOLE
 
 CONFLICTS = ".infinimem/conflicts"
 NAMED = 12
@@ -242,7 +242,7 @@ class Installation:
 
     def _note_save(self) -> None:
         """Of a person's version: it has the moves made on it, or of a whole file it stays as it is."""
-        stays = self._step.path.startswith(WHOLE)
+        stays = self._step.path.startswith(whole_folders())
         became = "that version stays" if stays else "its lines moved in that version"
         self._note(f"was saved by someone meanwhile; {became}")
 

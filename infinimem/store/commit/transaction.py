@@ -27,7 +27,6 @@ from infinimem.store.commit.install import CONFLICTS, NAMED, Installation, Moves
 from infinimem.store.files import MAX_OWNED, Files, digest
 from infinimem.store.folders import located
 from infinimem.store.listing import explained
-from infinimem.store.receipts import amend, parse_receipt
 from infinimem.store.spec import JOURNAL
 from infinimem.store.state import last_seen
 from infinimem.store.state.last_seen import Changes, SeenLine
@@ -170,7 +169,7 @@ class Manifest:
     def to_bytes(self) -> bytes:
         rows = {seq: line and (line.doc_id, line.line) for seq, line in self.notice.items()}
         steps = [step.to_json() for step in self.steps]
-        return json.dumps({"steps": steps, "notice": rows}, indent=1).encode()
+        return json.dumps({"steps": steps, "notice": rows}).encode()  # "indent" would take ten times as long
 
     @classmethod
     def parse(cls, data: bytes) -> Manifest | None:
@@ -333,6 +332,8 @@ def _stayed(files: Files, steps: Sequence[Step]) -> set[int]:
 
 def _told(path: str, data: bytes | None) -> set[int]:
     """The lines that a receipt names."""
+    from infinimem.store.receipts import parse_receipt
+
     return {row.seq for row in parse_receipt(document(path, data)).rows}
 
 
@@ -340,6 +341,8 @@ def _amended(
     files: Files, step: Step, steps: Sequence[Step], held: Collection[int], notes: Sequence[str]
 ) -> Step:
     """The step of a receipt that tells what came otherwise than planned."""
+    from infinimem.store.receipts import amend
+
     planned = files.read(step.slot, MAX_OWNED)
     if planned is None or digest(planned) != step.new:
         return step

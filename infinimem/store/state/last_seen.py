@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from zlib import crc32
 
 from immutables import Map
@@ -68,7 +69,7 @@ def _added(before: _List, rows: list[bytes]) -> _List:
         if doc_id == GONE:
             found.pop(whole(name) or 0, None)
         else:
-            found[whole(name) or 0] = SeenLine(doc_id, line)
+            found[whole(name) or 0] = SeenLine(intern(doc_id), line)
     return _List(found.finish(), before.rows + len(rows), before.began)
 
 

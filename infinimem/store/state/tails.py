@@ -51,8 +51,6 @@ def undo(files: Files) -> None:
 
     A note from before a boot may be an old one whose end was lost: it says nothing.
     """
-    if not waiting(files):
-        return
     note = files.read(INTENT, MAX_OWNED) or b""
     boot, name, sizes, data = [*note.split(b"\n", 3), b"", b"", b""][:4]
     before, _, after = sizes.decode("ascii", "replace").partition(" ")

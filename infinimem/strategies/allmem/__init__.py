@@ -2,7 +2,3 @@
 
 Source: arXiv 2603.19595.
 """
-
-from infinimem.strategies.allmem.strategy import AllMem
-
-__all__ = ["AllMem"]

@@ -11,7 +11,6 @@ Source: All-Mem, Appendix C.5.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,22 +19,22 @@ from typing import Any
 from infinimem.errors import UsageError
 from infinimem.markdown.document import Document
 from infinimem.model import Put
-from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
-from infinimem.strategies.allmem.descriptor import Descriptor
+from infinimem.strategies.allmem.buffer import BUFFER
 from infinimem.strategies.allmem.diagnose import OPS, Diagnosis, Proposal
 from infinimem.strategies.allmem.execute import Compiled, Done, apply
-from infinimem.strategies.allmem.ledger import BUFFER, ledger_text, rows_of
 from infinimem.strategies.allmem.operators import Edits
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.allmem.route import Dropped, Routed
-from infinimem.strategies.allmem.unit import HOME, SEMANTIC, Ref, is_unit_id, number_of
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.allmem.unit import HOME, SEMANTIC
+from infinimem.strategies.records.descriptor import Descriptor
+from infinimem.strategies.records.ledger import bounded, ledger_text, rows_of
+from infinimem.strategies.records.record import Ref, is_record_id, number_of
+from infinimem.strategies.records.record_store import RecordStore, puts
+from infinimem.strategies.vector_index import VectorIndex
 
 AUDIT = f"{HOME}audit/run-"
-LONGEST = 8000
-"""Characters of what a model wrote, of one reply."""
 SHORT = 500
 """Of a reason."""
 IDS, NAME = 10, 80
@@ -51,12 +50,6 @@ REPLAYED = (
 """Settings that the operators hang on."""
 
 Row = dict[str, Any]
-
-
-def next_run(view: View) -> str:
-    """The id of the next run's audit."""
-    numbers = [doc_id.removeprefix(AUDIT) for doc_id in view.ids("all") if doc_id.startswith(AUDIT)]
-    return f"{AUDIT}{max((int(one) for one in numbers if one.isdecimal()), default=0) + 1:04d}"
 
 
 def audit_text(
@@ -115,14 +108,8 @@ def _done(one: Done) -> Row:
 
 def _order(row: Row) -> tuple[Any, ...]:
     """By operator, then by ids as they are executed; ids that are none come last."""
-    known = [number_of(name) if is_unit_id(name) else (1 << 62, 0) for name in row["ids"]]
+    known = [number_of(name) if is_record_id(name) else (1 << 62, 0) for name in row["ids"]]
     return OPS.index(row["op"]), known, row["ids"], number_of(row["unit"])
-
-
-def bounded(value: Any, room: int = LONGEST) -> Any:
-    """What a model wrote; beyond so many characters of JSON only its beginning, as text."""
-    text = json.dumps(value, ensure_ascii=False)
-    return value if len(text) <= room else text[:room] + "…"
 
 
 def _without_evidence(reply: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.llm.parallel import in_order
-from infinimem.strategies.allmem.ledger import Buffered
-from infinimem.strategies.allmem.record_store import RecordStore, shown_anchor, shown_unit
+from infinimem.strategies.allmem import tasks
+from infinimem.strategies.allmem.buffer import Buffered
+from infinimem.strategies.records.prompt_views import shown_descriptor, shown_record
+from infinimem.strategies.records.record_store import RecordStore
 
 Op = Literal["split", "merge", "update"]
 OPS: tuple[Op, ...] = ("split", "merge", "update")
@@ -99,8 +100,8 @@ def diagnose(bank: RecordStore, looked_at: Sequence[Context], llm: LLM, workers:
     """
 
     def ask(context: Context) -> Diagnosis:
-        target = shown_unit(bank, context.target, TARGET)
-        near = [shown_anchor(bank.units[name]) for name in context.anchors]
+        target = shown_record(bank, context.target, TARGET)
+        near = [shown_descriptor(bank.records[name]) for name in context.anchors]
         return read(context, llm.complete(tasks.DIAGNOSE, {"target": target, "anchors": near}))
 
     return in_order(ask, looked_at, workers)

@@ -11,20 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
-from infinimem.settings import AllmemSettings
-from infinimem.strategies.allmem.descriptor import Descriptor
+from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.diagnose import OPS, unreadable
-from infinimem.strategies.allmem.invariants import Caps, new_faults
+from infinimem.strategies.allmem.invariants import Caps, faults
 from infinimem.strategies.allmem.operators import Editor, Edits
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
-from infinimem.strategies.allmem.record_store import RecordStore, shown_anchor, shown_unit
 from infinimem.strategies.allmem.route import Item, Routed, coherent, visible
-from infinimem.strategies.allmem.unit import fits
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.records.codec import fits
+from infinimem.strategies.records.descriptor import Descriptor
+from infinimem.strategies.records.prompt_views import shown_descriptor, shown_record
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.rules import new_faults
+from infinimem.strategies.vector_index import VectorIndex
 
 Compiled = tuple[Part, ...] | Descriptor
 """What an operator is told to make."""
@@ -103,19 +106,19 @@ class Executor:
         """One plan, asked for once (Appendix C.3)."""
         bank = self.bank
         if item.op == "split":
-            unit = shown_unit(bank, item.ids[0], whole=True)
+            unit = shown_record(bank, item.ids[0], whole=True)
             return self._llm.complete(tasks.SPLIT_UNIT, {"unit": unit, "reason": item.proposal.reason})
         if item.op == "merge":
-            names = sorted(item.ids, key=lambda name: (bank.units[name].age, bank.units[name].order))
+            names = sorted(item.ids, key=lambda name: (bank.records[name].age, bank.records[name].order))
             return self._llm.complete(
-                tasks.MERGE_UNITS, {"units": [shown_unit(bank, name) for name in names]}
+                tasks.MERGE_UNITS, {"units": [shown_record(bank, name) for name in names]}
             )
         current, superseded = item.ids
         near = item.proposal.context.shown - set(item.ids)
-        anchors = [shown_anchor(bank.units[name]) for name in sorted(near) if name in bank.visible]
+        anchors = [shown_descriptor(bank.records[name]) for name in sorted(near) if name in bank.visible]
         told = {
-            "current": shown_unit(bank, current),
-            "superseded": shown_unit(bank, superseded),
+            "current": shown_record(bank, current),
+            "superseded": shown_record(bank, superseded),
             "anchors": anchors,
         }
         return self._llm.complete(tasks.UPDATE_UNIT, told)
@@ -146,6 +149,7 @@ def _refused(
 ) -> str:
     """Why an edit may not stand; "" where it may."""
     here = [name for name in changed if name in after]
-    if not all(fits(after.units[name], after.links(name)) for name in here):
+    if not all(fits(after.records[name], after.links(name)) for name in here):
         return "HEADER_FULL"
-    return "INVARIANT" if new_faults(before, after, Caps.of(settings), changed) else ""
+    check = partial(faults, caps=Caps.of(settings))
+    return "INVARIANT" if new_faults(before, after, check, changed) else ""

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from infinimem.strategies.allmem.descriptor import Descriptor, unverified
 from infinimem.strategies.allmem.invariants import Caps
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import SEMANTIC, SIBLING, VERSION, Unit
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.strategies.allmem.spec import SPEC
+from infinimem.strategies.allmem.unit import SEMANTIC, SIBLING, SURFACE, UNIT, VERSION
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.rewire import Rewired, prune, redirect, settle
+from infinimem.strategies.records.descriptor import Descriptor, unverified
+from infinimem.strategies.records.record import UNVERIFIED, Record
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import VectorIndex
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,12 @@ class Editor:
 
     def split(self, name: str, parts: Sequence[Part]) -> Edits:
         """Put siblings in a unit's place, one for each piece of its evidence (B.2.1)."""
-        old = self.bank.units[name]
+        old = self.bank.records[name]
         siblings = []
         for part in parts:
-            new = Unit(
-                self.bank.new_id(old.order[0]),
+            new = Record(
+                self.bank.new_id(UNIT.prefix, old.order[0]),
+                SPEC,
                 part.descriptor.summary,
                 part.descriptor.keywords,
                 old.time,
@@ -86,10 +89,11 @@ class Editor:
 
     def merge(self, names: Sequence[str], found: Descriptor) -> Edits:
         """Put one representative in the place of units that say the same (B.2.2)."""
-        newest = max((self.bank.units[name] for name in names), key=lambda unit: (unit.age, unit.order))
-        sessions = {self.bank.units[name].session for name in names}
-        new = Unit(
-            self.bank.new_id(newest.order[0]),
+        newest = max((self.bank.records[name] for name in names), key=lambda unit: (unit.age, unit.order))
+        sessions = {self.bank.records[name].session for name in names}
+        new = Record(
+            self.bank.new_id(UNIT.prefix, newest.order[0]),
+            SPEC,
             found.summary,
             found.keywords,
             newest.time,
@@ -105,7 +109,7 @@ class Editor:
 
     def update(self, current: str, superseded: str, found: Descriptor) -> Edits:
         """Renew the descriptor of what holds now, and archive what does not (B.2.3)."""
-        old = self.bank.units[current]
+        old = self.bank.records[current]
         if (old.summary, old.keywords) != (found.summary, found.keywords):
             said = (*self.bank.quotes(current), *self.bank.quotes(superseded))
             self.bank.put(
@@ -113,7 +117,7 @@ class Editor:
                     old,
                     summary=found.summary,
                     keywords=found.keywords,
-                    unverified=unverified(found, said),
+                    aux=UNVERIFIED if unverified(found, said) else (),
                 )
             )
         archived = (superseded,) if superseded in self.bank.visible else ()
@@ -128,10 +132,10 @@ class Editor:
 
     # ── parts of all three ──────────────────────────────────────────────────────────────────────
 
-    def _create(self, unit: Unit, found: Descriptor) -> str:
+    def _create(self, unit: Record, found: Descriptor) -> str:
         self.bank.put(unit)
         if unverified(found, self.bank.quotes(unit.id)):
-            self.bank.put(replace(unit, unverified=True))
+            self.bank.put(replace(unit, aux=UNVERIFIED))
         return unit.id
 
     def _version(self, name: str, older: Iterable[str]) -> None:
@@ -150,7 +154,7 @@ class Editor:
             )
         sources = {to for name in gone for to in graph.out(name, SEMANTIC)}
         for name in created:
-            nearest = self.space.nearest(self.space.row(name), self.anchors, without=(name,))
+            nearest = self.space.nearest(self.space.row(name), self.anchors, SURFACE, without=(name,))
             found = {near for near, _ in nearest} | (sources & visible)
             settle(graph, SEMANTIC, name, found, self.caps.semantic, self._near, self._weight)
         pruned = [(name, to) for name in reps for to in self._prune(name)]
@@ -163,14 +167,14 @@ class Editor:
         graph, visible = self.bank.graph, self.bank.visible
 
         def key(source: str, to: str) -> tuple[datetime, int, float]:
-            return (*self.bank.units[to].age, self.space.cos(source, to))
+            return (*self.bank.records[to].age, self.space.cos(source, to))
 
         raise_cap = self.caps.raise_version
         return prune(graph, VERSION, name, self.caps.version, visible, key, raise_cap=raise_cap) or ()
 
     def _near(self, source: str, to: str) -> tuple[float, datetime, int]:
         """Key of a semantic link: nearer first, then newer (Eq. 13)."""
-        return (self.space.cos(source, to), *self.bank.units[to].age)
+        return (self.space.cos(source, to), *self.bank.records[to].age)
 
     def _weight(self, source: str, to: str) -> float:
         return round(self.space.cos(source, to), 3)

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infinimem.strategies.allmem.descriptor import Descriptor, descriptor
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import Ref
+from infinimem.strategies.records.descriptor import Descriptor, descriptor
+from infinimem.strategies.records.record import Ref
+from infinimem.strategies.records.record_store import RecordStore
 
 SEGMENTS = 8
 """Segments of one split at most."""

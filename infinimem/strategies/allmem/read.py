@@ -5,26 +5,21 @@ Calls no language model. Source: All-Mem, section 3.4 and Appendix D.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from time import perf_counter
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from infinimem import tokens
-from infinimem.model import Evidence, Retrieved
+from infinimem.model import Candidate, Evidence, Retrieved, Step
 from infinimem.retrieval.origins import MOST, pack
 from infinimem.retrieval.searcher import searcher
-from infinimem.settings import AllmemSettings
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.strategies.allmem.evidence_builder import EvidenceBuilder
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, TEMPORAL, VERSION, number_of
-from infinimem.strategies.allmem.vector_index import Row, VectorIndex
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
 from infinimem.strategies.graph.walk import Reached, expand
-
-Scored = list[tuple[str, float]]
-"""Units with their cosines."""
+from infinimem.strategies.readers.pipeline import Trace, ranked, size
+from infinimem.strategies.records.evidence_builder import EvidenceBuilder
+from infinimem.strategies.records.record import number_of
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import Row, VectorIndex
 
 
 def retrieve(
@@ -42,20 +37,15 @@ def retrieve(
         query: a question or keywords, any text.
         budget: tokens of all texts together.
         settings: how many units are looked at, and which links are followed.
-
-    Returns:
-        Evidence whose trace has a step for each stage, with its milliseconds.
     """
-    steps = _Steps()
-    ranked = _search(view, bank, space, query, settings, steps)
+    trace = Trace()
+    found = _search(view, bank, space, query, settings, trace)
     beside = _beside(view, bank, query, budget)
-    material = EvidenceBuilder(bank, budget - _size(beside))
-    for name, score in ranked:
-        for said in bank.quotes(name):
-            material.add(score, (said,))
-    found = [*material.by_rank(), *beside]
-    steps.end("evidence", turns=len(found))
-    return Evidence(tuple(found), tuple(steps.done))
+    material = EvidenceBuilder(bank, budget - size(beside))
+    for unit in found:
+        for said in bank.quotes(unit.id):
+            material.add(unit.score, (said,))
+    return trace.evidence([*material.by_rank(), *beside])
 
 
 def block(
@@ -68,111 +58,97 @@ def block(
 
     Source: All-Mem, Appendix D.5 and F.2.
     """
-    steps = _Steps()
-    ranked = _search(view, bank, space, question, settings, steps)
+    trace = Trace()
+    found = _search(view, bank, space, question, settings, trace)
     budget = min(budget, settings.block_tokens)
     beside = _beside(view, bank, question, budget)
-    room = budget - _size(beside)
+    room = budget - size(beside)
     material = EvidenceBuilder(bank, room)
     kept = []
-    for name, score in ranked[: settings.final]:
-        quotes = bank.quotes(name)
-        if material.add(score, quotes):
-            kept.append(name)
-        elif EvidenceBuilder(bank, room).add(score, quotes):
+    for unit in found[: settings.final]:
+        quotes = bank.quotes(unit.id)
+        if material.add(unit.score, quotes):
+            kept.append(unit)
+        elif EvidenceBuilder(bank, room).add(unit.score, quotes):
             break
-    found = [*material.by_time(kept), *beside]
-    steps.end("evidence", units=kept, turns=len(found))
-    return Evidence(tuple(found), tuple(steps.done))
+    trace.add(Step("units", found=tuple(kept), tokens=material.tokens))
+    return trace.evidence([*material.by_time(unit.id for unit in kept), *beside])
 
 
 # ── the three stages ────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass
-class _Steps:
-    """What happened, and how long each step took."""
-
-    done: list[Mapping[str, Any]] = field(default_factory=list)
-    _began: float = field(default_factory=perf_counter)
-
-    def end(self, stage: str, **told: object) -> None:
-        now = perf_counter()
-        self.done.append({"stage": stage, **told, "ms": round((now - self._began) * 1000, 3)})
-        self._began = now
-
-
 def _search(
-    view: View, bank: RecordStore, space: VectorIndex, query: str, settings: AllmemSettings, steps: _Steps
-) -> Scored:
+    view: View, bank: RecordStore, space: VectorIndex, query: str, settings: AllmemSettings, trace: Trace
+) -> list[Candidate]:
     """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36), and unless that is
-    switched off no archived unit before the one that stands for it (`_successors_first`)."""
+    switched off no archived unit before the one that stands for it (`_placed`)."""
     row = space.embed(query)
-    steps.end("query")
+    trace.add(Step("query", (query,)))
     anchors = _anchors(view, bank, space, row, settings)
-    steps.end("anchors", units=[{"unit": name, "score": score} for name, score in anchors])
-    reached = _expanded(bank, [name for name, _ in anchors], settings)
-    linked = [found for found in reached if found.hop]
-    steps.end(
-        "links",
-        units=[{"unit": r.node, "hop": r.hop, "from": r.source, "kind": r.kind} for r in linked],
-        archived=sum(found.node not in bank.visible for found in linked),
+    trace.add(Step("anchors", found=tuple(anchors)))
+    reached = expand(  # stage 2: by way of outgoing links, older ones first (D.3)
+        [anchor.id for anchor in anchors],
+        bank.graph.links,
+        settings.hops if settings.expand else 0,
+        settings.candidates,
+        KINDS if settings.recovery_links else (TEMPORAL, SEMANTIC),
+        lambda name: bank.records[name].age,
+        priority=settings.type_priority,
     )
-    names = [found.node for found in reached]
-    ranked = _sorted(zip(names, space.cosines(row, names), strict=True))
-    if settings.visibility and settings.successors_first:
-        ranked = _successors_first(bank, ranked)
-    steps.end("ranking", units=[{"unit": name, "score": score} for name, score in ranked])
-    return ranked
+    links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
+    trace.add(Step("links", found=tuple(links)))
+    found = _placed(bank, space, row, reached, settings.visibility and settings.successors_first)
+    trace.add(Step("ranking", found=tuple(found)))
+    return found
 
 
-def _anchors(view: View, bank: RecordStore, space: VectorIndex, row: Row, settings: AllmemSettings) -> Scored:
+def _score(parts: Mapping[str, float]) -> float:
+    """The cosine; of an archived unit no more than that of the best unit that stands for it, for what is
+    superseded is often as near to a question as what is in force."""
+    return min(parts["cosine"], parts.get("successor", parts["cosine"]))
+
+
+def _anchors(
+    view: View, bank: RecordStore, space: VectorIndex, row: Row, settings: AllmemSettings
+) -> list[Candidate]:
     """Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30).
 
     Archived units that no unit stands for count as the surface: of a view of some sources, or of a folder
     that a person took files from, the unit that represents them may be missing.
     """
-    found = space.nearest(row, settings.anchors, archived=not settings.visibility)
+    found = space.nearest(row, settings.anchors, SURFACE if settings.visibility else view.spec.record_folders)
     if settings.visibility and row.any():
         stranded = view.derived(_stranded)
         found += zip(stranded, space.cosines(row, stranded), strict=True)
-    return _sorted(found)[: settings.anchors]
+    near = (Candidate(name, {"cosine": cosine}) for name, cosine in found)
+    return ranked(near, _score, lambda unit: number_of(unit.id))[: settings.anchors]
 
 
 def _stranded(view: View, *_: object) -> tuple[str, ...]:
     """Archived units to which no version link leads (`View.derived`)."""
     bank = view.derived(RecordStore.load)
-    return tuple(name for name in bank.units.keys() - bank.visible if not bank.graph.into(name, VERSION))
+    return tuple(name for name in bank.records.keys() - bank.visible if not bank.graph.into(name, VERSION))
 
 
-def _expanded(bank: RecordStore, anchors: Sequence[str], settings: AllmemSettings) -> tuple[Reached, ...]:
-    """Stage 2: the candidates, by way of outgoing links, older ones first (D.3)."""
-    return expand(
-        anchors,
-        bank.graph.links,
-        settings.hops if settings.expand else 0,
-        settings.candidates,
-        KINDS if settings.recovery_links else (TEMPORAL, SEMANTIC),
-        lambda name: bank.units[name].age,
-        priority=settings.type_priority,
-    )
+def _placed(
+    bank: RecordStore, space: VectorIndex, row: Row, reached: Sequence[Reached], successors: bool
+) -> list[Candidate]:
+    """Stage 3: the candidates by score; with `successors` no archived one before what stands for it."""
+    names = [found.node for found in reached]
+    cosines = dict(zip(names, space.cosines(row, names), strict=True))
 
+    def parts(found: Reached) -> dict[str, float]:
+        own = {"cosine": cosines[found.node], "hop": found.hop}
+        if not successors or found.node in bank.visible:
+            return own
+        heirs = [cosines[heir] for heir in _heirs(bank, found.node) if heir in cosines]
+        return {**own, "successor": max(heirs)} if heirs else own
 
-def _sorted(found: Iterable[tuple[str, float]]) -> Scored:
-    return sorted(found, key=lambda item: (-item[1], number_of(item[0])))
+    def ties(unit: Candidate) -> tuple[object, ...]:
+        return successors and unit.id not in bank.visible, -unit.parts["cosine"], number_of(unit.id)
 
-
-def _successors_first(bank: RecordStore, ranked: Scored) -> Scored:
-    """No archived unit before the best of those on the surface that stand for it: what is superseded is often
-    as near to a question as what is in force."""
-    own = dict(ranked)
-
-    def bound(name: str) -> float:
-        heirs = [own[heir] for heir in _heirs(bank, name) if heir in own]
-        return max(heirs, default=own[name])
-
-    scored = [(name, score if name in bank.visible else min(score, bound(name))) for name, score in ranked]
-    return sorted(scored, key=lambda item: (-item[1], item[0] not in bank.visible))
+    return ranked((Candidate(one.node, parts(one)) for one in reached), _score, ties)
 
 
 def _heirs(bank: RecordStore, name: str) -> set[str]:
@@ -208,12 +184,8 @@ def _beside(view: View, bank: RecordStore, query: str, budget: int) -> list[Retr
 def _unheld(view: View, *_: object) -> tuple[frozenset[int], bool]:
     """Seqs of the turns that no unit holds, and whether there are notes (`View.derived`)."""
     bank = view.derived(RecordStore.load)
-    held = {ref.seq for unit in bank.units.values() for ref in unit.refs}
+    held = {ref.seq for unit in bank.records.values() for ref in unit.refs}
     waiting = (
         place.seq for place in view.entries("evidence") if place.seq not in held and not view.repeats(place)
     )
     return frozenset(waiting), any(map(view.is_note, view.ids()))
-
-
-def _size(items: Sequence[Retrieved]) -> int:
-    return sum(tokens.count(item.text) for item in items)

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from infinimem.settings import AllmemSettings
 from infinimem.strategies.allmem.diagnose import OPS, Op, Proposal
-from infinimem.strategies.allmem.record_store import RecordStore
-from infinimem.strategies.allmem.unit import number_of
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.strategies.allmem.spec import AllmemSettings
+from infinimem.strategies.records.record import number_of
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import VectorIndex
 
 Order = tuple[tuple[int, int], ...]
 
@@ -120,7 +120,7 @@ def _fits(item: Item, merge_max: int) -> bool:
 
 def _newer(bank: RecordStore, current: str, superseded: str) -> bool:
     """The recency rule: later time, then higher number; of one turn's pieces the later."""
-    new, old = bank.units[current], bank.units[superseded]
+    new, old = bank.records[current], bank.records[superseded]
     return (new.age, new.order) > (old.age, old.order)
 
 

@@ -16,25 +16,27 @@ from infinimem import tokens
 from infinimem.errors import UsageError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Receipt
-from infinimem.settings import AllmemSettings, Settings
+from infinimem.settings import Settings
 from infinimem.store.outcome import Outcome
-from infinimem.store.spec import ALLMEM
 from infinimem.store.view import View
-from infinimem.strategies.allmem.audit import AUDIT, audit_text, next_run, replay
+from infinimem.strategies.allmem.audit import AUDIT, audit_text, replay
+from infinimem.strategies.allmem.buffer import BUFFER, buffered
 from infinimem.strategies.allmem.diagnose import contexts, diagnose
 from infinimem.strategies.allmem.execute import Done, Executor
 from infinimem.strategies.allmem.invariants import Caps, counts, faults
-from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffered, rows_of
-from infinimem.strategies.allmem.picture import picture
 from infinimem.strategies.allmem.read import block, retrieve
-from infinimem.strategies.allmem.record_store import RecordStore, puts
 from infinimem.strategies.allmem.route import route
-from infinimem.strategies.allmem.unit import ANEW, HOME
-from infinimem.strategies.allmem.vector_index import Loaded, VectorIndex
+from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
+from infinimem.strategies.allmem.unit import HOME
 from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.graph.draw import Topology
 from infinimem.strategies.readers.collect import READERS, collect
+from infinimem.strategies.records.ledger import next_run
+from infinimem.strategies.records.picture import picture
+from infinimem.strategies.records.record import ANEW
+from infinimem.strategies.records.record_store import RecordStore, puts
+from infinimem.strategies.vector_index import Loaded, VectorIndex
 
 TRIES = 3
 """How often a plan to write is made where the library changes under it."""
@@ -56,12 +58,13 @@ class AllMem:
         settings: those of the library.
     """
 
-    spec = ALLMEM
+    spec = SPEC
     readers: tuple[str, ...] = (TOPOLOGY, *READERS)
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
         self.settings = settings
+        self.own = settings.of(AllmemSettings)
         self._writing = Loaded()
         self._reading = Loaded()
 
@@ -73,12 +76,12 @@ class AllMem:
         Raises:
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
-        settings = self.settings.allmem
+        settings = self.own
         left = deque(new)
         while left:
             if self._full(view, session_of(left[0])):
                 view = yield from self._consolidate(view)
-            room = settings.buffer_max - len(self._waiting(view)[0]) if settings.buffer_max else RUN
+            room = settings.buffer_max - len(buffered(view)) if settings.buffer_max else RUN
             run = [left.popleft()]
             while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
                 run.append(left.popleft())
@@ -91,7 +94,7 @@ class AllMem:
         """The library after these turns were written; None where it would not take them."""
         for _ in range(TRIES):
             with self._writing.at(view) as (bank, space):
-                plan = written(view, bank, space, described, self.settings.allmem)
+                plan = written(view, bank, space, described, self.own)
             if plan is None:
                 return view
             outcome = yield plan
@@ -107,13 +110,13 @@ class AllMem:
         Raises:
             ModelUnavailable: the buffer stays as it is.
         """
-        limit = self.settings.allmem.buffer_max
-        if event == "consolidate" or (limit and BUFFER in view and _count(view) >= limit):
+        limit = self.own.buffer_max
+        if event == "consolidate" or 0 < limit <= len(buffered(view)):
             yield from self._consolidate(view)
 
     def _consolidate(self, view: View) -> _Steps:
         with self._writing.at(view) as (bank, space):
-            plan = consolidation(view, bank, space, self.llm, self.settings.allmem)
+            plan = consolidation(view, bank, space, self.llm, self.own)
         if plan is None:
             return view
         outcome = yield plan  # refused, the buffer stays: the next run sees the library as it is then
@@ -121,22 +124,12 @@ class AllMem:
 
     def _full(self, view: View, session: str) -> bool:
         """Whether the buffer is to be consolidated before a turn of this session is written."""
-        settings = self.settings.allmem
-        waiting, sessions = self._waiting(view)
-        if settings.buffer_max and len(waiting) >= settings.buffer_max:
+        bank, waiting = view.derived(RecordStore.load), buffered(view)
+        if 0 < self.own.buffer_max <= len(waiting):
             return True
-        every = settings.every_sessions
-        return bool(every) and len(sessions) >= every and self._begins(view, session)
-
-    def _begins(self, view: View, session: str) -> bool:
-        """Whether no unit is of this session: one of several that go on side by side does not begin anew."""
-        return not view.derived(RecordStore.load).of_session(session)
-
-    def _waiting(self, view: View) -> tuple[tuple[Buffered, ...], frozenset[str]]:
-        """What waits for consolidation, and of which sessions it is."""
-        bank = view.derived(RecordStore.load)
-        waiting = buffered(view, bank)
-        return waiting, frozenset(bank.units[one.unit].session or "" for one in waiting)
+        sessions = {bank.records[one.unit].session for one in waiting}
+        begins = not bank.of_session(session)  # one of several that go on side by side does not begin anew
+        return begins and 0 < self.own.every_sessions <= len(sessions)
 
     def rebuild(self, view: View) -> Plans:
         """Take all units away; the evidence, of which none is held then, gives them anew."""
@@ -147,7 +140,7 @@ class AllMem:
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
         with self._writing.at(view) as (bank, _):
-            looked_at = contexts(bank, buffered(view, bank), self.settings.allmem.online_anchors)
+            looked_at = contexts(bank, buffered(view), self.own.online_anchors)
             return sum(
                 tokens.count(bank.text(one.target)) + sum(_size(bank, name) for name in one.shown)
                 for one in looked_at
@@ -158,14 +151,14 @@ class AllMem:
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Turns by rank within `budget` tokens. Calls no model."""
         with self._reading.at(view) as (bank, space):
-            return retrieve(view, bank, space, query, budget, self.settings.allmem)
+            return retrieve(view, bank, space, query, budget, self.own)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer: along the links of units ("topology"), or by one of the shared readers."""
         if reader != TOPOLOGY:
             return collect(self.llm, view, question, reader, self.settings.reader, budget)
         with self._reading.at(view) as (bank, space):
-            return block(view, bank, space, question, budget, self.settings.allmem)
+            return block(view, bank, space, question, budget, self.own)
 
     # ── looking after it ────────────────────────────────────────────────────────────────────────
 
@@ -177,13 +170,13 @@ class AllMem:
     def status(self, view: View) -> Mapping[str, Any]:
         """How large surface, archive and buffer are, and how much of the archive can be reached."""
         bank = view.derived(RecordStore.load)
-        waiting = buffered(view, bank)
+        waiting = buffered(view)
         return {
             **counts(bank),
             "buffer": {
                 "units": len(waiting),
-                "sessions": len({bank.units[one.unit].session for one in waiting}),
-                "threshold": self.settings.allmem.every_sessions,
+                "sessions": len({bank.records[one.unit].session for one in waiting}),
+                "threshold": self.own.every_sessions,
             },
         }
 
@@ -198,8 +191,8 @@ class AllMem:
     def check(self, view: View) -> list[Finding]:
         """What must hold of the bank (invariants.py), and bodies that do not quote the evidence."""
         bank = view.derived(RecordStore.load)
-        found = faults(bank, Caps.of(self.settings.allmem))
-        for name, unit in sorted(bank.units.items()):
+        found = faults(bank, caps=Caps.of(self.own))
+        for name, unit in sorted(bank.records.items()):
             quoted = bank.render(name).split("\n---\n", 1)[1]
             if view.document(unit.doc_id).body.rstrip("\n") != quoted.rstrip("\n"):
                 what = f"what it quotes is not its evidence as it stands; {ANEW}"
@@ -222,7 +215,7 @@ def consolidation(
     Raises:
         ModelUnavailable, ModelNotConfigured: of the model or the embedder.
     """
-    waiting = buffered(view, bank)
+    waiting = buffered(view)
     if not waiting:
         return None
     looked_at = contexts(bank, waiting, settings.online_anchors)
@@ -231,7 +224,7 @@ def consolidation(
     routed = route(bank, space, proposals, settings)
     executor = Executor(bank, space, settings, llm)
     done = executor.run(routed)
-    doc_id = next_run(view)
+    doc_id = next_run(view, AUDIT)
     text = audit_text(doc_id, view.embedder.name, settings, diagnosed, routed, done, bank, executor.bank)
     records = (*puts(bank, executor.bank), Put(BUFFER, None), Put(doc_id, text))
     return Plan(op="consolidate", records=records, notes=tuple(_note(one) for one in done if one.code))
@@ -242,9 +235,5 @@ def _note(one: Done) -> str:
     return f"{one.item.op} of {', '.join(one.item.ids)} was not applied: {why}"
 
 
-def _count(view: View) -> int:
-    return len(rows_of(view.document(BUFFER)))
-
-
 def _size(bank: RecordStore, name: str) -> int:
-    return tokens.count(bank.units[name].text)
+    return tokens.count(bank.records[name].text)

@@ -10,19 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from infinimem.llm import tasks
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
+from infinimem.llm.tasks import turn as shown_turn
 from infinimem.model import Finding, Located, Plan, Put, RejectedReply
-from infinimem.settings import AllmemSettings
 from infinimem.store.view import View
-from infinimem.strategies.allmem.descriptor import Descriptor, descriptor, undescribed, unverified
-from infinimem.strategies.allmem.invariants import Caps, new_faults
-from infinimem.strategies.allmem.ledger import BUFFER, Buffered, buffer_text, buffered
-from infinimem.strategies.allmem.record_store import LONGEST, RecordStore, puts
-from infinimem.strategies.allmem.unit import SEMANTIC, TEMPORAL, Ref, Unit
-from infinimem.strategies.allmem.vector_index import VectorIndex
+from infinimem.strategies.allmem.buffer import BUFFER, Buffered, buffer_text, buffered
+from infinimem.strategies.allmem.invariants import Caps, faults
+from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
+from infinimem.strategies.allmem.tasks import DESCRIBE
+from infinimem.strategies.allmem.unit import SEMANTIC, SURFACE, TEMPORAL, UNIT
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.descriptor import Descriptor, descriptor, undescribed, unverified
+from infinimem.strategies.records.prompt_views import LONGEST
+from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
+from infinimem.strategies.records.record_store import RecordStore, puts
+from infinimem.strategies.records.rules import new_faults
+from infinimem.strategies.vector_index import VectorIndex
 
 RUN = 64
 """Turns that one plan covers at most."""
@@ -56,7 +60,7 @@ def _describe(llm: LLM, turn: Located) -> Described:
     text = turn.entry.text
     if not text.strip():
         return Described(turn, undescribed(text))
-    reply = llm.complete(tasks.DESCRIBE, {"turn": tasks.turn(turn.entry, text[:LONGEST])})
+    reply = llm.complete(DESCRIBE, {"turn": shown_turn(turn.entry, text[:LONGEST])})
     if reply.data is None:
         reasons = (f"{reply.failure}: {reply.detail}",)
         return Described(turn, undescribed(text), RejectedReply("describe", reply.text, reasons))
@@ -95,13 +99,13 @@ def written(
         after.put(unit)
     names = [unit.id for unit in new]
     space.sync(after, names)
-    waiting = list(buffered(view, bank))
+    waiting = list(buffered(view))
     last = _last_of(after, new[0].session, set(names))
     for at, unit in enumerate(new):
         waiting.append(_attach(after, space, unit, last, names[at:], settings))
         if last is None or last.age < unit.age:
             last = unit
-    if wrong := new_faults(bank, after, Caps.of(settings), names):
+    if wrong := new_faults(bank, after, partial(faults, caps=Caps.of(settings)), names):
         return Plan(notes=tuple(map(_note, wrong)))
     notes = [
         f"turn {one.turn.seq}: no descriptor ({one.wrong.reasons[0]}); its first words stand in"
@@ -126,30 +130,31 @@ def _stands(bank: RecordStore, turn: Located) -> bool:
     return now is not None and now.entry == turn.entry
 
 
-def _unit(bank: RecordStore, one: Described) -> Unit:
+def _unit(bank: RecordStore, one: Described) -> Record:
     entry, found = one.turn.entry, one.descriptor
     doubted = one.wrong is None and unverified(found, (bank.quote(Ref(entry.seq)),))
-    return Unit(
-        bank.turn_id(entry.seq),
+    return Record(
+        bank.own_id(UNIT.prefix, entry.seq),
+        SPEC,
         found.summary,
         found.keywords,
         entry.time,
         session_of(one.turn),
         (Ref(entry.seq),),
-        unverified=doubted,
+        aux=UNVERIFIED if doubted else (),
     )
 
 
 def _attach(
     bank: RecordStore,
     space: VectorIndex,
-    unit: Unit,
-    last: Unit | None,
+    unit: Record,
+    last: Record | None,
     unborn: Sequence[str],
     settings: AllmemSettings,
 ) -> Buffered:
     """Link a new unit to its predecessor and to the best anchors, and say what it is near to (lines 4-7)."""
-    anchors = space.nearest(space.row(unit.id), settings.online_anchors, without=unborn)
+    anchors = space.nearest(space.row(unit.id), settings.online_anchors, SURFACE, without=unborn)
     near = [name for name, _ in anchors]
     if last is not None and last.age < unit.age and settings.degree_temporal:
         bank.graph.add(unit.id, Link(TEMPORAL, last.id))
@@ -161,7 +166,7 @@ def _attach(
     return Buffered(unit.id, tuple(dict.fromkeys(near)))
 
 
-def _last_of(bank: RecordStore, session: str | None, without: set[str]) -> Unit | None:
+def _last_of(bank: RecordStore, session: str | None, without: set[str]) -> Record | None:
     """The newest unit of a session on the surface: the predecessor of what comes next."""
     names = reversed(bank.of_session(session) if session is not None else ())
-    return next((bank.units[name] for name in names if name in bank.visible and name not in without), None)
+    return next((bank.records[name] for name in names if name in bank.visible and name not in without), None)

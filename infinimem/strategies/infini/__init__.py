@@ -1,7 +1,1 @@
-"""Infini Memory: topic documents with a buffer before them."""
-
-from __future__ import annotations
-
-from infinimem.strategies.infini.strategy import Infini
-
-__all__ = ["Infini"]
+"""Infini Memory: topic documents with a buffer before them. Source: arXiv 2606.10677."""

@@ -33,6 +33,15 @@ class Asker:
         self._llm = llm
         self._rejected: dict[tuple[str, str], list[str]] = {}
 
+    def another(self) -> Asker:
+        """One that asks the same model in another thread."""
+        return Asker(self._llm)
+
+    def take(self, other: Asker) -> None:
+        """Keep what another one kept."""
+        for reply, lines in other._rejected.items():
+            self._rejected.setdefault(reply, []).extend(lines)
+
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask as `LLM.complete` does; a reply that cannot be read is kept."""
         reply = self._llm.complete(task, variables)

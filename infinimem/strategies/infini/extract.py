@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from infinimem import tokens
+from infinimem.errors import ModelError
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm import tasks
+from infinimem.llm.parallel import in_order
+from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located, NewEntry, Plan, Reason
-from infinimem.settings import InfiniSettings
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini.asking import Asker, Data, cut, seqs_of, unsupported, verbatim
+from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import EXTRACT
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
@@ -45,23 +49,41 @@ class ShownTurn:
 
     @property
     def shown(self) -> dict[str, str | None]:
-        return tasks.turn(self.place.entry, self.text)
+        return shown_turn(self.place.entry, self.text)
 
 
 def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
-    """Entries for evidence lines, unit by unit, so that each is durable before the next is looked at.
+    """Entries for evidence lines, a plan a unit, in order. A few units are asked about side by side
+    (settings.infini.workers); their plans are durable before the next few are looked at.
 
     Raises:
         ModelUnavailable: the turns from here on stay pending.
     """
-    for unit in units(new, view.settings.infini):
-        outcome = yield _plan(view, unit, asker)
-        if isinstance(outcome, Rejected):
-            notes = [f"extract: {reason}" for reason in outcome.reasons]
-            outcome = yield _closed(unit, (), {place.entry.seq for place in unit}, notes)
+    settings = view.settings.of(InfiniSettings)
+    portions, few = units(new, settings), max(1, settings.workers)
+    for at in range(0, len(portions), few):
+        side_by_side = portions[at : at + few]
+        asked = in_order(partial(_attempt, view, asker), side_by_side, few)
+        for unit, (plan, own) in zip(side_by_side, asked, strict=True):
+            asker.take(own)
+            if isinstance(plan, ModelError):
+                raise plan
+            outcome = yield plan
             if isinstance(outcome, Rejected):
-                return
-        view = outcome.view
+                notes = [f"extract: {reason}" for reason in outcome.reasons]
+                outcome = yield _closed(unit, (), {place.entry.seq for place in unit}, notes)
+                if isinstance(outcome, Rejected):
+                    return
+            view = outcome.view
+
+
+def _attempt(view: View, asker: Asker, unit: Sequence[Located]) -> tuple[Plan | ModelError, Asker]:
+    """The plan of a unit, or why there is none; and who asked."""
+    own = asker.another()
+    try:
+        return _plan(view, unit, own), own
+    except ModelError as error:
+        return error, own
 
 
 # ── feeding ─────────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +133,7 @@ def _context(view: View, first: Located) -> list[Located]:
 
 def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
     """Ask about a unit, or about each part of a turn that is larger than a call."""
-    limit = view.settings.infini.chunk_tokens
+    limit = view.settings.of(InfiniSettings).chunk_tokens
     told = [place for place in unit if place.entry.text.strip()]
     calls = [[ShownTurn(place, place.entry.text) for place in told]] if told else []
     if len(told) == 1 and tokens.exceeds(told[0].entry.text, limit):
@@ -119,7 +141,7 @@ def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
     entries: list[NewEntry] = []
     refused: set[int] = set()
     notes: list[str] = []
-    context = [tasks.turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
+    context = [shown_turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
     for said in calls:
         found, reasons, unfit = _ask(said, context, asker)
         entries += found
@@ -161,7 +183,7 @@ def _ask(
         wrong = [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
         return [*wrong, *(found for found in read(data) if isinstance(found, Reason))]
 
-    reply, wrong = asker.ask(tasks.EXTRACT, {"turns": shown, "context": context}, check)
+    reply, wrong = asker.ask(EXTRACT, {"turns": shown, "context": context}, check)
     if (data := reply.data) is None:
         return [], list(wrong), set(turns)
     found = read(data)

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from infinimem import tokens
-from infinimem.llm.tasks import LAYOUT
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker, Data
 from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.rewrite import Claim, allowed, sorted_out
+from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import LAYOUT
 from infinimem.strategies.infini.topics import (
     Topic,
     clean_title,
@@ -116,7 +117,7 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
     claims: list[Claim] = []
     notes: list[str] = []
     summary = ""
-    for chunk in packed(target.topics, view.settings.infini.markdown_length) or [[]]:
+    for chunk in packed(target.topics, view.settings.of(InfiniSettings).markdown_length) or [[]]:
         known = {entry.seq for entry in (*(place.entry for place in shows), *entries_of(chunk))}
 
         def check(data: Data, known: Collection[int] = known) -> list[Reason]:
@@ -134,7 +135,7 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
             heading = target.spelling.get(title.casefold(), title)
             if heading and not target.fixed:
                 headings |= {seq: heading for seq in sorted(seqs) if target.standing.get(seq) != heading}
-        summary = _clipped(data["summary"], view.settings.infini.summary_length) or summary
+        summary = _clipped(data["summary"], view.settings.of(InfiniSettings).summary_length) or summary
     rest = {seq: heading for seq, heading in base.headings.items() if seq not in headings}
     return Laid({**headings, **rest}, summary or base.summary, tuple(claims), tuple(notes))
 
@@ -142,7 +143,7 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
 def _shown_whole(target: Target, view: View) -> tuple[Located, ...]:
     """The lines of the document that the model is shown: all, or none where that would be too long."""
     total = size(place.entry for place in target.places) + size(target.incoming)
-    return target.places if total <= view.settings.infini.markdown_length else ()
+    return target.places if total <= view.settings.of(InfiniSettings).markdown_length else ()
 
 
 def _question(
@@ -165,7 +166,7 @@ def _question(
     return {
         "doc": {"id": target.doc_id, "title": target.title, "summary": target.summary, "sections": parts},
         "incoming": [shown(topic) for topic in topics],
-        "summary_length": str(view.settings.infini.summary_length),
+        "summary_length": str(view.settings.of(InfiniSettings).summary_length),
     }
 
 

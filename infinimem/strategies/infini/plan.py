@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from infinimem.llm.tasks import PLAN
 from infinimem.model import Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of, unreadable
+from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import PLAN
 from infinimem.strategies.infini.topics import (
     INBOX,
     Slugs,
@@ -103,7 +104,7 @@ class Planner:
 
     def _safe(self, topics: Sequence[Topic], depth: int) -> list[_Assigned]:
         """Plan in chunks that fit a call: whole topics, or halves of one that is too large."""
-        settings = self.view.settings.infini
+        settings = self.view.settings.of(InfiniSettings)
         lines = entries_of(topics)
         if size(lines) <= settings.plan_split_threshold:
             return self._chunk(topics, depth)
@@ -117,7 +118,7 @@ class Planner:
     def _chunk(self, topics: Sequence[Topic], depth: int) -> list[_Assigned]:
         """Ask for one chunk; if no reply can be read, for each half of it."""
         known = [entry.seq for entry in entries_of(topics)]
-        for _ in range(max(1, self.view.settings.infini.plan_retries)):
+        for _ in range(max(1, self.view.settings.of(InfiniSettings).plan_retries)):
             if self._failures >= GIVE_UP:
                 return []
             assigned, failure = self._ask(topics, known, ())
@@ -139,7 +140,7 @@ class Planner:
                 "topics": [shown(topic) for topic in topics],
                 "docs": [{"id": row.id, "summary": row.summary or title_of(row.id)} for row in docs],
                 "planned_titles": list(self._titles),
-                "markdown_length": str(self.view.settings.infini.markdown_length),
+                "markdown_length": str(self.view.settings.of(InfiniSettings).markdown_length),
                 "problems": [str(reason) for reason in problems],
             },
         )
@@ -171,7 +172,7 @@ class Planner:
         """Ask once more for the lines that are missing or were named twice; what it says of them holds."""
         unsettled = {seq for reason in wrong for seq in reason.seqs}
         (part,) = parted(topics, [unsettled])
-        too_large = size(entries_of(part)) > self.view.settings.infini.plan_split_threshold
+        too_large = size(entries_of(part)) > self.view.settings.of(InfiniSettings).plan_split_threshold
         if not part or too_large or self._failures >= GIVE_UP:
             return settled
         again, _ = self._ask(part, sorted(unsettled), wrong)
@@ -186,7 +187,7 @@ class Planner:
         """The nearest of the open documents, best first."""
         if not self._open:
             return []
-        limit = self.view.settings.infini.planner_docs
+        limit = self.view.settings.of(InfiniSettings).planner_docs
         text = "\n".join(entry.text for entry in entries_of(topics))
         near = searcher(self.view).documents(text, limit=limit, ids=list(self._open))
         return [self._open[doc_id] for doc_id in near]
@@ -226,7 +227,7 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
 
 def open_documents(view: View) -> tuple[CatalogRow, ...]:
     """Topic documents that may receive lines: not too long, their header readable, and not the inbox."""
-    limit = view.settings.infini.markdown_length
+    limit = view.settings.of(InfiniSettings).markdown_length
     return tuple(
         row
         for row in view.catalog(folder=TOPICS)

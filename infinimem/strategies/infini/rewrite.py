@@ -14,11 +14,12 @@ from typing import Literal
 
 from infinimem import law
 from infinimem.grounding.claims import is_duplicate
-from infinimem.llm.tasks import REWRITE
 from infinimem.model import Entry, Located, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker, Data, once, seq_of
+from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import REWRITE
 from infinimem.strategies.infini.topics import (
     Topic,
     clean_title,
@@ -55,7 +56,7 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
     topics: list[Topic] = []
     claims: list[Claim] = []
     notes: list[str] = []
-    for chunk in packed(lines, _share(lines, view.settings.infini.plan_split_threshold)):
+    for chunk in packed(lines, _share(lines, view.settings.of(InfiniSettings).plan_split_threshold)):
         part = [places[line.entries[0].seq] for line in chunk]
         found, said, wrong = _part(part, asker, unsorted(view))
         topics += found

@@ -11,16 +11,16 @@ from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 
 from infinimem import tokens
-from infinimem.llm.tasks import MERGE
 from infinimem.model import Plan, Reason
-from infinimem.settings import InfiniSettings
 from infinimem.store.render import HEADER_KEYS
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import CatalogRow, View
-from infinimem.strategies.base import Outcome
+from infinimem.strategies.base import Outcome, Rejected
 from infinimem.strategies.infini.asking import Asker, Data
-from infinimem.strategies.infini.layout import apply, target
+from infinimem.strategies.infini.layout import Target, apply, compose, lay_out, target
 from infinimem.strategies.infini.plan import Planner, Route
+from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import MERGE
 from infinimem.strategies.infini.topics import (
     INBOX,
     PORTION,
@@ -42,6 +42,9 @@ from infinimem.strategies.infini.topics import (
 SECTIONS = 50
 """Sections of a document that one split takes on: each may become a document of its own."""
 
+TOGETHER = 10
+"""Groups that one plan merges: so many layouts are lost if the model fails before the last."""
+
 Maintenance = Generator[Plan, Outcome, View]
 """Plans as a strategy yields them; returns the library as it is afterwards."""
 
@@ -52,7 +55,7 @@ def split(view: View, asker: Asker) -> Maintenance:
     Raises:
         ModelUnavailable: what was applied before stands.
     """
-    limit = view.settings.infini.markdown_length
+    limit = view.settings.of(InfiniSettings).markdown_length
     for row in view.catalog(folder=TOPICS):
         if row.tokens > limit and row.id in view and may_change(row.id, view):
             plan = split_plan(row.id, view, asker)
@@ -74,7 +77,7 @@ def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
     if len(document.entries) < 2:
         return None
     title = title_of(doc_id)
-    limit = view.settings.infini.markdown_length
+    limit = view.settings.of(InfiniSettings).markdown_length
     topics, rest = _portion(sections(document.entries, title), limit)
     planner = Planner(view, asker, offer=False)
     parts = _parts(planner.route(topics), limit)
@@ -125,25 +128,35 @@ def _fitting(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
 
 
 def merge(view: View, asker: Asker) -> Maintenance:
-    """A plan for each group of small documents that belong together, where merging is due.
+    """Plans for groups of small documents that belong together, where merging is due; several groups a plan,
+    for a plan costs more than a group. Those of a plan that is refused are tried one by one.
 
     Raises:
         ModelUnavailable: what was applied before stands.
     """
-    settings = view.settings.infini
+    settings = view.settings.of(InfiniSettings)
     small = small_documents(view)
     if not is_merge_due(view.epoch, len(small), settings):
         return view
-    for group in merge_groups(small, settings, asker):
-        if all(doc_id in view and may_change(doc_id, view) for doc_id in group):
-            outcome = yield merge_plan(group, view, asker)
-            view = outcome.view
+    groups = merge_groups(small, settings, asker)
+    for at in range(0, len(groups), TOGETHER):
+        laid = [
+            (merged := merge_target(group, view), lay_out(merged, view, asker))
+            for group in groups[at : at + TOGETHER]
+            if all(doc_id in view and may_change(doc_id, view) for doc_id in group)
+        ]
+        if not laid:
+            continue
+        outcome = yield compose("merge", laid, (), view)
+        view = outcome.view
+        for one in laid if isinstance(outcome, Rejected) and len(laid) > 1 else ():
+            view = (yield compose("merge", [one], (), view)).view
     return view
 
 
 def small_documents(view: View) -> list[CatalogRow]:
     """Topic documents that are short enough to be merged, by id."""
-    limit = view.settings.infini.merge_max_tokens
+    limit = view.settings.of(InfiniSettings).merge_max_tokens
     return [
         row
         for row in view.catalog(folder=TOPICS)
@@ -199,14 +212,13 @@ def _batches(rows: Sequence[CatalogRow], limit: int) -> list[list[CatalogRow]]:
     return [batch for batch in batches if len(batch) > 1]
 
 
-def merge_plan(group: Sequence[str], view: View, asker: Asker) -> Plan:
-    """All lines of the group into its oldest document."""
+def merge_target(group: Sequence[str], view: View) -> Target:
+    """The oldest document of a group, with all lines of the others."""
     survivor, *others = sorted(group, key=lambda doc_id: (_created(doc_id, view), doc_id))
     topics = [
         topic for doc_id in others for topic in sections(view.document(doc_id).entries, title_of(doc_id))
     ]
-    route = Route(survivor, title_of(survivor), joined(topics))
-    return apply("merge", [target(view, route)], (), view, asker)
+    return target(view, Route(survivor, title_of(survivor), joined(topics)))
 
 
 def _created(doc_id: str, view: View) -> str:

@@ -23,7 +23,7 @@ from infinimem.model import Evidence, Finding, Located, Plan, Reason
 from infinimem.retrieval.origins import best_that_fit
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
-from infinimem.store.spec import INFINI, TOPICS
+from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
@@ -32,8 +32,10 @@ from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import apply, compose, plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
 from infinimem.strategies.infini.rewrite import rewrite, unsorted
+from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import PORTION, Slugs, fitting, movable, sections, title_of
 from infinimem.strategies.readers.collect import READERS, collect
+from infinimem.strategies.readers.pipeline import Trace
 
 
 class Infini:
@@ -44,12 +46,13 @@ class Infini:
         settings: those of the library.
     """
 
-    spec = INFINI
+    spec = SPEC
     readers: tuple[str, ...] = READERS
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
         self.llm = llm
         self.settings = settings
+        self.own = settings.of(InfiniSettings)
         self._asker = Asker(llm)
 
     def observe(self, view: View, new: Sequence[Located]) -> Plans:
@@ -91,7 +94,7 @@ class Infini:
             outcome = yield self.fallback(outcome.view, seqs, outcome.reasons)
             if isinstance(outcome, Rejected):
                 return
-        if self.settings.infini.maintenance:
+        if self.own.maintenance:
             after = yield from split_merge.split(outcome.view, self._asker)
             yield from split_merge.merge(after, self._asker)
 
@@ -102,13 +105,13 @@ class Infini:
         """
         if event == "consolidate":
             return True
-        stale = event == "append" and view.buffer_age >= self.settings.infini.stale_seconds
-        return stale or tokens.exceeds(view.buffer.body, self.settings.infini.current_threshold)
+        stale = event == "append" and view.buffer_age >= self.own.stale_seconds
+        return stale or tokens.exceeds(view.buffer.body, self.own.current_threshold)
 
     def portion(self, places: Sequence[Located]) -> int:
         """How many of the buffer's lines are sorted when no one asked: what a turn costs is bounded, however
         much was said in it."""
-        room = PORTION * max(self.settings.infini.current_threshold, self.settings.infini.chunk_tokens)
+        room = PORTION * max(self.own.current_threshold, self.own.chunk_tokens)
         return fitting((place.entry for place in places), room)
 
     def consolidation(self, view: View, count: int) -> Plan:
@@ -118,7 +121,7 @@ class Infini:
             ModelUnavailable: the buffer stays as it is.
         """
         draft = rewrite(view, self._asker, count)
-        if not self.settings.infini.maintenance:
+        if not self.own.maintenance:
             title = f"Notes {view.epoch + 1}"
             alone = target(view, Route(Slugs(view).new(title), title, draft.topics))
             plan = compose("consolidate", [(alone, plain(alone))], draft.claims, view, draft.notes)
@@ -155,7 +158,7 @@ class Infini:
         size = tokens.count(view.buffer.body)
         if not size:
             return 0
-        rows = view.catalog(folder=TOPICS)[: self.settings.infini.planner_docs]
+        rows = view.catalog(folder=TOPICS)[: self.own.planner_docs]
         return 3 * size + sum(tokens.count(row.summary) + row.tokens for row in rows)
 
     def status(self, view: View) -> Mapping[str, Any]:
@@ -164,13 +167,14 @@ class Infini:
             "buffer": {
                 "entries": len(view.buffer.entries),
                 "tokens": tokens.count(view.buffer.body),
-                "threshold": self.settings.infini.current_threshold,
+                "threshold": self.own.current_threshold,
             }
         }
 
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
-        return Evidence(tuple(best_that_fit(partial(searcher(view).entries, query), budget)))
+        trace = Trace()
+        return trace.evidence(best_that_fit(partial(searcher(view).entries, query), budget), query)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by one of the shared readers (strategies/readers/collect.py)."""
@@ -178,7 +182,7 @@ class Infini:
 
     def check(self, view: View) -> list[Finding]:
         """Documents that should have been split and could not be."""
-        limit = self.settings.infini.markdown_length
+        limit = self.own.markdown_length
         return [
             Finding("note", f"{row.tokens} tokens are too many and it is not the program's to split", row.id)
             for row in view.catalog(folder=TOPICS)

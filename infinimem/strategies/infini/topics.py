@@ -17,8 +17,9 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.scan import heading_title
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.store.lines import fold
+from infinimem.store.names import by_alias, by_stem
 from infinimem.store.spec import TOPICS, is_device, slug
-from infinimem.store.view import View, aliases_of
+from infinimem.store.view import View
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
@@ -71,11 +72,16 @@ def entries_of(topics: Iterable[Topic]) -> tuple[Entry, ...]:
 
 def movable(document: Document, view: View) -> tuple[Located, ...]:
     """Lines whose seq stands nowhere else; of a doubled one no one can say which is meant."""
-    times = Counter(place.entry.seq for place in document.entries)
-    found = (
-        (place, view.entry(place.entry.seq)) for place in document.entries if times[place.entry.seq] == 1
+    doubled = view.lines.doubled
+    if not doubled:
+        return document.entries
+    times = Counter(place.seq for place in document.entries)
+    return tuple(
+        place
+        for place in document.entries
+        if place.seq not in doubled
+        or (times[place.seq] == 1 and view.lines.places[place.seq].doc_id == document.id)
     )
-    return tuple(place for place, known in found if known is not None and known.doc_id == document.id)
 
 
 # ── grouping ────────────────────────────────────────────────────────────────────────────────────
@@ -194,19 +200,17 @@ class Slugs:
     """Gives out ids of new topic documents that no document, archive or alias has."""
 
     def __init__(self, view: View) -> None:
-        self._taken = {fold(CURRENT)} | {fold(doc_id.rsplit("/", 1)[-1]) for doc_id in view.ids("all")}
-        for doc_id in view.ids():
-            if doc_id.startswith(TOPICS):
-                self._taken |= {fold(alias) for alias in aliases_of(view.document(doc_id))}
+        self._given = {fold(CURRENT)}
+        self._taken = (view.derived(by_stem), view.derived(by_alias).topics)
 
     def new(self, title: str) -> str:
         """The id `topics/<slug>`, with -2, -3 … where the slug is taken."""
         name = first = slugify(title)
         number = 1
-        while name in self._taken:
+        while name in self._given or any(taken.get(name) for taken in self._taken):
             number += 1
             name = f"{first}-{number}"
-        self._taken.add(name)
+        self._given.add(name)
         return f"{TOPICS}{name}"
 
 

@@ -11,21 +11,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
-from infinimem import tokens
 from infinimem.llm import tasks
-from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Retrieved
-from infinimem.retrieval.searcher import searcher
-from infinimem.settings import ReaderSettings
-from infinimem.store.view import View
-from infinimem.strategies.readers.evidence_builder import (
+from infinimem.model import Evidence, Retrieved, Step
+from infinimem.strategies.readers.pipeline import (
     LineRange,
+    Request,
+    Trace,
     assemble,
     blocks_around,
     bodies,
-    with_fallback,
+    candidates,
+    deepen,
+    fallback,
+    size,
 )
 from infinimem.tools import Toolbox
 
@@ -51,79 +52,60 @@ class _Search:
     matched: dict[LineRange, None] = field(default_factory=dict)
     """Places that any tool has shown."""
     history: list[dict[str, Any]] = field(default_factory=list)
-    trace: list[dict[str, Any]] = field(default_factory=list)
     idle: int = 0
     """Rounds of tool calls on end that showed nothing new."""
 
 
-def read_agentic(
-    llm: LLM,
-    tools: Toolbox,
-    view: View,
-    question: str,
-    settings: ReaderSettings,
-    budget: int,
-) -> Evidence:
-    """Evidence for a question.
+def read_agentic(request: Request) -> Evidence:
+    """Evidence for a question; the trace has a step for each round."""
+    search, trace = _Search(), Trace()
 
-    Args:
-        llm: answers one `step` a round.
-        tools: the tools over this very snapshot.
-        view: the snapshot.
-        question: in plain words.
-        settings: rounds, limits and fallbacks.
-        budget: tokens of the evidence.
+    def nothing_new() -> str:
+        return "nothing new" if search.idle >= IDLE_ROUNDS else ""
 
-    Returns:
-        Evidence whose trace has a dict for each round (round, calls, hits) and one for how it ended.
+    def full() -> str:
+        return "budget" if size(blocks_around(request, search.named)) >= request.budget else ""
 
-    Raises:
-        ModelUnavailable: the model does not answer.
-    """
-    search = _Search()
-    fixed = _introduction(view, tools, question)
-    stop = "rounds"
-    for number in range(1, settings.max_iterations + 1):
-        left = settings.max_iterations - number
-        reply = llm.complete(tasks.STEP, {**fixed, "history": _recent(search.history), "rounds_left": left})
+    stop = deepen(trace, _rounds(search, request), (nothing_new, full), request.settings.max_iterations)
+    items = _collected(search, request, exhausted=stop not in ("done", "no calls"))
+    trace.add(Step("named", found=candidates(items), tokens=size(items)))
+    more = fallback(request, items)
+    trace.add(Step("fallback", found=candidates(more), tokens=size([*items, *more])))
+    return trace.evidence(assemble(request, [*items, *more]))
+
+
+def _rounds(search: _Search, request: Request) -> Iterator[Step]:
+    """A round each: the model is asked, and its calls are run."""
+    tools = Toolbox(lambda: request.view)
+    fixed = _introduction(request, tools)
+    for left in count(request.settings.max_iterations - 1, -1):
+        told = {**fixed, "history": _recent(search.history), "rounds_left": left}
+        reply = request.llm.complete(tasks.STEP, told)
         if reply.data is None:
             search.history.append({"name": "", "arguments": {}, "result": {"error": reply.failure}})
-            search.trace.append({"round": number, "calls": [], "hits": 0, "failure": reply.failure})
+            yield Step("round", failure=reply.failure or "EMPTY")
             continue
-        _note(search, view, reply.data)
+        _note(search, request, reply.data)
         calls = reply.data["tool_calls"][:CALLS]
         if reply.data["done"] or not calls:
-            search.trace.append({"round": number, "calls": [], "hits": 0})
-            stop = "done" if reply.data["done"] else "no calls"
-            break
+            yield Step("round", stop="done" if reply.data["done"] else "no calls")
+            continue
         hits = _run(search, tools, calls)
-        search.trace.append({"round": number, "calls": [_short(call) for call in calls], "hits": hits})
-        if search.idle >= IDLE_ROUNDS:
-            stop = "nothing new"
-            break
-        if sum(tokens.count(item.text) for item in blocks_around(view, question, search.named)) >= budget:
-            stop = "budget"
-            break
-    items = _collected(search, view, question, settings, budget, exhausted=stop not in ("done", "no calls"))
-    found = len(items)
-    items = with_fallback(view, question, items, settings)
-    search.trace.append({"stop": stop, "blocks": found, "fallback": len(items) - found})
-    return Evidence(assemble(view, items, budget), tuple(search.trace))
+        yield Step("round", tuple(map(_short, calls)), candidates(hits))
 
 
-def _introduction(view: View, tools: Toolbox, question: str) -> dict[str, Any]:
+def _introduction(request: Request, tools: Toolbox) -> dict[str, Any]:
     """What every round is told."""
-    near = searcher(view).documents(question, CATALOG)
-    times = (place.entry.time for place in view.entries("all"))
+    view = request.view
+    near = request.search.documents(request.question, CATALOG)
+    times = (place.entry.time or "" for place in view.entries("all"))
     return {
-        "question": question,
+        "question": request.question,
         "catalog": [
             {"id": doc_id, "summary": view.document(doc_id).summary[:SUMMARY_LENGTH]} for doc_id in near
         ],
         "doc_count": str(len(view.ids())),
-        "now": max(
-            (time for time in times if time), default=""
-        ),  # a snapshot knows no clock: its newest time
+        "now": max(times, default=""),  # a snapshot knows no clock: its newest time
         "tools": [
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
             for tool in tools
@@ -141,16 +123,16 @@ def _recent(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return shown[::-1]
 
 
-def _note(search: _Search, view: View, data: Mapping[str, Any]) -> None:
+def _note(search: _Search, request: Request, data: Mapping[str, Any]) -> None:
     """Keep what the model calls relevant."""
     for snippet in data["relevant_snippets"]:
         search.named[LineRange(snippet["doc_id"], snippet["start_line"], snippet["end_line"])] = None
-    known = {doc_id: None for doc_id in data["relevant_docs"] if doc_id in view}
+    known = {doc_id: None for doc_id in data["relevant_docs"] if doc_id in request.view}
     search.docs.update(known)
 
 
-def _run(search: _Search, tools: Toolbox, calls: Iterable[Call]) -> int:
-    """Run a round's calls; gives the number of places that they showed."""
+def _run(search: _Search, tools: Toolbox, calls: Iterable[Call]) -> list[LineRange]:
+    """Run a round's calls; gives the places that they showed."""
     hits: list[LineRange] = []
     for call in calls:
         result = tools.call(call["name"], call["arguments"])
@@ -159,7 +141,7 @@ def _run(search: _Search, tools: Toolbox, calls: Iterable[Call]) -> int:
     new = [place for place in hits if place not in search.matched]
     search.matched.update(dict.fromkeys(new))
     search.idle = 0 if new else search.idle + 1
-    return len(hits)
+    return hits
 
 
 def _places(result: Mapping[str, Any]) -> Iterator[LineRange]:
@@ -172,14 +154,12 @@ def _places(result: Mapping[str, Any]) -> Iterator[LineRange]:
         yield LineRange(result["doc_id"], result["lines"][0]["line"], result["lines"][-1]["line"])
 
 
-def _collected(
-    search: _Search, view: View, question: str, settings: ReaderSettings, budget: int, exhausted: bool
-) -> list[Retrieved]:
+def _collected(search: _Search, request: Request, exhausted: bool) -> list[Retrieved]:
     """What the model named; where a search that ran out named nothing, what its tools matched."""
-    items = blocks_around(view, question, search.named) + bodies(view, question, search.docs, budget)
+    items = blocks_around(request, search.named) + bodies(request, search.docs, request.budget)
     if not items and exhausted:
-        items = searcher(view).order(question, blocks_around(view, question, search.matched))
-    return items[: settings.search_limit]
+        items = request.search.order(request.question, blocks_around(request, search.matched))
+    return items[: request.settings.search_limit]
 
 
 def _short(call: Call) -> str:

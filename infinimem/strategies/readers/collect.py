@@ -1,42 +1,82 @@
-"""Which shared reader collects the evidence."""
+"""Which shared reader collects the evidence; those of one model call or none stand here.
+
+Source: Infini Memory-H and its ablations, arXiv 2606.10677.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from infinimem.errors import UsageError
+from infinimem.llm import tasks
 from infinimem.llm.base import LLM
-from infinimem.model import Evidence
+from infinimem.model import Candidate, Evidence, Step
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.readers.agentic import read_agentic
-from infinimem.strategies.readers.hybrid import read_bm25, read_hybrid, read_summary
-from infinimem.tools import Toolbox
+from infinimem.strategies.readers.pipeline import Request, Trace, assemble, bodies, candidates
 
-READERS = ("agent", "hybrid", "bm25", "summary")
+OFFERED = 200
+"""Documents whose summaries the model chooses among: the nearest to the question."""
+
+
+def read_hybrid(request: Request) -> Evidence:
+    """The documents that a model selects by their summaries, with at most two thirds of the budget, and the
+    best blocks of all others."""
+    trace, limit = Trace(), request.settings.search_limit
+    chosen = _select(request, trace)
+    items = bodies(request, chosen, request.budget * 2 // 3)
+    blocks = request.search.blocks(request.question, limit * (len(chosen) + 1))
+    rest = [block for block in blocks if block.doc_id not in chosen][:limit]
+    trace.add(Step("blocks", (request.question,), candidates(rest)))
+    return trace.evidence(assemble(request, items + rest))
+
+
+def read_summary(request: Request) -> Evidence:
+    """Only the documents that a model selects by their summaries."""
+    trace = Trace()
+    chosen = _select(request, trace)
+    return trace.evidence(assemble(request, bodies(request, chosen, request.budget)))
+
+
+def read_bm25(request: Request) -> Evidence:
+    """Only the best blocks; no model is called."""
+    trace = Trace()
+    blocks = request.search.blocks(request.question, request.settings.search_limit)
+    trace.add(Step("blocks", (request.question,), candidates(blocks)))
+    return trace.evidence(assemble(request, blocks))
+
+
+def _select(request: Request, trace: Trace) -> list[str]:
+    """Ids that the model chose, without those that it made up."""
+    question, limit = request.question, request.settings.search_limit
+    offered = request.search.documents(question, OFFERED)
+    docs = [{"id": doc_id, "summary": request.view.document(doc_id).summary} for doc_id in offered]
+    reply = request.llm.complete(tasks.SELECT, {"question": question, "docs": docs, "limit": str(limit)})
+    named = dict.fromkeys(reply.data["ids"] if reply.data else ())
+    chosen = [doc_id for doc_id in named if doc_id in offered][:limit]
+    trace.add(Step("select", (question,), tuple(map(Candidate, chosen)), failure=reply.failure or ""))
+    return chosen
+
+
+_READERS: Mapping[str, Callable[[Request], Evidence]] = {
+    "agent": read_agentic,
+    "hybrid": read_hybrid,
+    "bm25": read_bm25,
+    "summary": read_summary,
+}
+READERS = tuple(_READERS)
 
 
 def collect(
     llm: LLM, view: View, question: str, reader: str, settings: ReaderSettings, budget: int
 ) -> Evidence:
-    """Evidence for an answer.
-
-    Args:
-        llm: the model that helps.
-        view: the snapshot.
-        question: in plain words.
-        reader: one of `READERS`.
-        settings: rounds and limits.
-        budget: tokens of the evidence.
+    """Evidence for an answer, by one of `READERS` (arguments: `Request`).
 
     Raises:
         UsageError: there is no such reader.
         ModelUnavailable: the model does not answer.
     """
-    if reader == "agent":
-        return read_agentic(llm, Toolbox(lambda: view), view, question, settings, budget)
-    if reader == "hybrid":
-        return read_hybrid(llm, view, question, settings, budget)
-    if reader == "summary":
-        return read_summary(llm, view, question, settings, budget)
-    if reader == "bm25":
-        return read_bm25(view, question, settings, budget)
-    raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
+    if reader not in _READERS:
+        raise UsageError(f"{view.spec.name} has no reader {reader!r}; choose {', '.join(READERS)}")
+    return _READERS[reader](Request(llm, view, question, settings, budget))

@@ -1,0 +1,130 @@
+"""What the program knows of All-Mem (infinimem/spec.py). Source: arXiv 2603.19595."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from infinimem.settings import Harmless
+from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
+
+_PLANNED = 10
+"""Units of which one is split, merged or updated."""
+
+if TYPE_CHECKING:
+    from infinimem.model import Usage
+
+
+@dataclass(frozen=True)
+class AllmemSettings:
+    """[allmem]: units, their links and their consolidation, then how they are read.
+
+    Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees).
+    """
+
+    split: Harmless[bool] = True
+    merge: Harmless[bool] = True
+    update: Harmless[bool] = True
+    """Each operator may be switched off by itself."""
+    confidence: Harmless[float] = 0.9
+    """Least confidence of a proposal (Eq. 28)."""
+    coherence: Harmless[float] = 0.7
+    """Least mean cosine over the pairs of a merge (Eq. 29)."""
+    merge_max: Harmless[int] = 4
+    coverage: Harmless[float] = 0.8
+    """Least share of a unit's text that its segments hold together."""
+    online_anchors: Harmless[int] = 10
+    """Neighbours on the surface that a new unit is compared with (Eq. 4)."""
+    attach: Harmless[int] = 3
+    """Of these, how many it is linked to."""
+    attach_min: Harmless[float] = 0.65
+    """Least cosine of such a link."""
+    degree_semantic: Harmless[int] = 8
+    degree_sibling: Harmless[int] = 8
+    degree_temporal: Harmless[int] = 1
+    degree_version: Harmless[int] = 0
+    """Most version links of a unit; 0 for any number."""
+    raise_version_cap: Harmless[bool] = False
+    """Where more version links than that are indispensable: keep just these, instead of all."""
+    every_sessions: Harmless[int] = 3
+    """Sessions after which the buffer is consolidated; 0 for never."""
+    buffer_max: Harmless[int] = 200
+    """Units in the buffer after which it is, whatever the sessions; 0 for any number."""
+    workers: Harmless[int] = 8
+    """Calls of a model that run side by side."""
+    anchors: Harmless[int] = 10
+    """Units of the surface from which a question starts."""
+    candidates: Harmless[int] = 40
+    """Units that a question looks at, anchors included."""
+    hops: Harmless[int] = 2
+    final: Harmless[int] = 16
+    """Units that an answer may rest on."""
+    block_tokens: Harmless[int] = 2048
+    visibility: Harmless[bool] = True
+    """Whether a question starts from the surface alone."""
+    expand: Harmless[bool] = True
+    """Whether links are followed at all."""
+    recovery_links: Harmless[bool] = True
+    """Whether version and sibling links are followed."""
+    type_priority: Harmless[bool] = True
+    """Whether version and sibling links are followed before the others."""
+    successors_first: Harmless[bool] = True
+    """Whether an archived unit ranks behind the one that stands for it; the paper ranks by nearness alone."""
+
+
+def estimate(size: int, turns: int, settings: AllmemSettings) -> Usage:
+    """Each turn is described, then looked at beside its neighbours, and some are planned for."""
+    from infinimem.model import Usage
+
+    planned = -(-turns // _PLANNED)
+    calls = 2 * turns + planned
+    shown = 2 * size + turns * settings.online_anchors * SUMMARY + 2 * size // _PLANNED
+    return Usage(calls, calls * PROMPT + shown, calls * REPLY)
+
+
+_GROUPS = {
+    "allmem-ablations": (
+        "allmem",
+        "allmem:visibility=false",
+        "allmem:split=false",
+        "allmem:merge=false",
+        "allmem:update=false",
+        "allmem:expand=false",
+        "allmem:recovery_links=false",
+        "allmem:type_priority=false",
+        "allmem:successors_first=false",
+    ),
+    "allmem-sweep": (
+        "allmem",
+        "allmem:anchors=5",
+        "allmem:anchors=20",
+        "allmem:candidates=20",
+        "allmem:candidates=80",
+        "allmem:final=8",
+        "allmem:final=32",
+    ),
+}
+"""All-Mem with one thing left out: those of its Table 10, and our own order of what is superseded; and with
+other budgets of reading, one at a time (section 4.3)."""
+_READS = (
+    *("anchors", "candidates", "hops", "final", "block_tokens"),
+    *("visibility", "expand", "recovery_links", "type_priority", "successors_first"),
+)
+
+SPEC = StrategySpec(
+    name="allmem",
+    strategy="infinimem.strategies.allmem.strategy:AllMem",
+    writes=("allmem/",),
+    archived="allmem/archive/",
+    kinds=(Kind("unit", "u", "allmem/units/", source="unit"),),
+    links=("version", "sibling", "temporal", "semantic"),
+    ledgers=("allmem/buffer",),
+    settings=AllmemSettings,
+    readers=("topology",),
+    estimate=estimate,
+    methods={"allmem": Way("allmem", None, "topology")},  # that reader asks no model
+    groups=_GROUPS,
+    reads=frozenset(_READS),
+    near=True,
+    shape="infinimem.strategies.allmem.shape:shape",
+)

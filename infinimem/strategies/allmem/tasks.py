@@ -1,0 +1,61 @@
+"""The language tasks of units and their consolidation (llm/tasks.py). Source: arXiv 2603.19595."""
+
+from __future__ import annotations
+
+from infinimem.llm.base import Task
+from infinimem.llm.tasks import IDS, TEXT, TEXTS, Schema, list_of, task
+
+_CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+
+DESCRIBE = task("describe", "turn", 512, "describe:describe", summary=TEXT, keywords=TEXTS)
+"""A turn's descriptor: one or two dense sentences and three to five keywords, which are what is searched."""
+
+DIAGNOSE = task(
+    "diagnose",
+    "target anchors",
+    1024,
+    "diagnose:diagnose",
+    split_tasks=list_of(node_id=TEXT, confidence=_CONFIDENCE, reason=TEXT),
+    merge_tasks=list_of(node_ids=IDS, confidence=_CONFIDENCE, reason=TEXT),
+    update_tasks=list_of(current_id=TEXT, superseded_id=TEXT, confidence=_CONFIDENCE, reason=TEXT),
+)
+"""What a unit and its neighbours need. `target`: a unit whose id is the word `TARGET` (models mistype ids);
+`anchors`: [anchor, …]. How many ids a merge names is for the router to check."""
+
+SPLIT_UNIT = task(
+    "split_unit",
+    "unit reason",
+    4096,
+    "describe:split_unit",
+    do_split={"type": "boolean"},
+    segments=list_of(segment_text=TEXT, segment_summary=TEXT, segment_keywords=TEXTS, topic_label=TEXT),
+    split_rationale=TEXT,
+)
+"""A unit's text cut at its topics. Segments are pieces of the text, byte for byte; without a split there is
+one, the text itself."""
+
+MERGE_UNITS = task(
+    "merge_units",
+    "units",
+    1024,
+    "describe:merge_units",
+    summary=TEXT,
+    keywords=TEXTS,
+    salient_points=TEXTS,
+)
+"""One descriptor for units that say the same. `units`: [unit, …], oldest first."""
+
+UPDATE_UNIT = task(
+    "update_unit",
+    "current superseded anchors",
+    1024,
+    "describe:update_unit",
+    updated_summary=TEXT,
+    updated_keywords=TEXTS,
+    deprecations=TEXTS,
+    alignment_note=TEXT,
+)
+"""The descriptor of a unit that makes an older one untrue. `current`, `superseded`: units; `deprecations`:
+what of the older one no longer holds."""
+
+ALL: tuple[Task, ...] = (DESCRIBE, DIAGNOSE, SPLIT_UNIT, MERGE_UNITS, UPDATE_UNIT)

@@ -1,0 +1,72 @@
+"""What the program knows of Infini Memory (infinimem/spec.py). Source: arXiv 2606.10677."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from infinimem.settings import Harmless, Portion
+from infinimem.spec import PROMPT, TOPIC, StrategySpec, Way
+
+if TYPE_CHECKING:
+    from infinimem.model import Usage
+
+
+@dataclass(frozen=True)
+class InfiniSettings:
+    """[infini]: the writing of topic documents. Lengths are tokens.
+
+    Defaults are the paper's (section 4.1) where it gives a number.
+    """
+
+    feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
+    chunk_tokens: Portion = 4096
+    workers: Harmless[int] = 8
+    """Extractions that a model is asked for side by side."""
+    current_threshold: Harmless[int] = 5000
+    stale_seconds: Harmless[float] = 3600.0
+    markdown_length: Portion = 5000
+    plan_split_threshold: Portion = 5000
+    planner_docs: Harmless[int] = 50
+    plan_retries: Harmless[int] = 3
+    merge_max_tokens: Harmless[int] = 1000
+    merge_frequency: Harmless[int] = 10
+    merge_trigger_min_count: Harmless[int] = 50
+    merge_group_max: Harmless[int] = 4
+    summary_length: Harmless[int] = 100
+    maintenance: Harmless[bool] = True
+
+    GONE = frozenset({"rewrite"})
+
+
+def estimate(size: int, turns: int, settings: InfiniSettings) -> Usage:
+    """Turns are drawn from once; each line is then read three times (grouped, routed, laid out) beside what
+    stands where it goes."""
+    from infinimem.model import Usage
+
+    chunks = -(-size // max(settings.chunk_tokens, 1))
+    flushes = -(-size // max(settings.current_threshold, 1))
+    laid_out = 2 * size + flushes * TOPIC if settings.maintenance else 0
+    calls = chunks + flushes * (6 if settings.maintenance else 1)
+    return Usage(calls, calls * PROMPT + 2 * size + laid_out, size + size // 3)
+
+
+SPEC = StrategySpec(
+    name="infini",
+    strategy="infinimem.strategies.infini.strategy:Infini",
+    writes=("topics/",),
+    archived="archive/",
+    buffer="CURRENT",
+    settings=InfiniSettings,
+    estimate=estimate,
+    methods={
+        "infini": Way("infini", "agent", "agent"),
+        "infini-h": Way("infini", "hybrid", "hybrid"),
+        "infini-summary": Way("infini", "summary", "summary"),
+        "infini-bm25": Way("infini", "bm25", "bm25"),
+        "infini-retrieve": Way("infini"),
+        "infini-turns": Way("infini", draws=False),
+        "infini-search": Way("infini", "search", draws=False),
+    },
+    takes=("search", "reader"),
+)

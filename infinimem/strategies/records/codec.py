@@ -1,0 +1,263 @@
+"""A record as a file: a header of its own making, then text of its own, and the evidence quoted for people.
+
+The header is read and the text of its own, the quotations never. `parse` gives back what `render` wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.document import Document
+from infinimem.markdown.header import MAX_BYTES, flow, quote
+from infinimem.model import Finding
+from infinimem.spec import Kind, StrategySpec
+from infinimem.store.records import LONGEST_RUN
+from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records.record import ANEW, Quote, Record, Ref, is_record_id
+
+KEYS = ("id", "kind", "summary", "keywords", "time", "session", "evidence", "links", "aux")
+"""Of a record's header, in their order; all others are a person's, stand behind them and are kept."""
+
+SHOWN = 4000
+"""Characters of evidence that a record's file quotes."""
+
+Parsed = tuple[Record, tuple[Link, ...]]
+
+_SPAN = re.compile(r"(0|[1-9][0-9]{0,11})-([1-9][0-9]{0,11})\Z")
+_SEQS = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
+_WEIGHT = re.compile(r"-?[01]\.[0-9]{3}\Z")
+_KEY = re.compile(r"([^\s#:-][^:]*):(?:\s|\Z)")
+_WORD = re.compile(r"[A-Za-z0-9_.+-]{1,40}\Z")
+_STEM = re.compile(r"[^/\n]{1,200}\Z")
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def header(record: Record, links: Sequence[Link]) -> list[str]:
+    """The lines of a record's header, both delimiters included; links by kind and target."""
+    lines = ["---", f"id: {record.doc_id}", f"kind: {record.kind.name}"]
+    lines.append(f"summary: {quote(record.summary)}")
+    lines.append(f"keywords: {flow(record.keywords)}")
+    if record.time is not None:
+        lines.append(f"time: {quote(record.time)}")
+    if record.session is not None:
+        lines.append(f"session: {quote(record.session)}")
+    lines.append("evidence:")
+    lines += _ref_lines(record.refs)
+    lines += [f"  - {{{record.kind.source}: {name}}}" for name in record.sources]
+    if links:
+        lines.append("links:")
+        lines += map(_link_line, sorted(links, key=lambda link: (link.kind, link.to)))
+    if record.aux:
+        lines.append(f"aux: {{{', '.join(f'{key}: {value}' for key, value in record.aux)}}}")
+    return [*lines, *record.others, "---"]
+
+
+def _ref_lines(refs: Sequence[Ref]) -> Iterator[str]:
+    """A line a piece of evidence; whole turns that follow each other share one."""
+    at = 0
+    while at < len(refs):
+        ref, end = refs[at], at + 1
+        while ref.span is None and end < len(refs) and refs[end] == Ref(ref.seq + end - at):
+            end += 1
+        run = f"-{refs[end - 1].seq}" if end - at > 1 else ""
+        span = f', span: "{ref.span[0]}-{ref.span[1]}"' if ref.span else ""
+        yield f"  - {{ref: {ref.seq}{run}{span}}}"
+        at = end
+
+
+def _link_line(link: Link) -> str:
+    weight = "" if link.weight is None else f", w: {link.weight:.3f}"
+    return f"  - {{type: {link.kind}, to: {link.to}{weight}}}"
+
+
+def fits(record: Record, links: Sequence[Link]) -> bool:
+    """Whether the header keeps within the bound over which none is read."""
+    return sum(len(line.encode()) + 1 for line in header(record, links)) <= MAX_BYTES
+
+
+def render(record: Record, links: Sequence[Link], quotes: Sequence[Quote]) -> str:
+    """A record's file."""
+    lines = header(record, links)
+    if record.prose:
+        lines += [*record.prose.split("\n"), ""]
+    room = SHOWN
+    for at, said in enumerate(quotes):
+        lines += [""] if at else []
+        if room <= 0:
+            lines.append("> …")
+            break
+        lines += _quoted(said, room)
+        room -= len(said.text)
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(said: Quote, room: int) -> list[str]:
+    """A quotation; no line of it can be taken for an entry or a heading."""
+    text = said.text if len(said.text) <= room else said.text[:room].rstrip() + "…"
+    name = said.speaker or said.role
+    who = f"{one_line(name)}: " if name else ""
+    told = clean_text(who + (text or f"(turn {said.ref.seq} is not in the evidence)"))
+    return [f"> {line}".rstrip(" ") for line in told.split("\n")]
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def clean_prose(text: str) -> str:
+    """A text as it may stand above quotations: no line can be taken for one, for an entry or a heading."""
+    lines = (line.lstrip(" >#-<").rstrip() for line in clean_text(text).split("\n"))
+    return "\n".join(lines).strip("\n")
+
+
+def parse(document: Document, spec: StrategySpec) -> Parsed | Finding:
+    """The record that a document holds, and its links; or why it holds none. Never raises.
+
+    Args:
+        document: in one of the folders of the strategy's records.
+        spec: its kinds of records and of links.
+    """
+    folder, _, name = document.id.rpartition("/")
+    if f"{folder}/" not in spec.record_folders:  # its next version would stand beside
+        what = f"records stand in {' and '.join(spec.record_folders)} themselves; move it there"
+        return Finding("error", what, document.id)
+    found = document.header
+    if found.problem or not found.end:
+        what = found.problem or "a record without a header"
+        return Finding("error", f"{what}; mend it, or {ANEW}", document.id)
+    try:
+        kind = spec.kind_of(name)
+        if kind is None or not is_record_id(name) or f"{folder}/" not in (kind.folder, spec.archived):
+            raise ValueError(f"{name[:80]!r} is no id of a record that stands there")
+        others = _others(document.lines[1 : found.end - 1])
+        links = _links(name, found.values, spec)
+        prose = _prose(document.body) if kind.prose else ""
+        return _record(name, spec, kind, f"{folder}/" == kind.folder, found.values, prose, others), links
+    except (ValueError, OverflowError) as wrong:
+        return Finding("error", f"the header is no record's: {wrong}; mend it, or {ANEW}", document.id)
+
+
+def _prose(body: str) -> str:
+    """What stands above the first quotation."""
+    lines = body.split("\n")
+    end = next((at for at, line in enumerate(lines) if line.startswith(">")), len(lines))
+    return clean_prose("\n".join(lines[:end]))
+
+
+def _others(lines: Sequence[str]) -> tuple[str, ...]:
+    """The header lines of keys that are not a record's, with the lines that belong to them."""
+    found: list[str] = []
+    ours = True
+    for line in lines:
+        if key := _KEY.match(line):
+            ours = key[1] in KEYS
+        if not ours:
+            found.append(line.rstrip("\r"))
+    return tuple(found)
+
+
+def _record(
+    name: str,
+    spec: StrategySpec,
+    kind: Kind,
+    visible: bool,
+    values: Mapping[str, Any],
+    prose: str,
+    others: tuple[str, ...],
+) -> Record:
+    """A record from a header's values.
+
+    Raises:
+        ValueError: what is wrong with them.
+    """
+    if values.get("kind") != kind.name:
+        raise ValueError(f"its kind is not {kind.name}")
+    rows = [one for row in _listed(values, "evidence") for one in _evidence(row, kind)]
+    refs = tuple(row for row in rows if isinstance(row, Ref))
+    sources = tuple(row for row in rows if isinstance(row, str))
+    if not rows or (refs and sources) or len(set(rows)) < len(rows) or name in sources:
+        raise ValueError("its evidence is neither turns nor other records, each once")
+    session = values.get("session")
+    if session is not None and not (isinstance(session, str) and _STEM.match(session)):
+        raise ValueError("session is no name of an evidence file")
+    return Record(
+        id=name,
+        spec=spec,
+        summary=_line(values.get("summary", ""), "summary"),
+        keywords=tuple(_line(word, "keywords") for word in _listed(values, "keywords")),
+        time=_line(values["time"], "time") if "time" in values else None,
+        session=session,
+        refs=refs,
+        sources=sources,
+        visible=visible,
+        aux=_aux(values.get("aux", {})),
+        prose=prose,
+        others=others,
+    )
+
+
+def _listed(values: Mapping[str, Any], key: str) -> Sequence[Any]:
+    found = values.get(key, [])
+    if not isinstance(found, list):
+        raise ValueError(f"{key} is no list")
+    return found
+
+
+def _line(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{key} is no text")
+    return one_line(clean_text(value))
+
+
+def _aux(found: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(found, dict) or not all(
+        isinstance(word, str) and _WORD.match(word) for pair in found.items() for word in pair
+    ):
+        raise ValueError("aux is no list of keys with a word each")
+    return tuple(found.items())
+
+
+def _evidence(row: object, kind: Kind) -> Sequence[Ref | str]:
+    told = _told(row, kind.source, "ref", "span")
+    if told.keys() == {kind.source} and is_record_id(told[kind.source]):
+        return (told[kind.source],)
+    if told.keys() <= {"ref", "span"} and (seqs := _SEQS.match(told.get("ref", ""))):
+        first, last = int(seqs[1]), int(seqs[2] or seqs[1])
+        if "span" not in told and first <= last < first + LONGEST_RUN and (last > first or not seqs[2]):
+            return tuple(map(Ref, range(first, last + 1)))
+        ends = _SPAN.match(told.get("span", ""))
+        if ends and not seqs[2] and int(ends[1]) < int(ends[2]):
+            return (Ref(first, (int(ends[1]), int(ends[2]))),)
+    raise ValueError("a line of its evidence is not understood")
+
+
+def _links(name: str, values: Mapping[str, Any], spec: StrategySpec) -> tuple[Link, ...]:
+    found = (_link(row, spec) for row in _listed(values, "links"))
+    links = tuple(sorted(found, key=lambda link: (link.kind, link.to)))
+    if len({(link.kind, link.to) for link in links}) < len(links) or any(link.to == name for link in links):
+        raise ValueError("a link stands twice or leads to the record itself")
+    return links
+
+
+def _link(row: object, spec: StrategySpec) -> Link:
+    told = _told(row, "type", "to", "w")
+    kind, to, weight = told.get("type", ""), told.get("to", ""), told.get("w")
+    if (
+        kind in spec.links
+        and spec.kind_of(to)
+        and is_record_id(to)
+        and (weight is None or _WEIGHT.match(weight))
+    ):
+        return Link(kind, to, None if weight is None else float(weight))
+    raise ValueError("a link is not understood")
+
+
+def _told(row: object, *keys: str) -> dict[str, str]:
+    """A line of a list, if it holds texts under these keys alone; else nothing."""
+    if not isinstance(row, dict) or not all(key in keys and isinstance(row[key], str) for key in row):
+        return {}
+    return row

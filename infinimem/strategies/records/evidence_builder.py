@@ -1,0 +1,148 @@
+"""From ranked units to evidence: each turn once, with what the units show of it.
+
+Source: All-Mem, Appendix D.5 (evidence attached to selected units).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from infinimem import tokens
+from infinimem.model import Located, Retrieved
+from infinimem.strategies.records.record import Quote, Record
+from infinimem.strategies.records.record_store import RecordStore
+
+OMITTED = " … "
+"""Between pieces of a turn that do not follow each other."""
+
+Spans = tuple[tuple[int, int], ...]
+"""Characters of a turn's text, ascending, with more than blanks between any two."""
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A turn as it is shown so far."""
+
+    place: Located
+    spans: Spans
+    score: float
+
+    @property
+    def text(self) -> str:
+        """The pieces, as they were said."""
+        text = self.place.entry.text
+        return OMITTED.join(text[start:end].strip() for start, end in self.spans)
+
+    @property
+    def item(self) -> Retrieved:
+        """The turn as evidence, cited where it was said."""
+        place, entry = self.place, self.place.entry
+        return Retrieved(
+            doc_id=place.doc_id,
+            start_line=place.start_line,
+            end_line=place.end_line,
+            text=self.text,
+            score=self.score,
+            seqs=(entry.seq,),
+            origin=(entry.seq,),
+            time=entry.time,
+            source=entry.source,
+            speaker=entry.fields.get("speaker"),
+        )
+
+
+class EvidenceBuilder:
+    """The evidence of units that are added one by one, each turn once, within a budget.
+
+    Args:
+        bank: that the units stand in.
+        budget: tokens of all texts together.
+    """
+
+    def __init__(self, bank: RecordStore, budget: int) -> None:
+        self._bank = bank
+        self._budget = budget
+        self._turns: dict[int, _Turn] = {}
+        self.tokens = 0
+        """That its texts take."""
+
+    def add(self, score: float, quotes: Sequence[Quote]) -> bool:
+        """Take in what a unit shows beyond what is shown already, whole or not at all.
+
+        Args:
+            score: of the unit.
+            quotes: what it shows.
+
+        Returns:
+            Whether it fits.
+        """
+        fresh = self._with(score, quotes)
+        more = sum(tokens.count(turn.text) for turn in fresh.values())
+        more -= sum(tokens.count(self._turns[seq].text) for seq in fresh if seq in self._turns)
+        if self.tokens + more > self._budget:
+            return False
+        self._turns |= fresh
+        self.tokens += more
+        return True
+
+    def _with(self, score: float, quotes: Sequence[Quote]) -> dict[int, _Turn]:
+        """The turns that would be shown otherwise than now."""
+        fresh: dict[int, _Turn] = {}
+        for said in quotes:
+            seq = said.ref.seq
+            place = self._bank.turn(seq)
+            if place is None or not said.text.strip():  # it was forgotten, or a person cut it short
+                continue
+            old = fresh.get(seq) or self._turns.get(seq) or _Turn(place, (), score)
+            spans = joined(place.entry.text, (*old.spans, _span(said)))
+            if spans != old.spans:
+                fresh[seq] = _Turn(place, spans, old.score)
+        return fresh
+
+    def by_rank(self) -> list[Retrieved]:
+        """The turns in the order in which they came."""
+        return [turn.item for turn in self._turns.values()]
+
+    def by_time(self, units: Iterable[str]) -> list[Retrieved]:
+        """The turns by the units that show them: by time, those without one last, then by id (Eq. 42).
+
+        Args:
+            units: that were taken in. What a representative shows of another of them is left to that one.
+        """
+        kept = sorted((self._bank.records[name] for name in units), key=lambda unit: bool(unit.sources))
+        own: dict[int, tuple[Record, int]] = {}
+        for unit in kept:
+            for at, said in enumerate(self._bank.quotes(unit.id)):
+                own.setdefault(said.ref.seq, (unit, at))
+        items = []
+        for seq, turn in self._turns.items():
+            unit, at = own[seq]
+            when = unit.age[0]
+            items.append(((when == datetime.min, when, unit.order, at), turn.item))
+        return [item for _, item in sorted(items, key=lambda pair: pair[0])]
+
+
+def joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
+    """Spans of a text as few as they can be: those with nothing but blanks between them are one.
+
+    Args:
+        text: of the turn.
+        spans: in any order; blank ones fall away.
+    """
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if not text[start:end].strip():
+            continue
+        if found and not text[found[-1][1] : start].strip():
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def _span(said: Quote) -> tuple[int, int]:
+    """The characters that a quotation shows."""
+    start = said.ref.span[0] if said.ref.span else 0
+    return start, start + len(said.text)

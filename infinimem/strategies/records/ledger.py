@@ -1,0 +1,71 @@
+"""Ledgers: Markdown that people read and code reads back, with a fenced block of one JSON record a line.
+
+A run of a strategy leaves an audit of its own; its ledgers are numbered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from infinimem.markdown.document import Document
+from infinimem.markdown.header import quote
+from infinimem.store.view import View
+
+LONGEST = 8000
+"""Characters of what a model wrote, of one reply."""
+
+_FENCE = "```"
+_UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
+"""What may not stand in a file as it is, or that nobody would see; `json` escapes the rest."""
+
+
+def ledger_text(
+    doc_id: str, header: Mapping[str, str], prose: Sequence[str], rows: Iterable[Mapping[str, Any]]
+) -> str:
+    """The text of a ledger.
+
+    Args:
+        doc_id: its id.
+        header: further keys.
+        prose: Markdown lines for people.
+        rows: of the block.
+    """
+    head = [f"{key}: {quote(value)}" for key, value in {"id": doc_id, **header}.items()]
+    block = [_FENCE + "json", *map(_row, rows), _FENCE]
+    return "\n".join(["---", *head, "---", *prose, "", *block, ""])
+
+
+def rows_of(document: Document) -> list[dict[str, Any]]:
+    """The rows of the block; lines that are none are passed over."""
+    rows = []
+    inside = False
+    for line in document.body.split("\n"):
+        if line.startswith(_FENCE):
+            inside = line == _FENCE + "json"
+        elif inside:
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict):
+                rows.append(row)
+    return rows
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(row, ensure_ascii=False))
+
+
+def bounded(value: Any, room: int = LONGEST) -> Any:
+    """What a model wrote; beyond so many characters of JSON only its beginning, as text."""
+    text = json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= room else text[:room] + "…"
+
+
+def next_run(view: View, prefix: str) -> str:
+    """The id of the next run's ledger, of those that are numbered after a prefix, which ends in "run-"."""
+    numbers = [doc_id.removeprefix(prefix) for doc_id in view.ids("all") if doc_id.startswith(prefix)]
+    return f"{prefix}{max((int(one) for one in numbers if one.isdecimal()), default=0) + 1:04d}"

@@ -1,0 +1,80 @@
+"""What is open: the evidence that no record names. It is listed nowhere, so undo and `forget` reopen turns.
+
+What is due hangs on the evidence as well, and not on how many turns a call brings.
+Source: RecMem, section 3.1 (exchanges); xMemory, section 3.2 (blocks within a session).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from infinimem.model import Located
+from infinimem.store.records import held_by
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import View
+from infinimem.strategies.graph.shared_dict import SharedDict
+
+Exchange = tuple[Located, ...]
+
+
+@dataclass(frozen=True)
+class _Open:
+    turns: SharedDict[str, tuple[Located, ...]]
+    """Open ones by evidence document."""
+    named: SharedDict[str, tuple[int, ...]]
+    """What each record names."""
+
+
+def open_turns(view: View) -> Mapping[str, Sequence[Located]]:
+    """The turns that no record names, by evidence document (a session has one), each in order."""
+    return view.derived(_open).turns
+
+
+def _open(view: View, known: _Open | None, changed: Collection[str] | None) -> _Open:
+    """`View.derived`: looks again at the sessions that changed, or of which another record names turns."""
+    if known is None or changed is None:
+        known, changed = _Open(SharedDict(), SharedDict()), view.ids("all")
+    turns, named = known.turns.copy(), known.named.copy()
+    again = {doc_id for doc_id in changed if doc_id.startswith(EVIDENCE)}
+    for doc_id in changed:
+        if doc_id.startswith(view.spec.record_folders):
+            seqs = held_by(view.document(doc_id)) if doc_id in view else ()
+            places = map(view.entry, {*seqs, *named.pop(doc_id, ())})
+            again |= {place.doc_id for place in places if place and place.doc_id.startswith(EVIDENCE)}
+            named[doc_id] = seqs
+    for doc_id in again:
+        entries = view.document(doc_id).entries if doc_id in view else ()
+        turns.pop(doc_id, None)
+        if left := tuple(one for one in entries if one.seq not in view.cited and not view.repeats(one)):
+            turns[doc_id] = left
+    return _Open(turns, named)
+
+
+def exchanges(view: View, turns: Iterable[Located]) -> tuple[list[Exchange], list[Exchange]]:
+    """Turns as exchanges, those that ended and those that may go on.
+
+    An exchange is within a session. It ends before its first speaker is back after a reply, and when the
+    first turn of another session comes.
+
+    Args:
+        view: the library.
+        turns: open ones of any sessions, in the order in which they came.
+    """
+    ended: list[Exchange] = []
+    going: dict[str, Exchange] = {}
+    for turn in turns:
+        if view.document(turn.doc_id).entries[0].seq == turn.seq:
+            ended += going.values()
+            going = {}
+        said = going.pop(turn.doc_id, ())
+        speakers = [_speaker(one) for one in said]
+        if speakers and _speaker(turn) == speakers[0] and set(speakers) != {speakers[0]}:
+            ended.append(said)
+            said = ()
+        going[turn.doc_id] = (*said, turn)
+    return ended, list(going.values())
+
+
+def _speaker(turn: Located) -> str:
+    return turn.entry.fields.get("speaker") or turn.entry.role

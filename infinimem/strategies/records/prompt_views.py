@@ -1,0 +1,43 @@
+"""Records as a model is shown them (llm/tasks.py)."""
+
+from __future__ import annotations
+
+from infinimem.strategies.records.record import Record
+from infinimem.strategies.records.record_store import RecordStore
+
+LONGEST = 24_000
+"""Characters of evidence that a model is shown, except of what it shall cut."""
+
+
+def shown_record(
+    store: RecordStore, name: str, called: str | None = None, *, whole: bool = False
+) -> dict[str, object]:
+    """A record with its evidence.
+
+    Args:
+        store: that it stands in.
+        name: its id.
+        called: the id that the model is told; None for its own.
+        whole: whether the text is shown to its end, however long it is.
+    """
+    record = store.records[name]
+    speakers = {said.speaker for said in store.quotes(name)}
+    text = store.text(name)
+    return {
+        "id": called or name,
+        "time": record.time,
+        "speaker": speakers.pop() if len(speakers) == 1 else None,
+        "text": text if whole else text[:LONGEST],
+        "summary": record.summary,
+        "keywords": list(record.keywords),
+    }
+
+
+def shown_descriptor(record: Record) -> dict[str, object]:
+    """A neighbour: its descriptor alone."""
+    return {
+        "id": record.id,
+        "time": record.time,
+        "summary": record.summary,
+        "keywords": list(record.keywords),
+    }

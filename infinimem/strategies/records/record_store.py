@@ -1,0 +1,330 @@
+"""All records of a library with their links, as one value to try edits on.
+
+Source: All-Mem, section 3.1 (bank, surface) and Appendix B.2 (evidence by reference).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, KeysView, Mapping, Sequence, Set
+from copy import copy
+from dataclasses import replace
+from threading import Lock
+
+from infinimem.markdown.document import Document
+from infinimem.model import Finding, Located, Put
+from infinimem.spec import StrategySpec
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import View
+from infinimem.strategies.graph.links import Graph, Link
+from infinimem.strategies.graph.shared_dict import SharedDict
+from infinimem.strategies.records.codec import Parsed, parse, render
+from infinimem.strategies.records.record import (
+    Quote,
+    Record,
+    Ref,
+    is_record_id,
+    moment,
+    number_of,
+    prefix_of,
+    record_id,
+)
+
+_Read = tuple[Document, Parsed | Finding]
+
+
+class RecordStore:
+    """Records by id, and their links. Records are values; what changes is which of them stand here.
+
+    Args:
+        spec: the strategy whose records they are.
+        turn: gives a turn of the evidence by seq.
+    """
+
+    _growing = Lock()
+
+    def __init__(self, spec: StrategySpec, turn: Callable[[int], Located | None]) -> None:
+        self.spec = spec
+        self.records: SharedDict[str, Record] = SharedDict()
+        self.graph = Graph()
+        self.lost: SharedDict[str, tuple[Link, ...]] = SharedDict()
+        """Links to records that are not here, or cannot be read: they stay in the files."""
+        self.held: Set[int] = frozenset()
+        """Seqs of the turns that had a record when this was loaded, be it one that cannot be read."""
+        self.turn = turn
+        self._surface: SharedDict[str, None] = SharedDict()
+        self._findings: SharedDict[str, Finding] = SharedDict()
+        self._sessions: SharedDict[str, tuple[str, ...]] = SharedDict()
+        self._read: SharedDict[str, _Read] = SharedDict()
+        self._suffixes: SharedDict[str, int] = SharedDict()
+        self._edited: set[str] = set()
+        self._loads: list[str] = []
+        """What each load changed, of all stores that follow one another; each reads as far as its own end."""
+        self._upto = 0
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.records
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def visible(self) -> KeysView[str]:
+        """Ids of the records that are not archived."""
+        return self._surface.keys()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of files that hold no record, by their ids."""
+        return tuple(self._findings[doc_id] for doc_id in sorted(self._findings))
+
+    @property
+    def edited(self) -> Set[str]:
+        """Records that may differ from what was loaded."""
+        return self._edited | self.graph.changed
+
+    def copy(self) -> RecordStore:
+        """A store to try edits on; costs the same however many records there are."""
+        twin = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, SharedDict | Graph | set):
+                setattr(twin, name, value.copy())
+        return twin
+
+    # ── loading ─────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def load(
+        cls, view: View, known: RecordStore | None = None, changed: Collection[str] | None = None
+    ) -> RecordStore:
+        """The records as a view shows them, those of its strategy (`View.derived`).
+
+        Args:
+            view: the library.
+            known: a store that was loaded before; what did not change since is not read again.
+            changed: documents that differ from what it was loaded from; None where that is not known.
+        """
+        folders = view.spec.record_folders
+        base = known if known is not None and changed is not None and not known.edited else None
+        store = cls(view.spec, view.entry) if base is None else base.copy()
+        store.turn, store.held = lambda seq: _turn(view, seq), view.cited
+        found = [doc_id for folder in folders for doc_id in view.below(folder)] if base is None else changed
+        documents = [doc_id for doc_id in found or () if doc_id.startswith(folders)]
+        before = store._read if known is None else known._read
+        for doc_id in documents:
+            if doc_id not in view:
+                store._read.pop(doc_id, None)
+                continue
+            document, read = view.document(doc_id), before.get(doc_id)
+            if not read or read[0] is not document:
+                read = document, parse(document, view.spec)
+            store._read[doc_id] = read
+        names = {doc_id: doc_id.rsplit("/", 1)[-1] for doc_id in documents}
+        chosen = store._choose({*names.values()}, documents)
+        away = [doc_id for doc_id, name in names.items() if name not in chosen]
+        if base is not None and any(one not in view or names[one] in store.records for one in away):
+            return cls.load(view, store)  # what linked to it has lost a link, and its suffix is free
+        for name in store.lost.keys() - chosen.keys():  # what it links to may be here now
+            if parsed := store._parsed(store.records[name].doc_id):
+                chosen[name] = parsed
+        store._fill(chosen)
+        store._loaded()
+        return store
+
+    def _parsed(self, doc_id: str) -> Parsed | None:
+        found = self._read[doc_id][1] if doc_id in self._read else None
+        return None if isinstance(found, Finding) else found
+
+    def _choose(self, names: Collection[str], documents: Collection[str]) -> dict[str, Parsed]:
+        """What was read by name; of a record that stands in two folders the one that is not archived."""
+        chosen: dict[str, Parsed] = {}
+        for name in filter(is_record_id, names):
+            self._take(name)
+        for doc_id in {*documents, *(folder + name for name in names for folder in self.spec.record_folders)}:
+            self._findings.pop(doc_id, None)
+            if doc_id not in self._read:
+                continue
+            found = self._read[doc_id][1]
+            if isinstance(found, Finding):
+                self._findings[doc_id] = found
+                continue
+            record, _ = found
+            if not record.visible and self._parsed(record.kind.folder + record.id):
+                what = f"{record.id} stands in {record.kind.folder} too; delete one"
+                self._findings[doc_id] = Finding("error", what, doc_id)
+            else:
+                chosen[record.id] = found
+        return chosen
+
+    def _fill(self, found: Mapping[str, Parsed]) -> None:
+        """Take records in, in place of those of the same names."""
+        for name in sorted(found):
+            self._keep(found[name][0])
+            self.graph.add_node(name)
+        for name, (_, links) in found.items():
+            self.lost.pop(name, None)
+            if lost := tuple(link for link in links if link.to not in self.records):
+                self.lost[name] = lost
+            for kind in self.spec.links:
+                here = [link for link in links if link.kind == kind and link.to in self.records]
+                if here or self.graph.out(name, kind):
+                    self.graph.put(name, kind, here)
+
+    def _loaded(self) -> None:
+        """What was taken in is no edit, but news to who knows the store that this one follows."""
+        with self._growing:
+            if self._upto == 0 or len(self._loads) > self._upto:
+                self._loads = [""]  # the first, or a second one that follows the same store
+            else:
+                self._loads += self.edited
+            self._upto = len(self._loads)
+        self._edited.clear()
+        self.graph.changed.clear()
+
+    def since(self, older: RecordStore | None) -> Sequence[str] | None:
+        """Records that may differ between two stores as they were loaded; None where neither tells."""
+        if older is None or older._loads is not self._loads or older._upto > self._upto:
+            return None
+        return self._loads[older._upto : self._upto]
+
+    # ── editing ─────────────────────────────────────────────────────────────────────────────────
+
+    def _keep(self, record: Record) -> None:
+        self._edited.add(record.id)
+        self._seat(self.records.get(record.id), record)
+        self.records[record.id] = record
+        if record.visible:
+            self._surface[record.id] = None
+        else:
+            self._surface.pop(record.id, None)
+
+    def _seat(self, old: Record | None, new: Record) -> None:
+        """Put a record where it belongs among those of its session."""
+        if old and (old.session, old.time) == (new.session, new.time):
+            return
+        if old and old.session is not None:
+            self._sessions[old.session] = tuple(
+                name for name in self.of_session(old.session) if name != old.id
+            )
+        if new.session is not None:
+            names = self.of_session(new.session)
+            at = bisect_left(
+                names, (new.age, new.order), key=lambda name: (self.records[name].age, number_of(name))
+            )
+            self._sessions[new.session] = (*names[:at], new.id, *names[at:])
+
+    def of_session(self, session: str) -> tuple[str, ...]:
+        """The records of a session, archived or not, the oldest first."""
+        return self._sessions.get(session, ())
+
+    def put(self, record: Record) -> None:
+        """A new record, or another value for one that is here; links stay."""
+        self._take(record.id)
+        self._keep(record)
+        self.graph.add_node(record.id)
+
+    def archive(self, name: str) -> None:
+        """Archive a record; nothing else of it changes."""
+        self._keep(replace(self.records[name], visible=False))
+
+    def _take(self, name: str) -> None:
+        """An id that no new record may have; files that cannot be read count too."""
+        number, suffix = number_of(name)
+        base = record_id(prefix_of(name), number)
+        self._suffixes[base] = max(suffix, self._suffixes.get(base, 0))
+
+    def new_id(self, prefix: str, number: int) -> str:
+        """The next free id of a derived record; files that cannot be read count too."""
+        suffix = self._suffixes.get(record_id(prefix, number), 0) + 1
+        return record_id(prefix, number, suffix)
+
+    def own_id(self, prefix: str, number: int) -> str:
+        """An id without a suffix, or where another file has it that of a derived record."""
+        own = record_id(prefix, number)
+        taken = own in self.records or any(folder + own in self._read for folder in self.spec.record_folders)
+        return self.new_id(prefix, number) if taken else own
+
+    def links(self, name: str) -> tuple[Link, ...]:
+        """All links that the record's file holds."""
+        return (*self.graph.links(name), *self.lost.get(name, ()))
+
+    # ── evidence ────────────────────────────────────────────────────────────────────────────────
+
+    def quotes(self, name: str) -> tuple[Quote, ...]:
+        """What a record's evidence says, each piece once: what it has from others by time, then seq."""
+        record = self.records[name]
+        if not record.sources:
+            return tuple(map(self.quote, record.refs))
+        refs: set[Ref] = set()
+        seen, waiting = {name}, list(record.sources)
+        while waiting:
+            source = waiting.pop()
+            if source not in seen and source in self.records:
+                seen.add(source)
+                refs.update(self.records[source].refs)
+                waiting += self.records[source].sources
+        found = map(self.quote, refs)
+        return tuple(sorted(found, key=lambda said: (moment(said.time), said.ref.seq, said.ref.span or ())))
+
+    def quote(self, ref: Ref) -> Quote:
+        """What a reference stands for."""
+        place = self.turn(ref.seq)
+        if place is None:
+            return Quote(ref, None, None, "")
+        entry = place.entry
+        start, end = ref.span or (0, len(entry.text))
+        return Quote(ref, entry.fields.get("speaker"), entry.time, entry.text[start:end], entry.role)
+
+    def text(self, name: str) -> str:
+        """The words of a record's evidence alone, piece after piece: what a split cuts."""
+        return "\n".join(said.text for said in self.quotes(name))
+
+    def cut(self, name: str, start: int, end: int) -> tuple[Ref, ...]:
+        """References to characters `start` to `end` of `text`."""
+        refs = []
+        at = 0
+        for said in self.quotes(name):
+            first, last = max(start - at, 0), min(end - at, len(said.text))
+            if first < last:
+                base = said.ref.span[0] if said.ref.span else 0
+                refs.append(Ref(said.ref.seq, (base + first, base + last)))
+            at += len(said.text) + 1
+        return tuple(refs)
+
+    def render(self, name: str) -> str:
+        """The record's file."""
+        return render(self.records[name], self.links(name), self.quotes(name))
+
+
+def _turn(view: View, seq: int) -> Located | None:
+    place = view.entry(seq)
+    return place if place and place.doc_id.startswith(EVIDENCE) else None
+
+
+def changed(before: RecordStore, after: RecordStore) -> tuple[str, ...]:
+    """Records that differ between two stores, in order of creation."""
+    same = before.since(after) == []
+    names = [
+        name
+        for name in (before.edited | after.edited if same else before.records.keys() | after.records.keys())
+        if before.records.get(name) != after.records.get(name)
+        or (before.graph.links(name) != after.graph.links(name))
+        or before.lost.get(name) != after.lost.get(name)
+    ]
+    return tuple(sorted(names, key=lambda name: (number_of(name), name)))
+
+
+def puts(before: RecordStore, after: RecordStore) -> tuple[Put, ...]:
+    """What turns one store into the other on disk: a record that was archived moves to the other folder.
+
+    A record names as its origin the turns that none held before.
+    """
+    rows: list[Put] = []
+    for name in changed(before, after):
+        old, new = before.records.get(name), after.records.get(name)
+        if old and (new is None or new.doc_id != old.doc_id):
+            rows.append(Put(old.doc_id, None))
+        if new:
+            origin = tuple(ref.seq for ref in new.refs if ref.seq not in before.held)
+            rows.append(Put(new.doc_id, after.render(name), origin))
+    return tuple(rows)

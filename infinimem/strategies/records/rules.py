@@ -1,0 +1,68 @@
+"""What must hold of records: rules, over all of them or over those that an edit touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from infinimem.model import Finding
+from infinimem.strategies.records.codec import fits
+from infinimem.strategies.records.record import ANEW, Record
+from infinimem.strategies.records.record_store import RecordStore
+
+Rule = Callable[[RecordStore, Record], Iterator[str]]
+"""Says what is wrong with a record, and what helps."""
+
+Check = Callable[[RecordStore, Collection[str] | None], list[Finding]]
+"""What does not hold of these records, or of all (None)."""
+
+
+def evidence_stands(store: RecordStore, record: Record) -> Iterator[str]:
+    """What it is made of is there."""
+    for ref in record.refs:
+        place = store.turn(ref.seq)
+        if place is None:
+            yield f"turn {ref.seq} is not in the evidence; bring it back, or {ANEW}"
+        elif ref.span and ref.span[1] > len(place.entry.text):
+            yield f"turn {ref.seq} is shorter than the span {ref.span[0]}-{ref.span[1]}; {ANEW}"
+    for source in record.sources:
+        if source not in store:
+            yield f"its source {source} is not here; bring it back, or {ANEW}"
+
+
+def links_stand(store: RecordStore, record: Record) -> Iterator[str]:
+    """What it links to is there."""
+    for link in store.lost.get(record.id, ()):
+        yield (
+            f"a {link.kind} link leads to {link.to}, which is not here; bring it back, or take the line out"
+        )
+
+
+def header_fits(store: RecordStore, record: Record) -> Iterator[str]:
+    """Its header can be read."""
+    if not fits(record, store.links(record.id)):
+        yield "its header is longer than what is read"
+
+
+def faults(store: RecordStore, rules: Sequence[Rule], only: Collection[str] | None = None) -> list[Finding]:
+    """What does not hold.
+
+    Args:
+        store: all records.
+        rules: of the strategy.
+        only: records to look at, of which those that are not here are passed over; None for all, and for
+            files that hold no record.
+    """
+    found = list(store.findings) if only is None else []
+    for name in sorted(store.records if only is None else (name for name in only if name in store)):
+        record = store.records[name]
+        found += [Finding("error", what, record.doc_id) for rule in rules for what in rule(store, record)]
+    return found
+
+
+def new_faults(
+    before: RecordStore, after: RecordStore, check: Check, changed: Collection[str]
+) -> list[Finding]:
+    """What held before an edit of these records and does not after it."""
+    found = check(after, changed)
+    old = {(one.what, one.where.rsplit("/", 1)[-1]) for one in (check(before, None) if found else ())}
+    return [one for one in found if (one.what, one.where.rsplit("/", 1)[-1]) not in old]

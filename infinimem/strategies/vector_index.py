@@ -1,0 +1,273 @@
+"""Where records lie by the meaning of their texts: cosines, and the nearest records of a folder.
+
+Exact: every row is compared, and what counts is computed in double precision pair by pair, so that no cosine
+hangs on what else is compared. Source: All-Mem, Eq. 2 and 4; section 3.5 (search over the surface alone).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from infinimem.retrieval.vectors import Held, Positions, Vectors, text_key, unchanged, vectors_of
+from infinimem.store.view import Stored, View
+from infinimem.strategies.records.record import Record, number_of
+from infinimem.strategies.records.record_store import RecordStore
+
+Row = NDArray[np.float32]
+
+DIGITS = 6
+"""Of a cosine; beyond them processors differ."""
+_SLACK = 1e-4
+"""How far a sum in single precision may be off."""
+
+Scored = list[tuple[str, float]]
+"""Records with their cosines."""
+
+
+class Places:
+    """Where the vectors of a folder's records stand among the library's; a row that goes gets the last."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._at: dict[str, int] = {}
+        self._places = np.zeros(64, np.int64)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._at
+
+    def __getitem__(self, name: str) -> int:
+        return int(self._places[self._at[name]])
+
+    @property
+    def all(self) -> Positions:
+        """One a name."""
+        places: Positions = self._places[: len(self.names)]
+        return places
+
+    def put(self, name: str, place: int) -> None:
+        if name not in self._at:
+            if len(self.names) == len(self._places):
+                self._places = np.concatenate([self._places, np.zeros_like(self._places)])
+            self._at[name] = len(self.names)
+            self.names.append(name)
+        self._places[self._at[name]] = place
+
+    def drop(self, name: str) -> None:
+        at = self._at.pop(name)
+        last = self.names.pop()
+        if last != name:
+            self._places[at] = self._places[len(self.names)]
+            self.names[at], self._at[last] = last, at
+
+
+class VectorIndex:
+    """The vectors of records, those of each folder apart.
+
+    Args:
+        vectors: of the library.
+        root: the library's absolute path; None for one without files.
+        stored: its files; None where vectors are used and not kept.
+    """
+
+    def __init__(self, vectors: Vectors, root: str | None = None, stored: Stored | None = None) -> None:
+        self._root = root
+        self._stored = stored
+        self._vectors = vectors
+        self._held = vectors.held
+        """The library's vectors; they are mapped, not copied."""
+        self._folders: dict[str, Places] = {}
+        self._records: dict[str, Record] = {}
+        """As their rows have them."""
+        self._store: RecordStore | None = None
+        self._strayed: set[str] = set()
+        """Records in which it may differ from that store, for it followed one that is tried on."""
+
+    @classmethod
+    def of(cls, view: View, known: VectorIndex | None = None) -> VectorIndex:
+        """The index of a library, with what is known of it already; `sync` fills it.
+
+        Raises:
+            ModelNotConfigured: the embedder is not there.
+        """
+        root, embedder = view.root, view.embedder
+        if known and known._vectors.embedder.name == embedder.name and known._root == root:
+            known._stored = view.stored
+            return known
+        return cls(vectors_of(root, embedder), root, view.stored)
+
+    def follow(self, store: RecordStore) -> None:
+        """As `sync` with a store as it was loaded; costs what changed since the last.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder.
+        """
+        news = store.since(self._store)
+        self.sync(store, None if news is None else {*news, *self._strayed})
+        self._store, self._strayed = store, set()
+
+    def sync(self, store: RecordStore, touched: Iterable[str] | None = None) -> None:
+        """Bring the index in line with a store.
+
+        Args:
+            store: the records.
+            touched: records that may differ, be they in the store or not; None for all.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder; nothing has changed.
+        """
+        looked = {*store.records, *self._records} if touched is None else set(touched)
+        moved = {name for name in looked if self._records.get(name) is not store.records.get(name)}
+        wanted = {name: store.records[name] for name in moved if name in store}
+        old = {name: self._records[name].text for name in wanted if name in self._records}
+        fresh = {name: record for name, record in wanted.items() if old.get(name) != record.text}
+        held = self._added(store, fresh)
+        if not _grown(self._held, held):  # a `forget` came between: all stands elsewhere
+            self._held, self._folders, self._records = held, {}, {}
+            self.sync(store)
+            return
+        self._held = held
+        self._strayed |= looked
+        keys = [text_key(record.text) for record in fresh.values()]
+        places = dict(zip(fresh, held.rows(keys).tolist(), strict=True))
+        for name in moved:
+            before, record = self._records.pop(name, None), wanted.get(name)
+            if before:
+                places.setdefault(name, self._folders[before.folder][name])
+                if record is None or before.folder != record.folder:
+                    self._folders[before.folder].drop(name)
+            if record:
+                self._records[name] = record
+                self._folders.setdefault(record.folder, Places()).put(name, places[name])
+
+    def _added(self, store: RecordStore, fresh: Mapping[str, Record]) -> Held:
+        """The library's vectors, with those of these records; they are kept while the evidence stands as it
+        was seen: a `forget` changes it."""
+        if not fresh:
+            return self._held
+        turns = {said.ref.seq for name in fresh for said in store.quotes(name)} if self._stored else ()
+        places = {place.doc_id for place in map(store.turn, turns) if place}
+        stored = self._stored
+        texts = [record.text for record in fresh.values()]
+        return self._vectors.add(texts, lambda: stored is not None and unchanged(stored, places))
+
+    def embed(self, query: str) -> Row:
+        """The vector of a question, which is not kept.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder.
+        """
+        row: Row = self._vectors.embedder.embed([query])[0]
+        return row
+
+    def row(self, name: str) -> Row:
+        """The vector of a record."""
+        row: Row = self._held.matrix[self._place(name)]
+        return row
+
+    def _place(self, name: str) -> int:
+        return self._folders[self._records[name].folder][name]
+
+    def cos(self, one: str, other: str) -> float:
+        """Cosine of two records, to 6 decimals."""
+        return self.cosines(self.row(one), (other,))[0]
+
+    def cosines(self, query: Row, names: Sequence[str]) -> list[float]:
+        """Cosines of a vector and of records, to 6 decimals."""
+        if not names:
+            return []
+        return _exact(self._held.matrix[[self._place(name) for name in names]], query)
+
+    def coherence(self, names: Sequence[str]) -> float:
+        """Mean cosine over all pairs (All-Mem, Eq. 29); 1 for one record alone."""
+        pairs = [self.cos(one, two) for at, one in enumerate(names) for two in names[at + 1 :]]
+        return round(sum(pairs) / len(pairs), DIGITS) if pairs else 1.0
+
+    def centroid(self, names: Sequence[str]) -> Row:
+        """The mean of records' vectors, of length 1 (of zeros where they cancel out).
+
+        Source: xMemory, Eq. 1 (mu of a theme), whose cosines do not hang on its length.
+        """
+        mean = np.mean(self._held.matrix[[self._place(name) for name in names]], axis=0, dtype=np.float64)
+        length = float(np.linalg.norm(mean))
+        return np.asarray(mean / (length or 1.0), np.float32)
+
+    def neighbours(self, names: Iterable[str], k: int) -> dict[str, Scored]:
+        """For each of these records the k that are nearest to it in its folder, itself apart (k-NN)."""
+        return {
+            name: self.nearest(self.row(name), k, (self._records[name].folder,), without=(name,))
+            for name in names
+        }
+
+    def nearest(self, query: Row, k: int, folders: Iterable[str], *, without: Collection[str] = ()) -> Scored:
+        """The records nearest to a vector, best first; ties by order of creation (All-Mem, Eq. 4).
+
+        Args:
+            query: a vector; one of zeros is near to nothing.
+            k: at most so many.
+            folders: of the records that are compared.
+            without: records to leave out.
+        """
+        if k <= 0 or not np.any(query):
+            return []
+        found: Scored = []
+        for folder in folders:
+            if places := self._folders.get(folder):
+                found += _near(self._held.matrix, places, query, k, without)
+        found.sort(key=lambda item: (-item[1], number_of(item[0]), item[0]))
+        return found[:k]
+
+
+class Loaded:
+    """The index of the view that was asked for last, for one thread at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._index: VectorIndex | None = None
+
+    @contextmanager
+    def at(self, view: View) -> Iterator[tuple[RecordStore, VectorIndex]]:
+        """The records as a view shows them, and where they lie.
+
+        The store may be copied and is never edited; the index may follow a copy, and is set right next time.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder.
+        """
+        store = view.derived(RecordStore.load)
+        with self._lock:
+            self._index = index = VectorIndex.of(view, self._index)
+            index.follow(store)
+            yield store, index
+
+
+def _grown(before: Held, after: Held) -> bool:
+    """Whether what stood in one stands at the same places in the other."""
+    return np.array_equal(before.keys, after.keys[: len(before.keys)])
+
+
+def _near(matrix: Row, places: Places, query: Row, k: int, without: Collection[str]) -> Scored:
+    """The k nearest and all that tie with the last of them, in no order."""
+    among = places.all
+    whole = 4 * len(among) > len(matrix)  # to gather a row costs as much as some products
+    scores = (matrix @ query)[among] if whole else matrix[among] @ query
+    room = k + sum(name in places for name in without)
+    near = np.arange(len(scores))
+    if room < len(scores):
+        least = np.partition(scores, len(scores) - room)[len(scores) - room]
+        near = np.flatnonzero(scores >= least - _SLACK)
+    names = places.names
+    kept = [at for at in near.tolist() if names[at] not in without]
+    if not kept:
+        return []
+    exact = _exact(matrix[among[kept]], query)
+    return [(names[at], score) for at, score in zip(kept, exact, strict=True)]
+
+
+def _exact(rows: Row, query: Row) -> list[float]:
+    products = rows.astype(np.float64) * query.astype(np.float64)
+    return [round(float(score), DIGITS) + 0.0 for score in products.sum(axis=1)]

@@ -1,0 +1,9 @@
+"""All language tasks of ours, those of strategies among them."""
+
+from __future__ import annotations
+
+from infinimem.llm import tasks
+from infinimem.strategies.allmem import tasks as of_units
+from infinimem.strategies.infini import tasks as of_topics
+
+ALL = (*tasks.ALL, *of_topics.ALL, *of_units.ALL)

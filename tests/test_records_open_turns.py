@@ -1,0 +1,89 @@
+"""Evidence that no record names, derived from the files however the library came about; and its exchanges."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from allmem_library import Library
+from allmem_records import LISBON, NUTS, PORTO, REX, doc, written
+
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Located, Turn
+from infinimem.strategies.records.open_turns import exchanges, open_turns
+
+
+def opened(memory: Memory) -> list[int]:
+    return sorted(turn.seq for turns in open_turns(memory.view).values() for turn in turns)
+
+
+def test_a_turn_is_open_until_a_record_names_it_and_again_when_that_is_undone(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path, model="offline", strategy="allmem", create=True)
+    talk = [Turn(text, session=text[0], time="2025-01-01") for text in ("a one", "b one", "b two")]
+    memory.library.record(talk)
+    sessions = {doc_id: [turn.seq for turn in turns] for doc_id, turns in open_turns(memory.view).items()}
+    assert sessions == {"evidence/2025-01-01-a": [1], "evidence/2025-01-01-b": [2, 3]}
+    memory.observe([])
+    assert opened(memory) == []
+    memory.undo()  # a receipt a session
+    assert opened(memory) == [2, 3]
+
+
+def test_what_is_carried_over_is_what_is_found_anew(tmp_path: Path) -> None:
+    memory = written(tmp_path / "library")
+    steps: tuple[tuple[Callable[[], object], list[int]], ...] = (
+        (lambda: memory.forget([NUTS]), []),
+        (lambda: memory.library.record([Turn("More.", session="s1")]), [5]),
+        (lambda: (tmp_path / f"library/{doc(PORTO)}.md").unlink(), [PORTO, 5]),
+        (lambda: (tmp_path / f"library/{doc(REX)}.md").write_text("---\nkind: unit\n---\n"), [PORTO, 5]),
+        (lambda: (tmp_path / f"library/{doc(LISBON)}.md").unlink(), [LISBON, PORTO, 5]),
+        (lambda: next((tmp_path / "library/evidence").glob("*s2.md")).unlink(), [LISBON, 5]),
+    )
+    assert opened(memory) == []
+    for step, expected in steps:
+        step()
+        assert opened(memory) == expected
+        assert opened(open_memory(tmp_path / "library", model="offline")) == expected
+
+
+def talk(*turns: str) -> Library:
+    """Turns "A1": speaker and session."""
+    library = Library()
+    for number, turn in enumerate(turns):
+        library.say(f"turn {number}", session=f"s{turn[1]}", speaker=turn[0])
+    return library
+
+
+def split(library: Library, turns: Sequence[Located]) -> tuple[list[list[int]], list[list[int]]]:
+    ended, going = exchanges(library.view(), turns)
+    return [[one.seq for one in said] for said in ended], [[one.seq for one in said] for said in going]
+
+
+def test_an_exchange_ends_when_its_first_speaker_is_back_after_a_reply() -> None:
+    library = talk("A1", "A1", "B1", "C1", "B1", "A1", "A1")
+    assert split(library, library.pending()) == ([[1, 2, 3, 4, 5]], [[6, 7]])
+
+
+def test_a_session_ends_when_the_first_turn_of_another_comes() -> None:
+    library = talk("A1", "B1", "A2", "B1", "B2", "A3")
+    assert split(library, library.pending()) == ([[1, 2], [4], [3, 5]], [[6]])
+
+
+def test_exchanges_are_the_same_however_many_turns_come_at_once() -> None:
+    chance = random.Random(3)
+    for _ in range(40):
+        turns = [chance.choice("ABC") + chance.choice("123") for _ in range(25)]
+        library = talk(*turns)
+        every = library.pending()
+        whole = split(library, every)
+        found: list[list[int]] = []
+        left: list[Located] = []
+        while every:
+            left, every = left + every[:1], every[1:]
+            while every and chance.random() < 0.5:
+                left, every = left + every[:1], every[1:]
+            ended, going = split(library, left)
+            found += ended
+            left = [turn for turn in left if turn.seq in {seq for said in going for seq in said}]
+        assert (sorted(found), sorted(going)) == (sorted(whole[0]), sorted(whole[1]))
