@@ -140,7 +140,7 @@ def test_the_rows_of_strategies_import_little() -> None:
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     found = {name.removeprefix("infinimem.") for name in told.stdout.split() if name.startswith("infinimem.")}
     own = {f"strategies.{name}{end}" for name in strategies() for end in ("", ".spec")}
-    assert found == {"errors", "model", "plugins", "settings", "spec", "strategies", *own}
+    assert found == {"errors", "plugins", "settings", "spec", "strategies", *own}
 
 
 def test_the_law_knows_no_english_and_what_checks_a_model_no_offline_rules() -> None:
