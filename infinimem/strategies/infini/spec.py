@@ -39,7 +39,7 @@ class InfiniSettings:
     GONE = frozenset({"rewrite"})
 
 
-def estimate(size: int, turns: int, settings: InfiniSettings) -> Usage:
+def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
     """Turns are drawn from once; each line is then read three times (grouped, routed, laid out) beside what
     stands where it goes."""
     from infinimem.model import Usage
@@ -48,7 +48,7 @@ def estimate(size: int, turns: int, settings: InfiniSettings) -> Usage:
     flushes = -(-size // max(settings.current_threshold, 1))
     laid_out = 2 * size + flushes * TOPIC if settings.maintenance else 0
     calls = chunks + flushes * (6 if settings.maintenance else 1)
-    return Usage(calls, calls * PROMPT + 2 * size + laid_out, size + size // 3)
+    return (calls, calls * PROMPT + 2 * size + laid_out, size + size // 3)
 
 
 SPEC = StrategySpec(
