@@ -51,8 +51,9 @@ class InfiniSettings:
 
     feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
     chunk_tokens: Harmless[int] = 4096
-    workers: Harmless[int] = 8
-    """Extractions that a model is asked for side by side."""
+    workers: Harmless[int] = 4
+    """Extractions that a model is asked for side by side; a server that answers one at a time lets the others
+    wait, within the same `timeout`."""
     current_threshold: Harmless[int] = 5000
     stale_seconds: Harmless[float] = 3600.0
     markdown_length: Harmless[int] = 5000
