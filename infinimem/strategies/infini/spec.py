@@ -21,7 +21,7 @@ class InfiniSettings:
 
     feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
     chunk_tokens: Portion = 4096
-    workers: Harmless[int] = 8
+    workers: Harmless[int] = 4
     """Extractions that a model is asked for side by side."""
     current_threshold: Harmless[int] = 5000
     stale_seconds: Harmless[float] = 3600.0
