@@ -19,7 +19,7 @@ from infinimem.errors import UsageError
 from infinimem.plugins import load, plugins, unusable
 
 if TYPE_CHECKING:
-    from infinimem.model import Usage
+    pass
 
 DEFAULT = "infini"
 """The strategy of a library that names none."""

@@ -12,7 +12,7 @@ _PLANNED = 10
 """Units of which one is split, merged or updated."""
 
 if TYPE_CHECKING:
-    from infinimem.model import Usage
+    pass
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,6 @@ class AllmemSettings:
 
 def estimate(size: int, turns: int, settings: AllmemSettings) -> tuple[int, int, int]:
     """Each turn is described, then looked at beside its neighbours, and some are planned for."""
-    from infinimem.model import Usage
 
     planned = -(-turns // _PLANNED)
     calls = 2 * turns + planned

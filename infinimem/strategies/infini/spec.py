@@ -9,7 +9,7 @@ from infinimem.settings import Harmless, Portion
 from infinimem.spec import PROMPT, TOPIC, StrategySpec, Way
 
 if TYPE_CHECKING:
-    from infinimem.model import Usage
+    pass
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,6 @@ class InfiniSettings:
 def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
     """Turns are drawn from once; each line is then read three times (grouped, routed, laid out) beside what
     stands where it goes."""
-    from infinimem.model import Usage
 
     chunks = -(-size // max(settings.chunk_tokens, 1))
     flushes = -(-size // max(settings.current_threshold, 1))
