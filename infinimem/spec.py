@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.plugins import load, plugins, unusable
-
-if TYPE_CHECKING:
-    pass
 
 DEFAULT = "infini"
 """The strategy of a library that names none."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from infinimem.settings import Harmless, Portion
 from infinimem.spec import PROMPT, TOPIC, StrategySpec, Way
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
