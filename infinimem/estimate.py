@@ -55,7 +55,9 @@ def making(size: int, turns: int, settings: Settings, strategy: str) -> Usage:
     if not turns:
         return Usage()
     spec = spec_of(strategy)
-    return spec.estimate(size, turns, settings.of(spec.settings or object)) if spec.estimate else Usage()
+    return (
+        Usage(*spec.estimate(size, turns, settings.of(spec.settings or object))) if spec.estimate else Usage()
+    )
 
 
 def reading(size: int, reader: str | None, settings: Settings) -> Usage:

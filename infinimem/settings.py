@@ -206,15 +206,15 @@ def assembled(values: Mapping[str, object]) -> Settings:
     for name, value in values.items():
         group, _, key = name.rpartition(".")
         (groups.setdefault(group, {}) if group else top)[key] = value
-    made = {group: _groups()[group](**held) for group, held in groups.items()}
-    own = tuple(made.pop(name) for name in _of_strategies() if name in made)
+    made = {name: kind(**held) for name, held in groups.items() if (kind := _group(name))}
+    own = tuple(made.pop(name) for name in [*made] if name not in _ours())
     return Settings(**top, **made, own=own)
 
 
 def is_harmless(name: str, value: object) -> bool:
     """Whether a setting may act in a library that nobody trusted."""
     group, _, key = name.rpartition(".")
-    hint = (_hints(_groups()[group]) if group else _top())[key]
+    hint = (_hints(_group(group) or Settings) if group else _top())[key]
     marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, HarmlessIf)]
     return any(not mark.values or value in mark.values for mark in marks)
 
@@ -240,39 +240,47 @@ def _top() -> dict[str, Any]:
     }
 
 
+def _ours() -> dict[str, Any]:
+    return {name: hint for name, hint in _hints(Settings).items() if dataclasses.is_dataclass(hint)}
+
+
 def _groups() -> dict[str, Any]:
     """Types of the groups: the model's, the strategies', the others."""
-    found = {name: hint for name, hint in _hints(Settings).items() if dataclasses.is_dataclass(hint)}
-    return {"llm": found.pop("llm"), **_of_strategies(), **found}
+    found, own = _ours(), {name: spec.settings for name, spec in strategies().items() if spec.settings}
+    return {"llm": found.pop("llm"), **own, **found}
 
 
-def _of_strategies() -> dict[str, Any]:
-    return {name: spec.settings for name, spec in strategies().items() if spec.settings}
+def _group(name: str) -> Any:
+    """The type of a group; None for no group. Strategies are asked last: to know them takes time."""
+    return _ours().get(name) or _groups().get(name)
 
 
 def _values(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, object]]:
-    groups, top = _groups(), _top()
+    top = _top()
     for name, value in values.items():
-        if name in groups:
-            if not isinstance(value, dict):
-                raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
-            hints, gone = _hints(groups[name]), getattr(groups[name], "GONE", ())  # of earlier versions
-            for key, held in value.items():
-                if key not in gone:
-                    yield f"{name}.{key}", _checked(key, held, hints, f"{where} [{name}]")
+        if name in top:
+            yield name, _checked(name, value, top[name], where)
+        elif (group := _group(name)) is None:
+            raise _unknown(name, (*top, *_groups()), where)
+        elif not isinstance(value, dict):
+            raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
         else:
-            yield name, _checked(name, value, top, where, groups)
+            hints, gone = _hints(group), getattr(group, "GONE", ())  # of earlier versions
+            for key, held in value.items():
+                if key in hints:
+                    yield f"{name}.{key}", _checked(key, held, hints[key], f"{where} [{name}]")
+                elif key not in gone:
+                    raise _unknown(key, hints, f"{where} [{name}]")
 
 
-def _checked(
-    name: str, value: object, hints: Mapping[str, Any], where: str, groups: Iterable[str] = ()
-) -> object:
+def _unknown(name: str, known: Iterable[str], where: str) -> SettingsError:
+    return SettingsError(f"{where}: unknown setting {name!r}; known here: {', '.join(sorted(known))}")
+
+
+def _checked(name: str, value: object, hint: Any, where: str) -> object:
     """The value, if it fits its type; whole numbers pass for floats, and no number may be negative."""
-    if name not in hints:
-        known = ", ".join(sorted((*hints, *groups)))
-        raise SettingsError(f"{where}: unknown setting {name!r}; known here: {known}")
-    marks = getattr(hints[name], "__metadata__", ())
-    hint = hints[name].__origin__ if marks else hints[name]
+    marks = getattr(hint, "__metadata__", ())
+    hint = hint.__origin__ if marks else hint
     choices: tuple[Any, ...] = next(
         (tuple(mark.names()) for mark in marks if isinstance(mark, OneOf)), get_args(hint)
     )

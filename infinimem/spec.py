@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from infinimem.errors import UsageError
 from infinimem.plugins import load, plugins, unusable
-
-if TYPE_CHECKING:
-    from infinimem.model import Usage
 
 DEFAULT = "infini"
 """The strategy of a library that names none."""
@@ -92,8 +89,8 @@ class StrategySpec:
         settings: the type of its group in infinimem.toml, a dataclass with defaults whose fields are marked
             as those of settings.py are.
         readers: its own ways to collect evidence, beside those that all strategies share.
-        estimate: tokens that a model takes to derive all from turns; given the tokens of the turns together,
-            how many they are (at least one), and its settings. None for a strategy that asks none.
+        estimate: calls of a model, and tokens in and out, to derive all from turns; given the tokens of the
+            turns together, how many they are (at least one), and its settings. None where no model is asked.
         methods: those of `infinimem bench`, by name.
         groups: lists of methods, with their settings, that are asked for in one word.
         takes: groups of settings that its methods take beside its own.
@@ -112,7 +109,7 @@ class StrategySpec:
     ledgers: tuple[str, ...] = ()
     settings: type[Any] | None = None
     readers: tuple[str, ...] = ()
-    estimate: Callable[[int, int, Any], Usage] | None = None
+    estimate: Callable[[int, int, Any], tuple[int, int, int]] | None = None
     methods: Mapping[str, Way] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     takes: tuple[str, ...] = ()

@@ -63,8 +63,8 @@ _PLAIN = bytes(
 )
 """ASCII in lower case, with a space for what stands in no token, so that a word in brackets is the word."""
 _MOST_KNOWN, _LONGEST_KNOWN = 1 << 18, 40
-_CUT = 4
-"""Letters of a word from which on it may be a compound: wifi."""
+_CUT, _MOST_CUT = 4, 50
+"""Letters of a word from which on it may be a compound: wifi; and so many words of a query are looked at."""
 _ACCENTS = re.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
 _WORD = re.compile(r"\w+")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|re|ve|ll|d|t))$")
@@ -141,10 +141,11 @@ class Analyzer:
         }
 
     def _words(self, text: str) -> list[str]:
-        """The words of a query; "" for a number, and for what is left out of it."""
+        """The words of a query; "" for what is no compound or a part of one."""
         stop_words = self._stop_words(text)
-        words = (self._plain(word) for _, _, word in _scan(text))
-        return [word if word.isalpha() and word not in stop_words else "" for word in words]
+        words = [self._plain(word) for _, _, word in _scan(text)]
+        told = (word.isalpha() and len(word) < _LONGEST_KNOWN and word not in stop_words for word in words)
+        return [word if here else "" for word, here in zip(words, told, strict=True)][:_MOST_CUT]
 
     def _terms(self, text: str) -> tuple[str, ...]:
         return tuple(self.tokens(text))

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from infinimem.settings import Harmless
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _PLANNED = 10
 """Units of which one is split, merged or updated."""
-
-if TYPE_CHECKING:
-    from infinimem.model import Usage
 
 
 @dataclass(frozen=True)
@@ -72,14 +68,13 @@ class AllmemSettings:
     """Whether an archived unit ranks behind the one that stands for it; the paper ranks by nearness alone."""
 
 
-def estimate(size: int, turns: int, settings: AllmemSettings) -> Usage:
+def estimate(size: int, turns: int, settings: AllmemSettings) -> tuple[int, int, int]:
     """Each turn is described, then looked at beside its neighbours, and some are planned for."""
-    from infinimem.model import Usage
 
     planned = -(-turns // _PLANNED)
     calls = 2 * turns + planned
     shown = 2 * size + turns * settings.online_anchors * SUMMARY + 2 * size // _PLANNED
-    return Usage(calls, calls * PROMPT + shown, calls * REPLY)
+    return (calls, calls * PROMPT + shown, calls * REPLY)
 
 
 _GROUPS = {

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from infinimem.settings import Harmless, Portion
 from infinimem.spec import PROMPT, TOPIC, StrategySpec, Way
-
-if TYPE_CHECKING:
-    from infinimem.model import Usage
 
 
 @dataclass(frozen=True)
@@ -21,7 +18,7 @@ class InfiniSettings:
 
     feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
     chunk_tokens: Portion = 4096
-    workers: Harmless[int] = 8
+    workers: Harmless[int] = 4
     """Extractions that a model is asked for side by side."""
     current_threshold: Harmless[int] = 5000
     stale_seconds: Harmless[float] = 3600.0
@@ -39,16 +36,15 @@ class InfiniSettings:
     GONE = frozenset({"rewrite"})
 
 
-def estimate(size: int, turns: int, settings: InfiniSettings) -> Usage:
+def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
     """Turns are drawn from once; each line is then read three times (grouped, routed, laid out) beside what
     stands where it goes."""
-    from infinimem.model import Usage
 
     chunks = -(-size // max(settings.chunk_tokens, 1))
     flushes = -(-size // max(settings.current_threshold, 1))
     laid_out = 2 * size + flushes * TOPIC if settings.maintenance else 0
     calls = chunks + flushes * (6 if settings.maintenance else 1)
-    return Usage(calls, calls * PROMPT + 2 * size + laid_out, size + size // 3)
+    return (calls, calls * PROMPT + 2 * size + laid_out, size + size // 3)
 
 
 SPEC = StrategySpec(
