@@ -122,7 +122,7 @@ def read(view: View, pieces: Pieces, document: Document, uid: int) -> Read | Non
 def _rows(pieces: Sequence[Piece], uid: int, group: int) -> Iterator[Found]:
     for piece in pieces:
         item = piece.item
-        year, month, day = date_parts((item.when or item.time or "").partition("/")[0])
+        year, month, day = date_parts(item.time)
         row = Row(
             uid << LINES | item.start_line,
             item.doc_id,
