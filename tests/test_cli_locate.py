@@ -56,6 +56,7 @@ def notes(shell: Shell) -> Path:
         (["grep", "steep"], "til/tea"),
         (["ls"], "til/tea"),
         (["read", "til/tea"], "three minutes"),
+        (["read", "./til/tea.md"], "three minutes"),
         (["ask", "How long do I steep tea?"], "three minutes"),
     ],
 )

@@ -105,7 +105,7 @@ def test_a_file_without_the_line_that_its_receipt_names_is_an_error(
         return real(self, [(h, [line for line in lines if "figs" not in line]) for h, lines in arrivals])
 
     monkeypatch.setattr(Document, "insert_all", insert_all)
-    monkeypatch.setattr("infinimem.store.library.violations", lambda view, done: [])
+    monkeypatch.setattr("infinimem.store.plans.violations", lambda view, done: [])
     seq = more(library, "I eat figs", "topics/food").receipt.rows[0].seq  # type: ignore[union-attr]
     monkeypatch.undo()
     (found,) = [line for line in findings(library) if f"line {seq}" in line]

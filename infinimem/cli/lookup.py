@@ -97,7 +97,8 @@ def read(options: Options, doc_id: str, lines: str | None, moment: str | None) -
     """
     start, end = _range(lines)
     tool = as_of(options, options.looking(), moment).tools.read_lines
-    _show(options, tool, _run(tool, doc_id=doc_id, start=start, end=end))
+    name = doc_id.removeprefix("./")  # as shells complete the path of a note
+    _show(options, tool, _run(tool, doc_id=name, start=start, end=end))
 
 
 def _range(text: str | None) -> tuple[int | None, int | None]:

@@ -66,6 +66,10 @@ class KnownLines:
         return self._under.cites(seq) if found is None and self._under else found or ()
 
 
+FOLLOWED = 1000
+"""Origins of one entry that are followed; a damaged file may name a million."""
+
+
 class Origins:
     """The evidence of a library.
 
@@ -88,8 +92,8 @@ class Origins:
         if first not in self._found:
             found: dict[int, None] = {}
             seen: set[int] = {first}
-            waiting = deque(drawn_from(place.entry))
-            while waiting:
+            waiting = deque(drawn_from(place.entry)[:FOLLOWED])
+            while waiting and len(found) + len(seen) < FOLLOWED:
                 seq = waiting.popleft()
                 if self._lines.evidence(seq) is not None:
                     found[seq] = None

@@ -171,7 +171,7 @@ class View:
         Raises:
             DocumentNotFound: none, or several; the message lists what is near.
         """
-        exact = name.strip().removeprefix("./").strip("/")
+        exact = name.strip().strip("/")
         exact = exact if exact in self else exact.removesuffix(".md").strip("/")
         if exact in self:
             return exact
