@@ -23,14 +23,15 @@ WAIT = 20.0
 
 def bees(request: Mapping[str, Any]) -> list[dict[str, str]]:
     """The turns that a request asks about."""
-    found = re.findall(r"\{[^{}]*I keep \d+ bees[^{}]*\}", request["messages"][-1]["content"])
-    return [json.loads(turn) for turn in found]
+    shown = request["messages"][-1]["content"]
+    found = re.findall(r"^\[(\d+)\].*: (I keep \d+ bees\.)$", shown, re.MULTILINE)
+    return [{"id": seq, "text": text} for seq, text in found]
 
 
 def extracted(request: Mapping[str, Any]) -> Say:
     """Each turn as it was said."""
-    entries = [{"text": t["text"], "from": [t["id"]], "time": None, "refers": None} for t in bees(request)]
-    return chat(json.dumps({"entries": entries, "empty": []}))
+    entries = [{"text": t["text"], "from": [t["id"]], "when": None, "refers": None} for t in bees(request)]
+    return chat(json.dumps({"entries": entries}))
 
 
 def memory_of(root: Path, url: str, **infini: object) -> Memory:

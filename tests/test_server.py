@@ -74,7 +74,9 @@ def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, mode
     view = memory.view
     assert len(list(view.entries("evidence"))) == len(TALK)
     assert view.uncited() == ()
-    before = {place.entry.seq: place.entry.line for place in view.buffer.entries}
+    open_memory(root, model="offline").observe([Turn(text, role, session="s2") for role, text in TALK])
+    before = {place.entry.seq: place.entry.line for place in memory.view.buffer.entries}
+    assert before
 
     memory.consolidate()
     view = memory.view

@@ -209,7 +209,7 @@ def test_new_lines_take_the_least_trusted_source_of_their_origins(library: Libra
     outcome = library.apply(Plan(adds=(NewEntry("Runs", tuple(p.entry.seq for p in told), by="model"),)))
     assert isinstance(outcome, Applied)
     entry = outcome.added[0].entry
-    assert (entry.source, entry.time, entry.fields["by"]) == ("AI", "2025-03-01", "model")
+    assert (entry.source, entry.time, entry.fields["by"]) == ("AI", "2025-03-01T09:01:00", "model")
 
 
 def restored(library: Library, receipt: str) -> dict[str, bytes | None]:

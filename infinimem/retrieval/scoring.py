@@ -114,7 +114,7 @@ class Ranking:
             ModelNotConfigured: the embedder lacks a package, a model's files or a key.
         """
         settings = self.view.settings.search
-        among = _Among(GROUPS_OF[scope], self._waiting if (kind, scope) == ("entries", "default") else ())
+        among = _Among(GROUPS_OF[scope], self.waiting if (kind, scope) == ("entries", "default") else ())
         joined = analyzer(settings.language).joined(query) if terms else []
         weights = self._weights(kind, [*terms, *joined])
         pairs = self._pairs(kind, query) if terms else {}
@@ -312,7 +312,7 @@ class Ranking:
         return frozenset(uids[doc_id] for doc_id in self.gone if doc_id in uids)
 
     @cached_property
-    def _waiting(self) -> frozenset[int]:
+    def waiting(self) -> frozenset[int]:
         """The seqs of the evidence that readers see itself (`View.unfiled`)."""
         view = self.view
         if not view.initialised:

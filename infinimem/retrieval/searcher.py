@@ -13,6 +13,7 @@ from infinimem.markdown.sections import partitions
 from infinimem.model import Retrieved
 from infinimem.retrieval.cache import cache_folder
 from infinimem.retrieval.priors import related
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Scope, View
 from infinimem.terms import analyzer
 
@@ -87,8 +88,16 @@ class Searcher:
         return self._found("entries", query, limit, scope)
 
     def blocks(self, query: str, limit: int = 10, scope: Scope = "default") -> list[Retrieved]:
-        """The heading blocks that answer a query best; ties by document and line."""
-        return self._found("blocks", query, limit, scope)
+        """The heading blocks that answer a query best, and in the default scope the turns that stand for
+        themselves (`View.unfiled`); ties by document and line."""
+        found = self._found("blocks", query, limit, scope)
+        if scope != "default" or not self._ranking.waiting:
+            return found
+        for item in self._found("entries", query, limit, scope):
+            if item.doc_id.startswith(EVIDENCE):
+                turn = self.lines_at(item.doc_id, item.start_line, item.end_line)
+                found.append(replace(turn, score=item.score))
+        return sorted(found, key=lambda item: (-item.score, item.doc_id, item.start_line))[:limit]
 
     def blocks_at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
         """The heading blocks of a document that hold any of these lines, in order, with score 0."""
