@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from infinimem.evaluation.runner import Run
     from infinimem.llm.base import LLM
 
-DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "notes")
+DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam", "notes")
 RANKING = "infini-retrieve,bm25,dense"
 ANSWERING = "infini-h,bm25,dense,grep,full,none"
 SEARCHING = "infini-search,fts5,bm25,grep"
@@ -38,7 +38,7 @@ PATIENCE = 600.0
     "--data",
     type=click.Path(exists=True, path_type=Path),
     required=True,
-    help="The official file of the data set; of notes the archives or their folder.",
+    help="The official file of the data set; of notes and beam their folder, too.",
 )
 @click.option(
     "--methods",
@@ -92,8 +92,8 @@ def bench(
 ) -> None:
     """Compare methods of memory on a public data set.
 
-    NAME is locomo, longmemeval, longmemeval-mix, factconsolidation or notes; methods are the project's own
-    and baselines. --model keeps the memories. Run the same command again to resume a run that ended early.
+    NAME is locomo, longmemeval, longmemeval-mix, factconsolidation, beam or notes. --model keeps the memories.
+    Run the same command again to resume a run that ended early.
     """
     from infinimem.evaluation.report import write_report
     from infinimem.evaluation.request import Request

@@ -17,7 +17,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from infinimem import tokens
 from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.evaluation.book import Book, demand_same, held
 from infinimem.evaluation.estimate import Estimate, Models
@@ -89,11 +88,7 @@ class Run:
         for case in self._cases():
             rows = []
             for spec in self._specs:
-                left = [
-                    tokens.estimate(question.text)
-                    for question in case.questions
-                    if not book.has(spec, case.name, question.id)
-                ]
+                left = [item for item in case.questions if not book.has(spec, case.name, item.id)]
                 if left:
                     rows.append((spec, left, not book.is_made(spec, case.name)))
             found.add(case, rows)

@@ -23,6 +23,8 @@ UNTIL = "tokens to all"
 """The one score that is no share; it is missing where not all evidence was found."""
 GRADES = ("judge strict", "judge lenient")
 """Of the judge; missing where its reply could not be read."""
+RUBRIC = "judge rubric"
+"""Its grade of an answer that has a rubric, instead of those."""
 BASELINES = ("bm25", "dense")
 """Methods that others are compared with, question by question, beside the first of the run."""
 
@@ -112,13 +114,16 @@ class Tally:
 
     def ungraded(self) -> int:
         """Answers for which a grade is missing."""
-        return sum(item.answered and any(grade not in item.scores for grade in GRADES) for item in self.asked)
+        return sum(
+            item.answered and RUBRIC not in item.scores and any(grade not in item.scores for grade in GRADES)
+            for item in self.asked
+        )
 
     @property
     def grades(self) -> list[float]:
-        """The judge's strict ones, of the questions that count; an answer that failed has none of its own."""
-        asked = (item for item in self.counted if not item.failed)
-        return [item.scores[GRADES[0]] for item in asked if GRADES[0] in item.scores]
+        """The judge's strict ones, or by rubric, of questions that count; an answer that failed has none."""
+        asked = [item.scores for item in self.counted if not item.failed]
+        return [scores[name] for scores in asked for name in (GRADES[0], RUBRIC) if name in scores]
 
     @property
     def failed(self) -> Mapping[str, int]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from infinimem.errors import ModelError
 from infinimem.evaluation.book import Book
-from infinimem.evaluation.judge import TASKS, grade, judge
+from infinimem.evaluation.judge import grades, judge
 from infinimem.evaluation.methods.answering import Means
 from infinimem.evaluation.methods.library import Making
 from infinimem.evaluation.methods.registry import method
@@ -169,7 +169,7 @@ class _Unit:
             return result
         answered = working.benchmark.answered(question, drawn.answer)
         if drawn.failed:  # what stands in for an answer may be right by chance
-            zeros = dict.fromkeys((*answered, *map(grade, TASKS)), 0.0)
+            zeros = dict.fromkeys((*answered, *grades(question)), 0.0)
             return replace(result, scores={**result.scores, **zeros})
         verdicts, judged = judge(working.judge, question, drawn.answer)
         return replace(result, scores={**result.scores, **answered, **judged}, verdicts=verdicts)
