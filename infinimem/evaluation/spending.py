@@ -92,11 +92,11 @@ class Spending:
         if not self._is_question.get() and self.ceiling is not None and self.tokens >= self.ceiling:
             raise SpendingCapReached(f"the cap of {self.ceiling} tokens is spent")
 
-    def add(self, phase: str, usage: Usage) -> None:
-        """Book a call."""
+    def add(self, phase: str, usage: Usage, paid: bool = True) -> None:
+        """Book a call; one that is not paid takes nothing of the ceiling."""
         with self._lock:
             _book(self._account.get(), phase, usage)
-            self.total += usage
+            self.total += usage if paid else Usage()
 
 
 def _book(account: dict[str, Usage], phase: str, usage: Usage) -> None:

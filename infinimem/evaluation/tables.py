@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from math import inf
 
 from infinimem.evaluation.metrics.statistics import Difference, mean, percentile
@@ -53,6 +54,7 @@ def tables(tallies: Tallies) -> list[Table]:
         _reading(tallies),
         _costs(tallies),
         _phases(tallies),
+        _requests(tallies),
         _documents(tallies),
         *unit_tables(tallies),
         _everything(tallies, measures),
@@ -167,6 +169,13 @@ def _phases(tallies: Tallies) -> Table:
             ]
     columns = ["method", "when", "phase", "calls", "tokens in", "tokens out"]
     return Table("Calls and tokens by phase, of the whole run", columns, rows)
+
+
+def _requests(tallies: Tallies) -> Table:
+    rows = [[task, *map(whole, astuple(found))] for task, found in tallies.requests.items()]
+    columns = ["task", "replayed", "tokens as recorded", "asked", "tokens asked"]
+    note = "Of all starts of the run, the judge's too. A replayed one costs above what it did cost."
+    return Table("Requests answered from kept replies", columns, rows, note)
 
 
 def _documents(tallies: Tallies) -> Table:

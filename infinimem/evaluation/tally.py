@@ -15,6 +15,7 @@ from infinimem.errors import UsageError
 from infinimem.evaluation.metrics.statistics import Difference, macro, mean, paired_differences, percentile
 from infinimem.evaluation.model import Ingested, Result
 from infinimem.evaluation.record import ingested_of, records, result_of
+from infinimem.evaluation.replay import Requests, requests_of
 from infinimem.model import Usage
 
 _Record = TypeVar("_Record", Result, Ingested)
@@ -171,10 +172,12 @@ class Tallies:
     Args:
         config: what was asked for.
         methods: in the order in which they were asked for.
+        requests: of a run that keeps replies, by task.
     """
 
     config: Mapping[str, Any]
     methods: tuple[Tally, ...]
+    requests: Mapping[str, Requests] = field(default_factory=dict)
 
     @cached_property
     def measures(self) -> list[str]:
@@ -234,7 +237,8 @@ def read(folder: Path) -> Tallies:
         tallies.setdefault(ingested.method, Tally(ingested.method)).ingested.append(ingested)
     if not seen:
         raise UsageError(f"{folder} holds no results yet: start the run first")
-    return Tallies(config, tuple(tally for tally in tallies.values() if tally.asked))
+    methods = tuple(tally for tally in tallies.values() if tally.asked)
+    return Tallies(config, methods, requests_of(folder))
 
 
 def _stages(steps: Iterable[Mapping[str, Any]]) -> dict[str, float]:

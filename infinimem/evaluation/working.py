@@ -16,7 +16,6 @@ from infinimem.evaluation.methods.registry import method
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Benchmark, Case, Found, Method, Question, Result
 from infinimem.evaluation.request import Request
-from infinimem.evaluation.spending import Metered
 
 KEPT = 50
 """Pieces of a ranking whose text is written down; what stands behind them is only scored."""
@@ -49,7 +48,6 @@ class Working:
         self.book = book
         self.advance = advance
         self.failed = 0
-        self.judge = Metered(request.judge, means.spending)
         self.making = Making(means)
         self._specs = specs
         self._lock = threading.Lock()
@@ -171,7 +169,7 @@ class _Unit:
         if drawn.failed:  # what stands in for an answer may be right by chance
             zeros = dict.fromkeys((*answered, *grades(question)), 0.0)
             return replace(result, scores={**result.scores, **zeros})
-        verdicts, judged = judge(working.judge, question, drawn.answer)
+        verdicts, judged = judge(working.means.judge, question, drawn.answer)
         return replace(result, scores={**result.scores, **answered, **judged}, verdicts=verdicts)
 
 
