@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, get_args
 
 from infinimem.errors import ModelUnavailable
-from infinimem.evaluation.record import lines_of
+from infinimem.evaluation.record import lines_of, object_of
 from infinimem.evaluation.spending import Spending
 from infinimem.llm import reading, tasks
 from infinimem.llm.base import LLM, Failure, Reply, Task
 from infinimem.model import Usage
 
 REQUESTS = "requests.jsonl"
+COUNTS = ("replayed", "replayed_tokens", "asked", "asked_tokens")
 
 
 class Replayed:
@@ -53,6 +55,7 @@ class Replayed:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`."""
+        self._spending.demand(paid=False)
         prompt = tasks.render(task, variables)
         request = {"task": task.name, "model": self.name, "system": prompt.system, "user": prompt.user}
         key = hashlib.sha256("\0".join(request.values()).encode("utf-8", "surrogatepass")).hexdigest()
@@ -86,32 +89,21 @@ class Unasked:
         raise ModelUnavailable(f"no reply is kept for a request of the task {task.name}, and {self._why}")
 
 
-@dataclass(frozen=True)
-class Requests:
-    """Of one task: how many requests were replayed and how many were asked, with their tokens, in and out."""
+def requests_of(out: Path) -> dict[str, dict[str, int]]:
+    """The requests of a run by task, and their tokens, in and out; none where no replies are kept.
 
-    replayed: int = 0
-    replayed_tokens: int = 0
-    asked: int = 0
-    asked_tokens: int = 0
-
-
-def requests_of(out: Path) -> dict[str, Requests]:
-    """The requests of a run, by task; none where it replayed nothing and kept nothing.
+    Returns:
+        By task what `COUNTS` names.
 
     Raises:
-        UsageError: a line is no UTF-8.
+        UsageError: a line is damaged.
     """
-    found: dict[str, Requests] = {}
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for line in lines_of(out / REQUESTS):
-        row = json.loads(line)
-        one, used = found.get(row["task"], Requests()), row["tokens"]
-        if row["replayed"]:
-            one = replace(one, replayed=one.replayed + 1, replayed_tokens=one.replayed_tokens + used)
-        else:
-            one = replace(one, asked=one.asked + 1, asked_tokens=one.asked_tokens + used)
-        found[row["task"]] = one
-    return dict(sorted(found.items()))
+        row = object_of(line)
+        kind = "replayed" if row["replayed"] else "asked"
+        found[row["task"]].update({kind: 1, f"{kind}_tokens": row["tokens"]})
+    return {task: {name: found[task][name] for name in COUNTS} for task in sorted(found)}
 
 
 def _read(path: Path, task: Task) -> Reply | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -115,7 +114,7 @@ def _figures(tallies: Tallies) -> dict[str, Any]:
         "primary": primary(tallies),
         "columns": ["method", "questions", *measures],
         "rows": rows,
-        "requests": {task: asdict(found) for task, found in tallies.requests.items()},
+        "requests": tallies.requests,
         "methods": {tally.name: _method(tally, tallies) for tally in tallies.methods},
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple
 from math import inf
 
 from infinimem.evaluation.metrics.statistics import Difference, mean, percentile
@@ -172,7 +171,7 @@ def _phases(tallies: Tallies) -> Table:
 
 
 def _requests(tallies: Tallies) -> Table:
-    rows = [[task, *map(whole, astuple(found))] for task, found in tallies.requests.items()]
+    rows = [[task, *map(whole, found.values())] for task, found in tallies.requests.items()]
     columns = ["task", "replayed", "tokens as recorded", "asked", "tokens asked"]
     note = "Of all starts of the run, the judge's too. A replayed one costs above what it did cost."
     return Table("Requests answered from kept replies", columns, rows, note)

@@ -15,7 +15,7 @@ from infinimem.errors import UsageError
 from infinimem.evaluation.metrics.statistics import Difference, macro, mean, paired_differences, percentile
 from infinimem.evaluation.model import Ingested, Result
 from infinimem.evaluation.record import ingested_of, records, result_of
-from infinimem.evaluation.replay import Requests, requests_of
+from infinimem.evaluation.replay import requests_of
 from infinimem.model import Usage
 
 _Record = TypeVar("_Record", Result, Ingested)
@@ -177,7 +177,7 @@ class Tallies:
 
     config: Mapping[str, Any]
     methods: tuple[Tally, ...]
-    requests: Mapping[str, Requests] = field(default_factory=dict)
+    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
     def measures(self) -> list[str]:

@@ -13,11 +13,13 @@ from evaluation_data import Small, locomo_file, request, results
 from fake_server import chat, serve
 
 from infinimem.errors import ModelUnavailable
-from infinimem.evaluation.replay import Unasked, requests_of
+from infinimem.evaluation.replay import Replayed, Unasked, requests_of
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Run
+from infinimem.evaluation.spending import Spending
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
+from infinimem.llm.tasks import JUDGE
 from infinimem.model import Usage
 from infinimem.testing import ScriptedLLM
 
@@ -61,17 +63,17 @@ def test_a_run_is_repeated_byte_for_byte_without_its_model(tmp_path: Path) -> No
     assert told(first) == told(again)
     for task, found in requests_of(again).items():
         before = requests_of(first)[task]
-        assert (found.asked, found.replayed) == (0, before.asked + before.replayed)
-        assert found.replayed_tokens == 12 * found.replayed
+        assert (found["asked"], found["replayed"]) == (0, before["asked"] + before["replayed"])
+        assert found["replayed_tokens"] == 12 * found["replayed"]
 
 
 def test_only_what_changed_is_asked(tmp_path: Path) -> None:
     kept, model = tmp_path / "kept", Rules()
     start(tmp_path / "1", kept, Rules(), "bm25")
     out = start(tmp_path / "2", kept, model, "bm25", "none", "recent", budget=40)
-    asked = {task: found.asked for task, found in requests_of(out).items()}
+    asked = {task: found["asked"] for task, found in requests_of(out).items()}
     assert asked == {task: model.calls.count(task) for task in asked}
-    assert asked["answer"] > 0 and requests_of(out)["answer"].replayed
+    assert asked["answer"] > 0 and requests_of(out)["answer"]["replayed"]
     report = write_report(out)
     assert report["requests"]["answer"]["asked"] == asked["answer"]
     assert "## Requests answered from kept replies" in (out / "report.md").read_text()
@@ -119,6 +121,16 @@ def test_what_is_replayed_takes_nothing_of_the_cap(tmp_path: Path) -> None:
     start(tmp_path / "2", kept, Rules(), "bm25", max_tokens=1)
     with pytest.raises(ModelUnavailable, match="cap of 1 tokens is spent"):
         start(tmp_path / "3", kept, Rules(), "recent", max_tokens=1)
+
+
+def test_a_run_that_is_stopped_replays_no_further(tmp_path: Path) -> None:
+    spending = Spending()
+    model = Replayed(Rules(), spending, tmp_path / "kept", lambda _: None)
+    variables = {"question": "Who?", "kind": "plain", "expected": ["Ann"], "answer": "Ben"}
+    model.complete(JUDGE, variables)
+    spending.stop("the run was interrupted")
+    with pytest.raises(ModelUnavailable, match="interrupted"):
+        model.complete(JUDGE, variables)
 
 
 def test_an_unknown_request_without_a_model_is_one_line(tmp_path: Path) -> None:
