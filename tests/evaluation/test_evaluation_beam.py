@@ -22,11 +22,13 @@ from infinimem.testing import ScriptedLLM
 
 
 def batch(day: str, *said: tuple[int, str]) -> dict[str, Any]:
-    messages = [
+    """As the official files have it: the day stands at the first message."""
+    messages: list[dict[str, Any]] = [
         {"role": ("user", "assistant")[at % 2], "id": name, "content": text}
         for at, (name, text) in enumerate(said)
     ]
-    return {"batch_number": 1, "turns": [messages[:2], messages[2:]], "time_anchor": day}
+    messages[0]["time_anchor"] = day
+    return {"batch_number": 1, "turns": [messages[:2], messages[2:]], "time_anchor": None}
 
 
 CHAT = [

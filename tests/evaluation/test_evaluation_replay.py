@@ -124,10 +124,10 @@ def test_what_is_replayed_takes_nothing_of_the_cap(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_stopped_replays_no_further(tmp_path: Path) -> None:
-    spending = Spending()
+    spending = Spending(ceiling=1)
     model = Replayed(Rules(), spending, tmp_path / "kept", lambda _: None)
     variables = {"question": "Who?", "kind": "plain", "expected": ["Ann"], "answer": "Ben"}
-    model.complete(JUDGE, variables)
+    assert model.complete(JUDGE, variables) == model.complete(JUDGE, variables), "above the cap, too"
     spending.stop("the run was interrupted")
     with pytest.raises(ModelUnavailable, match="interrupted"):
         model.complete(JUDGE, variables)
