@@ -16,7 +16,7 @@ from infinimem.errors import ModelUnavailable
 from infinimem.evaluation.replay import Replayed, Unasked, requests_of
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Run
-from infinimem.evaluation.spending import Spending
+from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.tasks import JUDGE
@@ -125,7 +125,7 @@ def test_what_is_replayed_takes_nothing_of_the_cap(tmp_path: Path) -> None:
 
 def test_a_run_that_is_stopped_replays_no_further(tmp_path: Path) -> None:
     spending = Spending(ceiling=1)
-    model = Replayed(Rules(), spending, tmp_path / "kept", lambda _: None)
+    model = Replayed(Metered(Rules(), spending), spending, tmp_path / "kept", lambda _: None)
     variables = {"question": "Who?", "kind": "plain", "expected": ["Ann"], "answer": "Ben"}
     assert model.complete(JUDGE, variables) == model.complete(JUDGE, variables), "above the cap, too"
     spending.stop("the run was interrupted")
