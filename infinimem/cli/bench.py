@@ -14,7 +14,7 @@ import click
 
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, counted
-from infinimem.errors import InfinimemError
+from infinimem.errors import InfinimemError, ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.groups import GROUPS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from infinimem.evaluation.runner import Run
     from infinimem.llm.base import LLM
 
-DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "notes")
+DATA_SETS = ("locomo", "longmemeval", "longmemeval-mix", "factconsolidation", "beam", "notes")
 RANKING = "infini-retrieve,bm25,dense"
 ANSWERING = "infini-h,bm25,dense,grep,full,none"
 SEARCHING = "infini-search,fts5,bm25,grep"
@@ -38,7 +38,7 @@ PATIENCE = 600.0
     "--data",
     type=click.Path(exists=True, path_type=Path),
     required=True,
-    help="The official file of the data set; of notes the archives or their folder.",
+    help="The official file of the data set; of notes and beam their folder, too.",
 )
 @click.option(
     "--methods",
@@ -74,6 +74,12 @@ PATIENCE = 600.0
 )
 @click.option("--estimate", is_flag=True, help="Estimate the tokens it would take; start nothing.")
 @click.option("--yes", is_flag=True, help="Start without asking.")
+@click.option(
+    "--replay",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Answer requests from the replies kept in DIR; ask the others and keep them.",
+)
 @click.option("--keep", is_flag=True, help="Keep the libraries that the run makes.")
 @pass_options
 def bench(
@@ -92,15 +98,15 @@ def bench(
 ) -> None:
     """Compare methods of memory on a public data set.
 
-    NAME is locomo, longmemeval, longmemeval-mix, factconsolidation or notes; methods are the project's own
-    and baselines. --model keeps the memories. Run the same command again to resume a run that ended early.
+    NAME is locomo, longmemeval, longmemeval-mix, factconsolidation, beam or notes. --model keeps memories.
+    Run the same command again to resume a run that ended early.
     """
     from infinimem.evaluation.report import write_report
     from infinimem.evaluation.request import Request
 
     how["retrieval_only"] |= name == "notes"  # its labels say where the answer stands, not what it is
     usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING
-    keeper, answerer, judge = _models(options.model, how.pop("answerer"), how.pop("grader"))
+    keeper, answerer, judge = _models(options.model, how.pop("answerer"), how.pop("grader"), how["replay"])
     asks_models = {keeper.name, answerer.name, judge.name} != {"offline"}
     request = Request(
         data=data,
@@ -129,7 +135,7 @@ def bench(
         options.out.say(f"interrupted; finished work is kept in {folder}, run the same command to go on")
         raise
     options.out.result(report, lambda: _show(options.out, report, folder))
-    if told := _grades(report):
+    for told in filter(None, (_grades(report), _requests(report))):
         options.out.say(told)
     if ended.failed:
         raise InfinimemError(
@@ -156,15 +162,30 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
     raise AssertionError("unreachable: there is always another folder")
 
 
-def _models(keeper: str | None, answerer: str | None, judge: str | None) -> tuple[LLM, LLM, LLM]:
+def _models(
+    keeper: str | None, answerer: str | None, judge: str | None, replay: Path | None
+) -> tuple[LLM, LLM, LLM]:
     """The model that keeps memories, the one that answers, the one that grades; each may stand in."""
     from infinimem.configuration import configuration
+    from infinimem.evaluation.replay import Unasked
     from infinimem.llm.connect import connect
 
     settings = replace(configuration().settings.llm, timeout=PATIENCE)
-    first = connect(keeper, settings)
-    second = connect(answerer, settings) if answerer else first
-    return first, second, connect(judge, settings) if judge else second
+
+    def client(model: str | None) -> LLM:
+        try:
+            return connect(model, settings)
+        except ModelNotConfigured as error:
+            if replay:
+                return Unasked(model or settings.model or "", str(error))
+            raise
+
+    first = client(keeper)
+    second = client(answerer) if answerer else first
+    third = client(judge) if judge else second
+    if replay and {first.name, second.name, third.name} == {"offline"}:
+        raise UsageError("--replay keeps what models say; name one with --model or --answerer")
+    return first, second, third
 
 
 def _show_estimate(out: Output, size: Estimate) -> None:
@@ -203,3 +224,10 @@ def _grades(report: Any) -> str | None:
     found = {name: one for name, one in report["methods"].items() if one["graded"]}
     means = {name: one["passed"] for name, one in found.items()}
     return indifferent(means, min((one["graded"] for one in found.values()), default=0))
+
+
+def _requests(report: Any) -> str | None:
+    found = report["requests"]
+    asked = ", ".join(f"{task} {one['asked']}" for task, one in found.items() if one["asked"])
+    replayed = sum(one["replayed"] for one in found.values())
+    return f"{counted(replayed, 'request')} replayed; asked: {asked or 'none'}" if found else None

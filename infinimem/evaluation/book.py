@@ -3,6 +3,7 @@
 config.json              a run that goes on must ask for the same
 raw/<method>.jsonl       a Result a line         cases/<method>.jsonl   an Ingested a line
 errors.jsonl             what failed, and is tried again when the run goes on
+requests.jsonl           what became of each request, where replies are kept (replay.py)
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from infinimem.errors import LockTimeout, UsageError
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Ingested, Result
 from infinimem.evaluation.record import ingested_of, records, result_of, to_json
+from infinimem.evaluation.replay import REQUESTS
 
 CONFIG = "config.json"
 WORK = "work"
@@ -55,6 +57,7 @@ class Book:
             for path in (self._raw(spec), self._cases(spec)):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 _cut(path)
+        _cut(self.out / REQUESTS)
 
     @property
     def done(self) -> int:
@@ -89,6 +92,11 @@ class Book:
         }
         with self._lock:
             _append(self.out / "errors.jsonl", json.dumps(row, ensure_ascii=False))
+
+    def told(self, row: Mapping[str, Any]) -> None:
+        """Write down what became of a request to a model."""
+        with self._lock:
+            _append(self.out / REQUESTS, json.dumps(row))
 
     def _raw(self, spec: Spec) -> Path:
         return self.out / "raw" / f"{spec.file}.jsonl"

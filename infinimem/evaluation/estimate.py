@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from infinimem import tokens
 from infinimem.estimate import answering, making, reading
 from infinimem.evaluation.methods.spec import Spec
-from infinimem.evaluation.model import Case
+from infinimem.evaluation.model import Case, Question
 from infinimem.evaluation.spending import EMBEDDING
 from infinimem.model import Usage
 from infinimem.spec import PROMPT, REPLY
@@ -60,19 +60,20 @@ class Estimate:
     """Still to be taken in, over all methods."""
     _rows: dict[tuple[str, str], Usage] = field(default_factory=dict)
 
-    def add(self, case: Case, asked: Iterable[tuple[Spec, Sequence[int], bool]]) -> None:
+    def add(self, case: Case, asked: Iterable[tuple[Spec, Sequence[Question], bool]]) -> None:
         """Count one case.
 
         Args:
             case: its turns are what is read.
-            asked: for each method the sizes of the questions still to be asked, and whether its library is
-                still to be made.
+            asked: for each method the questions still to be asked, and whether its library is still to be
+                made.
         """
         size = sum(tokens.estimate(f"{turn.speaker or ''}: {turn.text}") for turn in case.turns)
         made: set[str] = set()
-        for spec, sizes, is_new in asked:
+        for spec, questions, is_new in asked:
             self.cases += 1
-            self.questions += len(sizes)
+            self.questions += len(questions)
+            sizes = [tokens.estimate(question.text) for question in questions]
             if spec.way is not None and self.models.keeper:
                 key = spec.library
                 if spec.draws and is_new and key not in made:  # methods that are made alike share a library
@@ -84,11 +85,11 @@ class Estimate:
                 self._embed(spec, size, len(case.turns), sizes, is_new, made)
             if self.retrieval_only:
                 continue
-            for question in sizes:
+            for question, length in zip(questions, sizes, strict=True):
                 if self.models.answerer:
-                    self._count(spec, "answering", self._answer(size, question, spec))
+                    self._count(spec, "answering", self._answer(size, length, spec))
                 if self.models.judge:
-                    self._count(spec, "judging", Usage(2, 2 * (PROMPT + question + 2 * REPLY), 2 * REPLY))
+                    self._count(spec, "judging", _judging(question, length))
 
     @property
     def rows(self) -> list[Row]:
@@ -129,3 +130,11 @@ class Estimate:
     def _count(self, spec: Spec, phase: str, usage: Usage) -> None:
         key = spec.text, phase
         self._rows[key] = self._rows.get(key, Usage()) + usage
+
+
+def _judging(question: Question, length: int) -> Usage:
+    """Two rules are asked, or once for all items of a rubric, each of which has a verdict of its own."""
+    if not question.rubric:
+        return Usage(2, 2 * (PROMPT + length + 2 * REPLY), 2 * REPLY)
+    items = sum(map(tokens.estimate, question.rubric))
+    return Usage(1, PROMPT + length + items + REPLY, len(question.rubric) * REPLY)

@@ -1,4 +1,5 @@
-"""Grading answers by a model: a strict verdict and a lenient one, both kept as they came."""
+"""Grading answers by a model: a strict verdict and a lenient one, or one on each item of a rubric. All are
+kept as they came."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from infinimem.evaluation.metrics.answers import normal
 from infinimem.evaluation.model import Question
 from infinimem.llm.base import LLM, Task
 from infinimem.llm.offline.judge import says_nothing
-from infinimem.llm.tasks import JUDGE, JUDGE_LENIENT
+from infinimem.llm.tasks import JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC
 from infinimem.model import Usage
 
 TASKS: Mapping[str, Task] = {"strict": JUDGE, "lenient": JUDGE_LENIENT}
@@ -20,6 +21,9 @@ _KINDS = {
     "knowledge-update": "update",
 }
 """LongMemEval's types whose answers are graded in a way of their own."""
+_ORDER = "event ordering"
+"""BEAM's ability whose rubric is a list in its order."""
+RUBRIC = "rubric"
 
 _TELLING = 10
 """Questions of which hardly any two methods get all right, or none."""
@@ -30,13 +34,19 @@ def grade(rule: str) -> str:
     return f"judge {rule}"
 
 
+def grades(question: Question) -> list[str]:
+    """The measures by which an answer is graded."""
+    return [grade(RUBRIC)] if question.rubric else list(map(grade, TASKS))
+
+
 def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
     """Grade an answer. Where its words settle it no model is asked; the generous rule is asked for only where
-    the strict one said no, for it lets pass whatever that does.
+    the strict one said no, for it lets pass whatever that does. All items of a rubric are asked at once, and
+    the score is the share that is met.
 
     Args:
-        llm: answers both tasks.
-        question: with its expected answers.
+        llm: answers the tasks.
+        question: with its expected answers, or its rubric.
         answer: as the method gave it.
 
     Returns:
@@ -46,6 +56,8 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
     Raises:
         ModelUnavailable: the model does not answer.
     """
+    if question.rubric:
+        return _by_rubric(llm, question, answer)
     if plain := _plainly_right(question, answer):
         verdict = {"correct": True, "reason": plain, "text": "", "usage": asdict(Usage())}
         return dict.fromkeys(TASKS, verdict), dict.fromkeys(map(grade, TASKS), 1.0)
@@ -61,6 +73,24 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
             break
     known = {rule: verdict for rule, verdict in verdicts.items() if verdict["correct"] is not None}
     return verdicts, {grade(rule): float(verdict["correct"]) for rule, verdict in known.items()}
+
+
+def _by_rubric(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
+    """A reply that leaves out an item is none that could be read."""
+    kind = "plain" if question.answerable else "unanswerable"
+    items = [{"id": str(number), "text": item} for number, item in enumerate(question.rubric, 1)]
+    told = {
+        "question": question.text,
+        "kind": "order" if question.category == _ORDER else kind,
+        "rubric": items,
+        "answer": answer,
+    }
+    reply = llm.complete(JUDGE_RUBRIC, told)
+    verdict = {"text": reply.text, "usage": asdict(reply.usage), **(reply.data or {"failure": reply.failure})}
+    met = {row["item"].strip("[]. "): bool(row["met"]) for row in verdict.get("verdicts", ())}
+    if not met.keys() >= {item["id"] for item in items}:
+        return {RUBRIC: {"failure": "SCHEMA_FAIL", **verdict}}, {}
+    return {RUBRIC: verdict}, {grade(RUBRIC): sum(met[item["id"]] for item in items) / len(items)}
 
 
 def _plainly_right(question: Question, answer: str) -> str:

@@ -25,6 +25,7 @@ class Question:
         counted: whether it is in the means over all categories.
         answerable: whether the memory holds an answer.
         scored: whether the data set's own scorer looks at its retrieval.
+        rubric: what a good answer says or does, where answers are graded item by item.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Question:
     counted: bool = True
     answerable: bool = True
     scored: bool = True
+    rubric: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

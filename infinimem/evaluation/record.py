@@ -30,7 +30,7 @@ def result_of(line: str) -> Result:
     Raises:
         UsageError: the line is no whole Result.
     """
-    values = _object(line)
+    values = object_of(line)
     try:
         found = tuple(Found(**{**item, "turns": tuple(item["turns"])}) for item in values["found"])
         steps = tuple(values["steps"])
@@ -45,7 +45,7 @@ def ingested_of(line: str) -> Ingested:
     Raises:
         UsageError: the line is no whole Ingested.
     """
-    values = _object(line)
+    values = object_of(line)
     try:
         return Ingested(**{**values, **made_of(values)})
     except (KeyError, TypeError, AttributeError) as error:
@@ -105,7 +105,12 @@ def _usage(values: Mapping[str, Mapping[str, int]]) -> dict[str, Usage]:
     return {phase: Usage(**counts) for phase, counts in values.items()}
 
 
-def _object(line: str) -> dict[str, Any]:
+def object_of(line: str) -> dict[str, Any]:
+    """The object of a line.
+
+    Raises:
+        UsageError: it is none.
+    """
     try:
         values = json.loads(line)
     except ValueError as error:

@@ -28,6 +28,7 @@ class Request:
         jobs: threads.
         max_tokens: what this start of the run may spend.
         keep: leave the libraries that were made.
+        replay: folder of kept replies; what is there is not asked.
     """
 
     data: Path
@@ -44,3 +45,4 @@ class Request:
     jobs: int = 1
     max_tokens: int | None = None
     keep: bool = False
+    replay: Path | None = None

@@ -17,7 +17,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from infinimem import tokens
 from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.evaluation.book import Book, demand_same, held
 from infinimem.evaluation.estimate import Estimate, Models
@@ -25,10 +24,12 @@ from infinimem.evaluation.methods.answering import Means
 from infinimem.evaluation.methods.embedding import Embedders
 from infinimem.evaluation.methods.spec import parse_all
 from infinimem.evaluation.model import Benchmark, Case
+from infinimem.evaluation.replay import Replayed
 from infinimem.evaluation.request import Request
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.evaluation.workers import Workers
 from infinimem.evaluation.working import Working
+from infinimem.llm.base import LLM
 from infinimem.llm.connect import OFFLINE
 
 _PACKAGES = ("infinimem", "numpy", "rank-bm25", "tantivy")
@@ -89,11 +90,7 @@ class Run:
         for case in self._cases():
             rows = []
             for spec in self._specs:
-                left = [
-                    tokens.estimate(question.text)
-                    for question in case.questions
-                    if not book.has(spec, case.name, question.id)
-                ]
+                left = [item for item in case.questions if not book.has(spec, case.name, item.id)]
                 if left:
                     rows.append((spec, left, not book.is_made(spec, case.name)))
             found.add(case, rows)
@@ -114,8 +111,9 @@ class Run:
         with held(out, self.config()):
             book = Book(out, self._specs)
             book.open()
-            keeper, answerer = (Metered(llm, spending) for llm in (request.keeper, request.answerer))
-            means = Means(book.work, keeper, answerer, self._embedders, spending)
+            models = (request.keeper, request.answerer, request.judge)
+            keeper, answerer, judge = (self._client(llm, book) for llm in models)
+            means = Means(book.work, keeper, answerer, judge, self._embedders, spending)
             steps, turn = count(1), Lock()
 
             def advance() -> None:
@@ -157,6 +155,13 @@ class Run:
                 **{name: version(name) for name in _PACKAGES},
             },
         }
+
+    def _client(self, llm: LLM, book: Book) -> LLM:
+        """A client whose calls are booked; the offline rules are not worth replaying."""
+        metered = Metered(llm, self._spending)
+        if self._request.replay is None or llm.name == OFFLINE:
+            return metered
+        return Replayed(metered, self._spending, self._request.replay, book.told)
 
     def _cases(self) -> Iterator[Case]:
         return self._benchmark.cases(self._request.data, self._request.limit)

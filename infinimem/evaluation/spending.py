@@ -81,22 +81,23 @@ class Spending:
         """Refuse every further call."""
         self._stopped = why
 
-    def demand(self) -> None:
+    def demand(self, paid: bool = True) -> None:
         """Raise where no further call may be made.
 
         Raises:
-            SpendingCapReached: the ceiling is reached, or someone called `stop`.
+            SpendingCapReached: someone called `stop`, or the ceiling is reached and the call is paid.
         """
         if self._stopped:
             raise SpendingCapReached(self._stopped)
-        if not self._is_question.get() and self.ceiling is not None and self.tokens >= self.ceiling:
+        is_bound = paid and not self._is_question.get()
+        if is_bound and self.ceiling is not None and self.tokens >= self.ceiling:
             raise SpendingCapReached(f"the cap of {self.ceiling} tokens is spent")
 
-    def add(self, phase: str, usage: Usage) -> None:
-        """Book a call."""
+    def add(self, phase: str, usage: Usage, paid: bool = True) -> None:
+        """Book a call; one that is not paid takes nothing of the ceiling."""
         with self._lock:
             _book(self._account.get(), phase, usage)
-            self.total += usage
+            self.total += usage if paid else Usage()
 
 
 def _book(account: dict[str, Usage], phase: str, usage: Usage) -> None:

@@ -11,19 +11,20 @@ from infinimem.evaluation.tally import Tallies, Tally
 from infinimem.evaluation.units import unit_tables
 from infinimem.model import Usage
 
-PRIMARY = ("match", "judge strict", "F1", "R@5", "answer@5")
+PRIMARY = ("match", "judge strict", "judge rubric", "F1", "R@5", "answer@5")
 """By which methods are ranked: the first of these that a run measured."""
 HEADLINE = (
-    *("judge strict", "judge lenient", "match", "F1", "BLEU-1", "ROUGE-L"),
+    *("judge strict", "judge lenient", "judge rubric", "match", "F1", "BLEU-1", "ROUGE-L"),
     *("R@5", "N@5", "MRR", "doc R@5", "doc N@5", "doc MRR", "R@10", "R@50", "hit@5", "all@5"),
     *("own R@5", "own N@5", "own turn R@5", "own turn N@5"),
-    *("R in 512", "R in 1024", "R in 2048", "turns in 1024", "turns in 2048", "turns in 4096"),
+    *("R in 512", "R in 1024", "R in 2048", "R in 4096", "R in 8192"),
+    *("turns in 1024", "turns in 2048", "turns in 4096"),
     *("answer@1", "answer@5", "answer@10", "answer@50"),
 )
 """The measures that tables show, in this order; report.json holds all."""
 _COMPARED = (
-    *("judge strict", "match", "F1", "R@5", "N@5", "own R@5", "own N@5"),
-    *("R in 1024", "turns in 2048", "answer@5"),
+    *("judge strict", "judge rubric", "match", "F1", "R@5", "N@5", "own R@5", "own N@5"),
+    *("R in 1024", "R in 4096", "turns in 2048", "answer@5"),
 )
 
 _Figure = Callable[[Tally, str], float | None]
@@ -52,6 +53,7 @@ def tables(tallies: Tallies) -> list[Table]:
         _reading(tallies),
         _costs(tallies),
         _phases(tallies),
+        _requests(tallies),
         _documents(tallies),
         *unit_tables(tallies),
         _everything(tallies, measures),
@@ -166,6 +168,13 @@ def _phases(tallies: Tallies) -> Table:
             ]
     columns = ["method", "when", "phase", "calls", "tokens in", "tokens out"]
     return Table("Calls and tokens by phase, of the whole run", columns, rows)
+
+
+def _requests(tallies: Tallies) -> Table:
+    rows = [[task, *map(whole, found.values())] for task, found in tallies.requests.items()]
+    columns = ["task", "replayed", "tokens as recorded", "asked", "tokens asked"]
+    note = "Of all starts of the run, the judge's too. A replayed one costs above what it did cost."
+    return Table("Requests answered from kept replies", columns, rows, note)
 
 
 def _documents(tallies: Tallies) -> Table:

@@ -15,6 +15,7 @@ from infinimem.errors import UsageError
 from infinimem.evaluation.metrics.statistics import Difference, macro, mean, paired_differences, percentile
 from infinimem.evaluation.model import Ingested, Result
 from infinimem.evaluation.record import ingested_of, records, result_of
+from infinimem.evaluation.replay import requests_of
 from infinimem.model import Usage
 
 _Record = TypeVar("_Record", Result, Ingested)
@@ -23,6 +24,8 @@ UNTIL = "tokens to all"
 """The one score that is no share; it is missing where not all evidence was found."""
 GRADES = ("judge strict", "judge lenient")
 """Of the judge; missing where its reply could not be read."""
+RUBRIC = "judge rubric"
+"""Its grade of an answer that has a rubric, instead of those."""
 BASELINES = ("bm25", "dense")
 """Methods that others are compared with, question by question, beside the first of the run."""
 
@@ -112,13 +115,16 @@ class Tally:
 
     def ungraded(self) -> int:
         """Answers for which a grade is missing."""
-        return sum(item.answered and any(grade not in item.scores for grade in GRADES) for item in self.asked)
+        return sum(
+            item.answered and RUBRIC not in item.scores and any(grade not in item.scores for grade in GRADES)
+            for item in self.asked
+        )
 
     @property
     def grades(self) -> list[float]:
-        """The judge's strict ones, of the questions that count; an answer that failed has none of its own."""
-        asked = (item for item in self.counted if not item.failed)
-        return [item.scores[GRADES[0]] for item in asked if GRADES[0] in item.scores]
+        """The judge's strict ones, or by rubric, of questions that count; an answer that failed has none."""
+        asked = [item.scores for item in self.counted if not item.failed]
+        return [scores[name] for scores in asked for name in (GRADES[0], RUBRIC) if name in scores]
 
     @property
     def failed(self) -> Mapping[str, int]:
@@ -166,10 +172,12 @@ class Tallies:
     Args:
         config: what was asked for.
         methods: in the order in which they were asked for.
+        requests: of a run that keeps replies, by task.
     """
 
     config: Mapping[str, Any]
     methods: tuple[Tally, ...]
+    requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
     def measures(self) -> list[str]:
@@ -229,7 +237,8 @@ def read(folder: Path) -> Tallies:
         tallies.setdefault(ingested.method, Tally(ingested.method)).ingested.append(ingested)
     if not seen:
         raise UsageError(f"{folder} holds no results yet: start the run first")
-    return Tallies(config, tuple(tally for tally in tallies.values() if tally.asked))
+    methods = tuple(tally for tally in tallies.values() if tally.asked)
+    return Tallies(config, methods, requests_of(folder))
 
 
 def _stages(steps: Iterable[Mapping[str, Any]]) -> dict[str, float]:

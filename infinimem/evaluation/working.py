@@ -9,14 +9,13 @@ from dataclasses import replace
 
 from infinimem.errors import ModelError
 from infinimem.evaluation.book import Book
-from infinimem.evaluation.judge import TASKS, grade, judge
+from infinimem.evaluation.judge import grades, judge
 from infinimem.evaluation.methods.answering import Means
 from infinimem.evaluation.methods.library import Making
 from infinimem.evaluation.methods.registry import method
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Benchmark, Case, Found, Method, Question, Result
 from infinimem.evaluation.request import Request
-from infinimem.evaluation.spending import Metered
 
 KEPT = 50
 """Pieces of a ranking whose text is written down; what stands behind them is only scored."""
@@ -49,7 +48,6 @@ class Working:
         self.book = book
         self.advance = advance
         self.failed = 0
-        self.judge = Metered(request.judge, means.spending)
         self.making = Making(means)
         self._specs = specs
         self._lock = threading.Lock()
@@ -169,9 +167,9 @@ class _Unit:
             return result
         answered = working.benchmark.answered(question, drawn.answer)
         if drawn.failed:  # what stands in for an answer may be right by chance
-            zeros = dict.fromkeys((*answered, *map(grade, TASKS)), 0.0)
+            zeros = dict.fromkeys((*answered, *grades(question)), 0.0)
             return replace(result, scores={**result.scores, **zeros})
-        verdicts, judged = judge(working.judge, question, drawn.answer)
+        verdicts, judged = judge(working.means.judge, question, drawn.answer)
         return replace(result, scores={**result.scores, **answered, **judged}, verdicts=verdicts)
 
 

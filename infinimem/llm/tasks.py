@@ -118,7 +118,17 @@ JUDGE = _judge("judge_strict")
 JUDGE_LENIENT = _judge("judge_lenient")
 """The same under the rule of published tables, which lets vague answers pass."""
 
-ALL: tuple[Task, ...] = (SELECT, STEP, ANSWER, JUDGE, JUDGE_LENIENT)
+JUDGE_RUBRIC = task(
+    "judge_rubric",
+    "question kind rubric answer",
+    1024,
+    "judge:rubric",
+    verdicts=list_of(item=TEXT, reason=TEXT, met={"type": "boolean"}),
+)
+"""Which items of a rubric an answer meets. `rubric`: [{"id", "text"}, …], ids from 1; `kind`: "order",
+"unanswerable", or "plain"."""
+
+ALL: tuple[Task, ...] = (SELECT, STEP, ANSWER, JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
 """Those that belong to no strategy."""
 
 

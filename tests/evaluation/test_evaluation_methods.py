@@ -76,7 +76,7 @@ def spending() -> Spending:
 @pytest.fixture
 def make(tmp_path: Path, spending: Spending) -> Any:
     def maker(text: str, keeper: LLM | None = None, answerer: LLM | None = None) -> Method:
-        models = (Metered(llm or OfflineClient(), spending) for llm in (keeper, answerer))
+        models = (Metered(llm or OfflineClient(), spending) for llm in (keeper, answerer, None))
         means = Means(tmp_path / "work", *models, Embedders("lexical"), spending)
         return method(text, means, Making(means))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from infinimem.errors import UsageError
+from infinimem.evaluation.datasets.beam import Beam
 from infinimem.evaluation.datasets.factconsolidation import FactConsolidation
 from infinimem.evaluation.datasets.locomo import LoCoMo
 from infinimem.evaluation.datasets.longmemeval import LongMemEval
@@ -16,6 +17,7 @@ _PLAIN: Mapping[str, Callable[[], Benchmark]] = {
     "longmemeval": LongMemEval,
     "longmemeval-mix": lambda: LongMemEval("longmemeval-mix"),
     "factconsolidation": FactConsolidation,
+    Beam.name: Beam,
 }
 NOTES = "notes"
 NAMES: tuple[str, ...] = (LoCoMo.name, *_PLAIN, NOTES)

@@ -27,6 +27,7 @@ class Means:
         work: folder of the libraries that are made.
         keeper: the model that keeps memories and reads them.
         answerer: the model that answers, for all methods the same.
+        judge: the model that grades.
         embedders: connects to them.
         spending: of the run.
     """
@@ -34,6 +35,7 @@ class Means:
     work: Path
     keeper: LLM
     answerer: LLM
+    judge: LLM
     embedders: Embedders
     spending: Spending
 

@@ -24,6 +24,8 @@ _NOTHING = re.compile(
     r"do(?:es)? not (?:know|say)|do(?:es)?n't (?:know|say)|(?:cannot|can't) be answered"
 )
 """Ways to say that there is no answer. LoCoMo's own list is "no information available", "not mentioned"."""
+_INTRODUCED = re.compile(r"^.{0,24}response should \w+: ")
+"""What BEAM puts before an item of a rubric."""
 
 
 def says_nothing(text: str) -> bool:
@@ -39,6 +41,15 @@ def strict(variables: Mapping[str, Any]) -> dict[str, Any]:
 def lenient(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `judge_lenient`: half of the words of one expected answer are there."""
     return _judge(variables, ENOUGH)
+
+
+def rubric(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `judge_rubric`: half of an item's words are there; an order is not looked at."""
+    verdicts = []
+    for item in variables["rubric"]:
+        found = _judge({**variables, "expected": [_INTRODUCED.sub("", item["text"])]}, ENOUGH)
+        verdicts.append({"item": item["id"], "reason": found["reason"], "met": found["correct"]})
+    return {"verdicts": verdicts}
 
 
 def _judge(variables: Mapping[str, Any], wanted: float) -> dict[str, Any]:
