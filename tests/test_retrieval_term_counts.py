@@ -75,7 +75,7 @@ def _bags(view: View, ids: list[str]) -> list[Counter[str]]:
     lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
     pieces = Pieces(view, Origins(view, lines))
     found = [read(view, pieces, view.document(doc_id), 1) if doc_id in view else None for doc_id in ids]
-    return [Counter(one.whole) if one else Counter() for one in found]
+    return [Counter(one.whole.split()) if one else Counter() for one in found]
 
 
 def _same(view: View, text: str) -> None:
@@ -121,7 +121,7 @@ def test_a_topic_says_who_said_it_as_its_evidence_does_now() -> None:
 def test_what_did_not_change_is_not_read_again_and_no_index_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def terms_at(self: Pieces, document: Document, start: int, end: int) -> list[str]:
+    def terms_at(self: Pieces, document: Document, start: int, end: int) -> str:
         read.append(document.id)
         return terms(self, document, start, end)
 

@@ -116,8 +116,8 @@ class Searcher:
         from infinimem.retrieval.term_counts import compared
 
         bags = [
-            Counter(self._pieces.terms_at(self._view.document(item.doc_id), item.start_line, item.end_line))
-            for item in items
+            Counter(self._pieces.terms_at(document, item.start_line, item.end_line).split())
+            for item, document in ((item, self._view.document(item.doc_id)) for item in items)
         ]
         terms = self._words.query_terms(query)
         scores = compared([[bag[term] for term in terms] for bag in bags], [bag.total() for bag in bags])

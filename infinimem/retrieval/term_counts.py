@@ -101,7 +101,7 @@ class TermCounts:
         length = 0
         for block in partitions(document):
             if block.text.strip():
-                terms = pieces.terms_at(document, block.start_line, block.end_line)
+                terms = pieces.terms_at(document, block.start_line, block.end_line).split()
                 counts.update(terms)
                 length += len(terms)
         return DocumentTerms(dict(counts), length, self._language, lines.found)
