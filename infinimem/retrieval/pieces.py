@@ -15,9 +15,8 @@ from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
 from infinimem.retrieval.origins import Origins
 from infinimem.spec import record_folders
-from infinimem.store.lines import drawn_from
+from infinimem.store.lines import common_time, drawn_from
 from infinimem.store.records import turns_behind
-from infinimem.store.render import common_time
 from infinimem.store.sources import unsigned_source
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
