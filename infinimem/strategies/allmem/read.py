@@ -5,11 +5,12 @@ Calls no language model. Source: All-Mem, section 3.4 and Appendix D.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from infinimem.model import Candidate, Evidence, Retrieved, Step
 from infinimem.retrieval.origins import MOST, pack
 from infinimem.retrieval.searcher import searcher
+from infinimem.store.records import held_by
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import AllmemSettings
@@ -167,10 +168,12 @@ def _heirs(bank: RecordStore, name: str) -> set[str]:
 def _beside(view: View, bank: RecordStore, query: str, budget: int) -> list[Retrieved]:
     """The best of what no unit holds, by words: turns that wait to become units, units' files that cannot be
     read, and people's notes."""
-    waiting, notes = view.derived(_unheld)
-    if not waiting and not notes:
-        return []
     unread = {finding.where for finding in bank.findings}
+    waiting = {place.seq for place in view.uncited()}
+    if lost := {seq for doc_id in unread for seq in held_by(view.document(doc_id))}:
+        waiting |= lost - {ref.seq for unit in bank.records.values() for ref in unit.refs}
+    if not waiting and not view.derived(_has_notes):
+        return []
     beside = (
         item
         for item in searcher(view).entries(query, MOST)
@@ -181,11 +184,7 @@ def _beside(view: View, bank: RecordStore, query: str, budget: int) -> list[Retr
     return pack(beside, budget // 4)
 
 
-def _unheld(view: View, *_: object) -> tuple[frozenset[int], bool]:
-    """Seqs of the turns that no unit holds, and whether there are notes (`View.derived`)."""
-    bank = view.derived(RecordStore.load)
-    held = {ref.seq for unit in bank.records.values() for ref in unit.refs}
-    waiting = (
-        place.seq for place in view.entries("evidence") if place.seq not in held and not view.repeats(place)
-    )
-    return frozenset(waiting), any(map(view.is_note, view.ids()))
+def _has_notes(view: View, known: bool | None, changed: Collection[str] | None) -> bool:
+    """Whether there are notes (`View.derived`)."""
+    looked_at = view.ids() if known or changed is None else (name for name in changed if name in view)
+    return any(map(view.is_note, looked_at))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from infinimem.markdown.document import Document
@@ -46,13 +47,18 @@ def rows_of(document: Document) -> list[dict[str, Any]]:
         if line.startswith(_FENCE):
             inside = line == _FENCE + "json"
         elif inside:
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(row, dict):
-                rows.append(row)
+            rows += _loaded(line)
     return rows
+
+
+@lru_cache(maxsize=512)
+def _loaded(line: str) -> Sequence[dict[str, Any]]:
+    """The row that a line holds; of a ledger that grew by one the others are known. Nobody edits it."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return ()
+    return (row,) if isinstance(row, dict) else ()
 
 
 def _row(row: Mapping[str, Any]) -> str:
