@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from infinimem.settings import Harmless
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _PLANNED = 10
 """Units of which one is split, merged or updated."""
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def ledger_text(
 
 def rows_of(document: Document) -> list[dict[str, Any]]:
     """The rows of the block; lines that are none are passed over."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     inside = False
     for line in document.body.split("\n"):
         if line.startswith(_FENCE):
