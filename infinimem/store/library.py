@@ -39,8 +39,8 @@ RETRIES = 2
 
 HELD = 2000
 """Documents; of more few notes stay parsed, and a snapshot may read a newer one."""
-RECENT = 100
-"""Notes of a larger library that a snapshot keeps: a search asks twice for what it shows."""
+RECENT, RECENT_BYTES = 100, 1 << 16
+"""Notes of a larger library that a snapshot keeps, and bytes of each at most: a search asks twice for one."""
 
 Clock = Callable[[], datetime]
 
@@ -120,7 +120,8 @@ class Library:
         def load(doc_id: str) -> Document:
             if len(listing.ids) <= HELD or self._parsed.owned(doc_id):
                 return held.setdefault(doc_id, read(doc_id, keep=True))
-            return recent(doc_id)
+            small = listing.stamps[doc_id].size <= RECENT_BYTES
+            return recent(doc_id) if small else read(doc_id)
 
         view = View(
             listing.ids,
