@@ -11,8 +11,7 @@ import threading
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from hashlib import blake2b
-from itertools import chain, pairwise
-from sys import intern
+from itertools import pairwise
 
 from infinimem.markdown.characters import normalize
 
@@ -61,7 +60,8 @@ _PLAIN = bytes(
     32 if chr(code) in '!"#$%&()*+;<=>?@[\\]^_`{|}~' else ord(chr(code).lower()) if code < 128 else code
     for code in range(256)
 )
-"""ASCII in lower case, with a space for what stands in no token, so that a word in brackets is the word."""
+"""ASCII in lower case, with a space for what stands in no token, so that a word in brackets is the word.
+Bytes of other characters stay."""
 _MOST_KNOWN, _LONGEST_KNOWN = 1 << 18, 40
 _CUT, _MOST_CUT = 4, 50
 """Letters of a word from which on it may be a compound: wifi; and so many words of a query are looked at."""
@@ -89,8 +89,8 @@ class Analyzer:
         self._stemming = threading.Lock()  # a stemmer keeps the word that it works on
         self._stem = lru_cache(maxsize=1 << 16)(self._stemmed)
         self._known = _Known(self._chunk)
-        self.terms = lru_cache(maxsize=1 << 14)(self._terms)
-        """As `tokens`, kept: a turn is context of those around it, a heading of all below."""
+        self.kept = lru_cache(maxsize=1 << 14)(self.joined_terms)
+        """As `joined_terms`, kept: a turn is context of those around it, a heading of all below."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -102,9 +102,12 @@ class Analyzer:
 
     def tokens(self, text: str) -> list[str]:
         """The terms of a text, in its order, with repeats: what an index counts."""
-        if text.isascii():
-            text = text.encode().translate(_PLAIN).decode()
-        return list(chain.from_iterable(map(self._known.__getitem__, text.split())))
+        return self.joined_terms(text).split()
+
+    def joined_terms(self, text: str) -> str:
+        """As `tokens`, with a space between two: what an index is given, without an object for each."""
+        plain = text.encode("utf-8", "surrogatepass").translate(_PLAIN).decode("utf-8", "surrogatepass")
+        return " ".join(filter(None, map(self._known.__getitem__, plain.split())))
 
     def query_terms(self, text: str) -> list[str]:
         """The distinct terms to look for, in the query's order; stop words only if there is nothing else."""
@@ -147,10 +150,9 @@ class Analyzer:
         told = (word.isalpha() and len(word) < _LONGEST_KNOWN and word not in stop_words for word in words)
         return [word if here else "" for word, here in zip(words, told, strict=True)][:_MOST_CUT]
 
-    def _terms(self, text: str) -> tuple[str, ...]:
-        return tuple(self.tokens(text))
-
-    def _chunk(self, chunk: str) -> tuple[str, ...]:
+    def _chunk(self, chunk: str) -> str:
+        if chunk.isascii() and (word := chunk.strip("'-./:,")).isalnum():
+            return self._stem(word)  # as most are, faster
         found: list[str] = []
         for number, run, word in _scan(chunk):
             if word:
@@ -160,7 +162,7 @@ class Analyzer:
                 found += _pairs(run)
             else:
                 found += _number(number)
-        return tuple(map(intern, found))
+        return " ".join(found)
 
     def _stop_words(self, text: str) -> frozenset[str]:
         if self._english:
@@ -191,13 +193,13 @@ class Analyzer:
             return str(self._stemmer.stemWord(_IRREGULAR.get(plain, plain) if self._english else plain))
 
 
-class _Known(dict[str, tuple[str, ...]]):
-    """The terms of what stands between two spaces: no token reaches over one, and most come again."""
+class _Known(dict[str, str]):
+    """The joined terms of what stands between two spaces: no token reaches over one, and most come again."""
 
-    def __init__(self, read: Callable[[str], tuple[str, ...]]) -> None:
+    def __init__(self, read: Callable[[str], str]) -> None:
         self._read = read
 
-    def __missing__(self, chunk: str) -> tuple[str, ...]:
+    def __missing__(self, chunk: str) -> str:
         if len(self) >= _MOST_KNOWN:
             self.clear()
         terms = self._read(chunk)

@@ -7,13 +7,13 @@ from itertools import pairwise
 
 from allmem_measured import Measured
 
-from infinimem.strategies.allmem.invariants import counts
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
+from infinimem.strategies.records.figures import counts
 from infinimem.strategies.records.record_store import RecordStore
 
 
 def test_an_empty_bank_has_nothing_to_recover() -> None:
-    found = counts(RecordStore(ALLMEM, lambda seq: None))
+    found = counts(RecordStore(ALLMEM, lambda seq: None), "version")
     assert (found["units"], found["archived"], found["visible_ratio"]) == (0, 0, 1.0)
     assert found["links"] == {"version": 0, "sibling": 0, "temporal": 0, "semantic": 0}
     nothing = {"unreachable": 0, "coverage": [], "h95": None}
@@ -30,7 +30,7 @@ def test_archived_units_are_counted_by_their_distance_along_version_links_and_al
     kept.bank.archive(names[4])  # only a semantic link leads there
     kept.link(names[5], "semantic", names[4])
     kept.link(names[5], "temporal", names[0])
-    found = counts(kept.bank)
+    found = counts(kept.bank, "version")
     assert (found["units"], found["visible"], found["archived"]) == (6, 2, 4)
     assert found["visible_ratio"] == 0.3333
     assert found["links"] == {"version": 3, "sibling": 0, "temporal": 1, "semantic": 2}
@@ -46,11 +46,11 @@ def test_splits_and_merges_leave_all_within_reach() -> None:
     one, two = kept.turn("tea. cat.", 0.5), kept.turn("more tea.", 0.5)
     tea, cat = kept.split(one, ("tea.", 0.5), ("cat.", 0.5))
     kept.merge(tea, two, near=0.5)
-    found = counts(kept.bank)
+    found = counts(kept.bank, "version")
     assert (found["visible"], found["archived"]) == (2, 3)
     version = found["recovery"]["version"]
     assert version == {"unreachable": 0, "coverage": [0.0, 1.0], "h95": 1}  # the sibling stands for the turn
     kept.bank.archive(cat)  # nothing stands for it: only its sibling, archived too, leads there
-    found = counts(kept.bank)["recovery"]
+    found = counts(kept.bank, "version")["recovery"]
     assert found["version"] == {"unreachable": 1, "coverage": [0.0, 0.5, 0.75], "h95": None}
     assert found["all"] == {"unreachable": 0, "coverage": [0.0, 0.5, 1.0], "h95": 2}

@@ -32,8 +32,10 @@ NEVER = (
     "infinimem.strategies.readers",
     "infinimem.remote",
     "infinimem.evaluation.runner",
+    "infinimem.grounding",
+    "numpy",
 )
-NO_SEARCH = ("infinimem.grounding", "infinimem.retrieval.index", "tantivy", "numpy", "snowballstemmer")
+NO_SEARCH = ("infinimem.retrieval.disk", "tantivy", "snowballstemmer")
 """What ranks, and what that imports."""
 COMMANDS = {
     "search": (),

@@ -59,10 +59,11 @@ def test_what_is_beside_an_index_scores_as_in_it() -> None:
 
 
 def test_a_few_texts_are_compared_with_each_other() -> None:
-    scores = compared([[1, 0], [0, 0], [1, 2]], [2, 2, 4])
-    assert scores[2] > scores[0] > scores[1] == 0
-    assert compared([], []) == []
-    assert compared([[], []], [3, 4]) == [0.0, 0.0]
+    scores = compared([{0: 1, 2: 1}, {2: 2}], {0: 2, 1: 2, 2: 4})
+    assert scores[2] > scores[0] > 0
+    assert 1 not in scores, "it holds neither term"
+    assert compared([], {}) == {}
+    assert compared([{}], {0: 3, 1: 4}) == {}
 
 
 def test_ties_go_by_document_and_line() -> None:

@@ -54,7 +54,7 @@ def test_around_an_entry_stands_what_others_said_not_itself() -> None:
     view = view_of(LISBON)
     pieces = Pieces(view, Origins(view, KnownLines(view.entries("all"))))
     found = {piece.item.seqs: piece for piece in pieces.entries(view.document("topics/home"))}
-    around = found[(12,)].around
+    around = found[(12,)].around.split()
     assert {"easel", "lucki", "lisbon", "thing"} <= set(around), "two turns on each side, and the heading"
     assert "sister" not in around
     assert found[(12,)].whole == "evidence/2023-05-08-s01"

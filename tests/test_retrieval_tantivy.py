@@ -16,7 +16,7 @@ def table_of(*bags: Sequence[str], folder: Path | None = None, padding: int = 0)
     """A table of rows with numbers from 0 on."""
     table = Table(("own",), ("row", "group"), folder)
     for row, bag in enumerate(bags):
-        table.add({"own": padded(bag, padding)}, {"row": row, "group": row % 2})
+        table.add({"own": padded(" ".join(bag), padding)}, {"row": row, "group": row % 2})
     table.commit()
     return table
 

@@ -15,7 +15,7 @@ from infinimem.retrieval.origins import KnownLines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.rows import read
 from infinimem.retrieval.searcher import Searcher
-from infinimem.retrieval.term_counts import TermCounts, compared
+from infinimem.retrieval.term_counts import TermCounts, compared, term_counts
 from infinimem.settings import Settings
 from infinimem.store.view import View
 from infinimem.terms import query_terms
@@ -30,6 +30,7 @@ class _Folder:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.documents: dict[str, Document] = {}
+        self.before: tuple[View, dict[str, Document]] | None = None
         self.seq = 0
         for name in ("evidence/s1", "evidence/s2"):
             self.save(name, self.entries(self.random.randint(1, 6), ()))
@@ -65,8 +66,11 @@ class _Folder:
         self.documents[doc_id] = Document.parse(doc_id, (header + text).encode())
 
     def view(self) -> View:
-        held = dict(self.documents)
-        return View(tuple(sorted(held)), held.__getitem__, Settings())
+        held, before = dict(self.documents), self.before
+        changed = {doc_id for doc_id, _ in before[1].items() ^ held.items()} if before else ()
+        view = View(tuple(sorted(held)), held.__getitem__, Settings(), before=before and (before[0], changed))
+        self.before = view, held
+        return view
 
 
 def _bags(view: View, ids: list[str]) -> list[Counter[str]]:
@@ -75,16 +79,19 @@ def _bags(view: View, ids: list[str]) -> list[Counter[str]]:
     lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
     pieces = Pieces(view, Origins(view, lines))
     found = [read(view, pieces, view.document(doc_id), 1) if doc_id in view else None for doc_id in ids]
-    return [Counter(one.whole) if one else Counter() for one in found]
+    return [Counter(one.whole.split()) if one else Counter() for one in found]
 
 
 def _same(view: View, text: str) -> None:
     ids, terms = sorted([*view.ids("all"), "topics/gone"]), query_terms(f"{text} tea")
     bags = _bags(view, ids)
-    wanted = [[bag[term] for term in terms] for bag in bags], [bag.total() for bag in bags]
-    assert TermCounts(view).texts(ids, terms) == wanted
-    scores = dict(zip(ids, compared(*wanted), strict=True))
-    best = sorted(ids, key=lambda doc_id: (-scores[doc_id], doc_id))
+    holding = [
+        {doc_id: bag[term] for doc_id, bag in zip(ids, bags, strict=True) if bag[term]} for term in terms
+    ]
+    wanted = holding, {doc_id: bag.total() for doc_id, bag in zip(ids, bags, strict=True)}
+    assert TermCounts().texts(view, ids, terms) == view.derived(term_counts).texts(view, ids, terms) == wanted
+    scores = compared(*wanted)
+    best = sorted(ids, key=lambda doc_id: (-scores.get(doc_id, 0.0), doc_id))
     assert Searcher(view).documents(f"{text} tea", 99, ids=ids) == best
 
 
@@ -110,18 +117,19 @@ def test_a_topic_says_who_said_it_as_its_evidence_does_now() -> None:
     documents = {doc_id: Document.parse(doc_id, text.encode()) for doc_id, text in files.items()}
     ids = tuple(sorted(documents))
     chosen = ["topics/home"]
-    counts = TermCounts(View(ids, documents.__getitem__, Settings()))
-    assert counts.texts(chosen, ["ana", "mel"])[0] == [[1, 0]]
+    counts = TermCounts()
+    view = View(ids, documents.__getitem__, Settings())
+    assert counts.texts(view, chosen, ["ana", "mel"])[0] == [{"topics/home": 1}, {}]
     changed = files["evidence/2023-05-08-s01"].replace("speaker=Ana", "speaker=Mel")
     said = Document.parse("evidence/2023-05-08-s01", changed.encode())
     other = View(ids, {**documents, said.id: said}.__getitem__, Settings())
-    assert TermCounts(other).texts(chosen, ["ana", "mel"])[0] == [[0, 1]]
+    assert counts.texts(other, chosen, ["ana", "mel"])[0] == [{}, {"topics/home": 1}]
 
 
 def test_what_did_not_change_is_not_read_again_and_no_index_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def terms_at(self: Pieces, document: Document, start: int, end: int) -> list[str]:
+    def terms_at(self: Pieces, document: Document, start: int, end: int) -> str:
         read.append(document.id)
         return terms(self, document, start, end)
 
@@ -158,7 +166,9 @@ def test_a_library_in_another_language_has_its_own_terms() -> None:
     for language in ("english", "french"):
         settings = replace(Settings(), search=replace(Settings().search, language=language))
         views.append(View(("topics/a",), {"topics/a": document}.__getitem__, settings))
+    counts = TermCounts()
     for view in (*views, *views):
         terms = ["maison", "réun", "reun", "reuni", "réuni"]
         bag = _bags(view, ["topics/a"])[0]
-        assert TermCounts(view).texts(["topics/a"], terms)[0] == [[bag[term] for term in terms]]
+        wanted = [{"topics/a": bag[term]} if bag[term] else {} for term in terms]
+        assert counts.texts(view, ["topics/a"], terms)[0] == wanted

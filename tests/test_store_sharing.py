@@ -59,6 +59,21 @@ def test_a_view_says_the_same_as_long_as_it_lives(tmp_path: Path) -> None:
     assert library.view().document(CURRENT).to_bytes() != before
 
 
+def test_of_what_another_process_appended_to_only_the_end_is_read_anew(tmp_path: Path) -> None:
+    ours = init(tmp_path / "memory")
+    theirs = Library(tmp_path / "memory")
+    first = ours.record([Turn("one", session="s")])[0]
+    before = ours.view().document(first.doc_id)
+    assert before.entries[0].seq == first.seq
+    theirs.record([Turn("two", session="s")])
+    after = ours.view().document(first.doc_id)
+    assert after.to_bytes() == (ours.root / f"{first.doc_id}.md").read_bytes()
+    assert [place.entry.text for place in after.entries] == ["one", "two"]
+    assert after.entries[0] is before.entries[0]
+    theirs.files.replace(f"{first.doc_id}.md", after.to_bytes().replace(b"one", b"1"))
+    assert [place.entry.text for place in ours.view().document(first.doc_id).entries] == ["1", "two"]
+
+
 def test_an_append_into_a_file_that_was_replaced_meanwhile_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

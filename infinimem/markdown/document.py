@@ -137,17 +137,16 @@ class Document:
 
     @cached_property
     def _bare(self) -> tuple[str, ...]:
-        """Lines without their "\\r"; the very tuple of `lines` where none has one."""
-        if any(line.endswith("\r") for line in self.lines):
+        """Lines without their "\\r"; the very tuple of `lines` where there is none."""
+        if "\r" in "".join(self.lines):
             return tuple(line.removesuffix("\r") for line in self.lines)
         return self.lines
 
     @cached_property
     def _shown(self) -> tuple[str, ...]:
         """Lines as they are shown; the very tuple of `_bare` where all bytes can be."""
-        if all(map(str.isascii, self._bare)):
-            return self._bare
-        return tuple(map(sound, self._bare))
+        text = "".join(self._bare)
+        return self._bare if sound(text) == text else tuple(map(sound, self._bare))
 
     @cached_property
     def _start(self) -> int:

@@ -7,7 +7,7 @@ from, and by that evidence's session. It knows the layout of a library, nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from infinimem.markdown.document import Document
@@ -15,9 +15,8 @@ from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
 from infinimem.retrieval.origins import Origins
 from infinimem.spec import record_folders
-from infinimem.store.lines import drawn_from
+from infinimem.store.lines import common_time, drawn_from
 from infinimem.store.records import turns_behind
-from infinimem.store.render import common_time
 from infinimem.store.sources import unsigned_source
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
@@ -36,12 +35,12 @@ _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s")
 
 @dataclass(frozen=True)
 class Piece:
-    """A findable piece: what is shown of it (score 0) and the terms that it is found by."""
+    """A findable piece: what is shown of it (score 0) and the terms that it is found by, joined by spaces."""
 
     item: Retrieved
-    own: Sequence[str]
+    own: str
     """What it says, with who said it and when."""
-    around: Sequence[str]
+    around: str
     """What stands around it."""
     whole: str
     """Id of the document or session that it belongs to."""
@@ -92,7 +91,7 @@ class Pieces:
 
     def blocks(self, document: Document) -> list[Piece]:
         """Its heading blocks, by line."""
-        title = self._words.terms(f"{document.id} {document.summary}")
+        title = self._words.kept(f"{document.id} {document.summary}")
         return [self._block(document, block, title) for block in partitions(document) if block.text.strip()]
 
     # ── as they are shown ───────────────────────────────────────────────────────────────────────
@@ -166,34 +165,34 @@ class Pieces:
 
     # ── as they are found ───────────────────────────────────────────────────────────────────────
 
-    def terms_at(self, document: Document, start: int, end: int) -> list[str]:
-        """The terms of some lines, signatures read as speaker and date."""
+    def terms_at(self, document: Document, start: int, end: int) -> str:
+        """The terms of some lines, joined by spaces, signatures read as speaker and date."""
         if not document.entries_in(start, end):
-            return self._words.tokens(document.text(start, end))
-        found: list[str] = []
-        for part in _parts(document, start, end):
-            found += self._words.tokens(part) if isinstance(part, str) else self._entry_terms(part)
-        return found
+            return self._words.joined_terms(document.text(start, end))
+        parts = _parts(document, start, end)
+        return _joined(
+            self._words.joined_terms(part) if isinstance(part, str) else self._entry_terms(part)
+            for part in parts
+        )
 
     def _entry(self, place: Located) -> Piece:
         entry, origin = place.entry, self._origins.of(place)
-        around = [term for turn in self._origins.around(origin) for term in self._context(turn)]
         turns = self._origins.turns(origin)
-        for turn in turns:  # a model's wording is also found by what was said
-            if turn.entry.text != entry.text:
-                around += self._context(turn)
-        around += self._words.terms(" ".join(place.headings))
+        # a model's wording is also found by what was said
+        said = (turn for turn in turns if turn.entry.text != entry.text)
+        context = map(self._context, (*self._origins.around(origin), *said))
+        around = _joined([*context, self._words.kept(" ".join(place.headings))])
         whole = turns[0].doc_id if turns else place.doc_id
         own, cites = self._entry_terms(place), drawn_from(entry)
         return Piece(self.entry(place), own, around, whole, cites, entry.text)
 
-    def _entry_terms(self, place: Located) -> list[str]:
+    def _entry_terms(self, place: Located) -> str:
         entry = place.entry
         said = (turn.entry.time for turn in self._origins.turns(self._origins.of(place)))
         when = entry.fields.get("when", "").split("/")
         dates = dict.fromkeys(map(date_words, dict.fromkeys([*when, entry.time, *said])))
         extra = " ".join([self._speaker(place) or "", entry.fields.get("refers", ""), *dates])
-        return [*self._words.terms(entry.text), *self._words.terms(extra)]
+        return _joined([self._words.kept(entry.text), self._words.kept(extra)])
 
     def _passages(self, document: Document) -> Iterator[Piece]:
         """What people wrote between the entries of a document: list items and paragraphs."""
@@ -205,8 +204,8 @@ class Pieces:
             ends = not text.strip() or line in places or line in titles
             if start < line and (ends or _ITEM.match(text)):
                 item = passage(document, start, line - 1)
-                around = self._words.terms(" ".join([document.summary, *item.headings]))
-                yield Piece(item, self._words.terms(item.text), around, document.id, text=item.text)
+                around = self._words.kept(" ".join([document.summary, *item.headings]))
+                yield Piece(item, self._words.kept(item.text), around, document.id, text=item.text)
                 start = line
             if line in places:
                 line = places[line].end_line
@@ -214,9 +213,9 @@ class Pieces:
             if ends:
                 start = line
 
-    def _context(self, turn: Located) -> tuple[str, ...]:
+    def _context(self, turn: Located) -> str:
         """The terms of a turn, as context of others: of a pasted book only how it begins."""
-        return self._words.terms(turn.entry.text[:CONTEXT_LENGTH])
+        return self._words.kept(turn.entry.text[:CONTEXT_LENGTH])
 
     def _speaker(self, place: Located) -> str | None:
         """Who said it: the entry's own field, or the one speaker of all its origins."""
@@ -226,11 +225,15 @@ class Pieces:
         names = {turn.entry.fields.get("speaker") for turn in said}
         return names.pop() if len(names) == 1 else None
 
-    def _block(self, document: Document, block: Partition, title: tuple[str, ...]) -> Piece:
+    def _block(self, document: Document, block: Partition, title: str) -> Piece:
         own = self.terms_at(document, block.start_line, block.end_line)
         item = self.lines(document, block.start_line, block.end_line, block.headings)
-        around = (*title, *self._words.terms(" ".join(block.headings)))
+        around = _joined([title, self._words.kept(" ".join(block.headings))])
         return Piece(item, own, around, document.id, text=plain(document, block.start_line, block.end_line))
+
+
+def _joined(terms: Iterable[str]) -> str:
+    return " ".join(filter(None, terms))
 
 
 def plain(document: Document, start: int, end: int) -> str:

@@ -65,9 +65,9 @@ class Found(NamedTuple):
     """A row with what it is found by."""
 
     row: Row
-    own: Sequence[str]
-    """Terms of what it says, with who said it and when."""
-    around: Sequence[str]
+    own: str
+    """Terms of what it says, with who said it and when, joined by spaces."""
+    around: str
     """Terms of what stands around it."""
     cites: tuple[int, ...]
     """The seqs that it was drawn from."""
@@ -83,9 +83,9 @@ class Read(NamedTuple):
     blocks: Sequence[Found]
 
     @property
-    def whole(self) -> list[str]:
+    def whole(self) -> str:
         """The terms of all of it."""
-        return [term for block in self.blocks for term in block.own]
+        return " ".join(block.own for block in self.blocks if block.own)
 
 
 def text_key(text: str) -> bytes:

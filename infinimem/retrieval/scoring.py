@@ -66,11 +66,11 @@ class _Bag:
 
 
 def _bag(found: Found) -> _Bag:
-    texts = {OWN: found.own, AROUND: found.around}
+    texts = {OWN: found.own.split(), AROUND: found.around.split()}
     return _Bag(
         found.row,
         {name: Counter(terms) for name, terms in texts.items()},
-        found.own,
+        texts[OWN],
         {name: len(terms) for name, terms in texts.items()},
     )
 
@@ -147,7 +147,7 @@ class Ranking:
     def documents(self, terms: Sequence[str], ids: Collection[str], limit: int) -> list[str]:
         """The documents with most of these terms, best first; ties by id."""
         table, asked = self.tables.documents, {doc_hash(doc_id): doc_id for doc_id in ids}
-        over = [read.whole for read in self.over.values()]
+        over = [counts for counts, _ in self._over_wholes.values()]
         weights = {
             term: rarity(
                 len(table) + len(over), table.frequency(WHOLE, term) + sum(term in one for one in over)
@@ -302,7 +302,7 @@ class Ranking:
 
     @cached_property
     def _over_wholes(self) -> Mapping[str, tuple[Mapping[str, int], int]]:
-        wholes = {doc_id: read.whole for doc_id, read in self.over.items()}
+        wholes = {doc_id: read.whole.split() for doc_id, read in self.over.items()}
         return {doc_id: (Counter(whole), len(whole)) for doc_id, whole in wholes.items()}
 
     @cached_property

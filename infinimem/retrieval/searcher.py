@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from infinimem.retrieval.pieces import Pieces
     from infinimem.retrieval.rows import Kind, Row
     from infinimem.retrieval.scoring import Ranking
-    from infinimem.retrieval.term_counts import TermCounts
 
 log = logging.getLogger("infinimem")
 
@@ -66,12 +65,6 @@ class Searcher:
     @cached_property
     def _ranking(self) -> Ranking:
         return ranking(self._view)
-
-    @cached_property
-    def _term_counts(self) -> TermCounts:
-        from infinimem.retrieval.term_counts import TermCounts
-
-        return TermCounts(self._view)
 
     @property
     def _pieces(self) -> Pieces:
@@ -125,12 +118,13 @@ class Searcher:
         from infinimem.retrieval.term_counts import compared
 
         bags = [
-            Counter(self._pieces.terms_at(self._view.document(item.doc_id), item.start_line, item.end_line))
-            for item in items
+            Counter(self._pieces.terms_at(document, item.start_line, item.end_line).split())
+            for item, document in ((item, self._view.document(item.doc_id)) for item in items)
         ]
         terms = self._words.query_terms(query)
-        scores = compared([[bag[term] for term in terms] for bag in bags], [bag.total() for bag in bags])
-        scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
+        holding = ({at: bag[term] for at, bag in enumerate(bags) if term in bag} for term in terms)
+        scores = compared(holding, {at: bag.total() for at, bag in enumerate(bags)})
+        scored = [replace(item, score=scores.get(at, 0.0)) for at, item in enumerate(items)]
         return sorted(scored, key=lambda item: -item.score)
 
     def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:
@@ -142,16 +136,16 @@ class Searcher:
             ids: if given, only these are compared, with each other; else the default scope. Few need no
                 index.
         """
-        from infinimem.retrieval.term_counts import compared
+        from infinimem.retrieval.term_counts import compared, term_counts
 
-        chosen = sorted(set(self._view.ids() if ids is None else ids))
+        chosen = set(self._view.ids() if ids is None else ids)
         terms = self._words.query_terms(text)
         if ids is None or len(chosen) > COMPARED:
             near = self._ranking.documents(terms, chosen, COMPARED)
         else:
-            scores = dict(zip(chosen, compared(*self._term_counts.texts(chosen, terms)), strict=True))
-            near = sorted(chosen, key=lambda doc_id: (-scores[doc_id], doc_id))
-        rest = () if len(near) >= limit else sorted(set(chosen).difference(near))
+            scores = compared(*self._view.derived(term_counts).texts(self._view, chosen, terms))
+            near = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))
+        rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
 
     def _found(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Retrieved]:

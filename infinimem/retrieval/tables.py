@@ -139,13 +139,11 @@ class Tables:
         }
         self._add(name, {OWN: found.own, AROUND: found.around}, numbers)
 
-    def _add(
-        self, name: str, texts: Mapping[str, Sequence[str]], numbers: Mapping[str, int | Sequence[int]]
-    ) -> None:
+    def _add(self, name: str, texts: Mapping[str, str], numbers: Mapping[str, int | Sequence[int]]) -> None:
         sizes = self._sizes[name]
         sizes[""] += 1
         for field, terms in texts.items():
-            sizes[field] += len(terms)
+            sizes[field] += terms.count(" ") + 1 if terms else 0
         padding = PADDING[name]
         self._tables[name].add({key: padded(terms, padding[key]) for key, terms in texts.items()}, numbers)
 

@@ -6,10 +6,12 @@ do so anew.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from typing import TypeVar
+from weakref import ref
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions
@@ -25,28 +27,32 @@ B = 0.3
 """How much longer texts are held back, 0 to 1."""
 DIGITS = 4
 
+NOTHING = Document.empty("")
+T = TypeVar("T")
 
-def compared(occurrences: Sequence[Sequence[int]], lengths: Sequence[int]) -> list[float]:
-    """The scores of a few texts among themselves, by BM25.
+
+def compared(holding: Iterable[Mapping[T, int]], lengths: Mapping[T, int]) -> dict[T, float]:
+    """The scores of those of a few texts that hold a term, among all of them, by BM25.
 
     Args:
-        occurrences: how often each text holds each term: texts by terms.
+        holding: for each term the texts that hold it, and how often.
         lengths: terms of each text.
     """
-    mean = sum(lengths) / max(len(lengths), 1)
-    scores = [0.0] * len(lengths)
-    for counts in zip(*occurrences, strict=True):
-        weight = rarity(len(counts), sum(map(bool, counts)))
-        for at, often in enumerate(counts):
-            if often:
-                scores[at] += weight * often * (K1 + 1) / (often + K1 * (1 - B + B * lengths[at] / mean))
-    return [round(score, DIGITS) for score in scores]
+    mean = sum(lengths.values()) / max(len(lengths), 1)
+    scores: dict[T, float] = {}
+    for counts in holding:
+        weight = rarity(len(lengths), len(counts))
+        for text, often in counts.items():
+            norm = K1 * (1 - B + B * lengths[text] / mean)
+            scores[text] = scores.get(text, 0.0) + weight * often * (K1 + 1) / (often + norm)
+    return {text: round(score, DIGITS) for text, score in scores.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentTerms:
     """The terms of a document's heading blocks."""
 
+    document: Document
     counts: Mapping[str, int]
     length: int
     """How many they are, repeats counted."""
@@ -56,55 +62,64 @@ class DocumentTerms:
     """The lines that were looked up for it, by seq: an entry is also counted by who said it, and when."""
 
 
-NOTHING = DocumentTerms({}, 0, "", {})
-
-_kept: WeakKeyDictionary[Document, DocumentTerms] = WeakKeyDictionary()
-
-
 class TermCounts:
-    """The term counts of a snapshot's documents.
+    """The terms of a library's documents, read when first asked for and handed from snapshot to snapshot."""
 
-    Args:
-        view: the snapshot.
-    """
+    def __init__(self) -> None:
+        self._turns = threading.Lock()
+        self._known: dict[str, DocumentTerms] = {}
+        self._holding: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._sure: tuple[Callable[[], View | None], set[str]] = (lambda: None, set())
+        """A snapshot, and the documents that are known as they are there."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._language = view.settings.search.language
-        self._own: dict[str, DocumentTerms] = {}
+    def texts(
+        self, view: View, doc_ids: Collection[str], terms: Sequence[str]
+    ) -> tuple[list[dict[str, int]], dict[str, int]]:
+        """For each term those of some documents that hold it, and how often; and how many terms each has."""
+        chosen = frozenset(doc_ids)
+        with self._turns:
+            self._read(view, chosen)
+            found = [self._holding.get(term, {}) for term in terms]
+            holding = [
+                {doc_id: often for doc_id, often in held.items() if doc_id in chosen} for held in found
+            ]
+            return holding, {doc_id: self._known[doc_id].length for doc_id in chosen}
 
-    def texts(self, doc_ids: Sequence[str], terms: Sequence[str]) -> tuple[list[list[int]], list[int]]:
-        """How often documents hold terms, and how many terms they have."""
-        found = [self._of(doc_id) for doc_id in doc_ids]
-        return [[one.counts.get(term, 0) for term in terms] for one in found], [one.length for one in found]
+    def _read(self, view: View, doc_ids: frozenset[str]) -> None:
+        if self._sure[0]() is not view:
+            self._sure = ref(view), set()
+            doc_ids |= {doc_id for doc_id in self._known if doc_id not in view}
+        for doc_id in sorted(doc_ids - self._sure[1]):
+            document = view.document(doc_id) if doc_id in view else NOTHING
+            one = self._known.get(doc_id)
+            if one is None or one.document is not document or not _holds(one, view):
+                for term in one.counts if one else ():
+                    del self._holding[term][doc_id]
+                self._known[doc_id] = one = _made(view, document)
+                for term, often in one.counts.items():
+                    self._holding[term][doc_id] = often
+            self._sure[1].add(doc_id)
 
-    def _of(self, doc_id: str) -> DocumentTerms:
-        if doc_id not in self._own:
-            self._own[doc_id] = self._found(self._view.document(doc_id)) if doc_id in self._view else NOTHING
-        return self._own[doc_id]
 
-    def _found(self, document: Document) -> DocumentTerms:
-        one = _kept.get(document)
-        if one is None or not self._holds(one):
-            _kept[document] = one = self._made(document)
-        return one
+def _holds(one: DocumentTerms, view: View) -> bool:
+    """Whether it says of this snapshot what it said of an earlier one."""
+    same = (view.entry(seq) is place for seq, place in one.asked.items())
+    return one.language == view.settings.search.language and all(same)
 
-    def _holds(self, one: DocumentTerms) -> bool:
-        """Whether it says of this snapshot what it said of an earlier one."""
-        same = (self._view.entry(seq) is place for seq, place in one.asked.items())
-        return one.language == self._language and all(same)
 
-    def _made(self, document: Document) -> DocumentTerms:
-        lines = _Asked(self._view)
-        pieces = Pieces(self._view, Origins(self._view, lines))
-        counts: Counter[str] = Counter()
-        length = 0
-        for block in partitions(document):
-            if block.text.strip():
-                terms = pieces.terms_at(document, block.start_line, block.end_line)
-                counts.update(terms)
-                length += len(terms)
-        return DocumentTerms(dict(counts), length, self._language, lines.found)
+def _made(view: View, document: Document) -> DocumentTerms:
+    lines = _Asked(view)
+    pieces = Pieces(view, Origins(view, lines))
+    counts: Counter[str] = Counter()
+    for block in partitions(document):
+        if block.text.strip():
+            counts.update(pieces.terms_at(document, block.start_line, block.end_line).split())
+    return DocumentTerms(document, counts, counts.total(), view.settings.search.language, lines.found)
+
+
+def term_counts(_: View, known: TermCounts | None, __: Collection[str] | None) -> TermCounts:
+    """The one of a library (`View.derived`)."""
+    return known or TermCounts()
 
 
 class _Asked:

@@ -219,12 +219,13 @@ def write(files: Files, parts: Sequence[Part], append: Callable[[str, bytes], No
             path = f"{part.doc_id}.md"
             if part.header:
                 files.must_be_free(path)
-            before.append((path, files.size(path)))
+            if part is not parts[-1]:
+                before.append((path, files.size(path)))
             if part.header:  # at once, so that no half a header can stay
                 files.replace(path, part.to_bytes())
             else:
                 append(part.doc_id, part.to_bytes())
     except LibraryError:
-        for path, size in before[:-1]:
+        for path, size in before:
             files.cut(path, size)
         raise

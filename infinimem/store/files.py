@@ -90,9 +90,9 @@ class Files:
                 before = os.fstat(descriptor)
                 if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
                     return None
-                with os.fdopen(descriptor, "rb", closefd=False) as file:
-                    file.seek(start)
-                    data = file.read(limit + 1)[:limit]
+                data = b""
+                while part := os.pread(descriptor, max(before.st_size - start, 0) + 1, start + len(data)):
+                    data += part
                 same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
             finally:
                 os.close(descriptor)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,16 @@ from infinimem.store import disk
 from infinimem.store.disk import At, Folder
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class _Held(threading.local):
+    """Folders that this thread keeps open below a root, the deepest first."""
+
+    def __init__(self) -> None:
+        self.below: dict[Path, tuple[Folder, ...]] = {}
+
+
+_HELD = _Held()
 
 
 def is_inside(path: str) -> bool:
@@ -37,15 +48,35 @@ def opened(root: Path, path: str, make: bool = False) -> Iterator[Folder]:
         NotADirectoryError: a part of the way is a link, a file, or leads upwards.
         OSError: it cannot be opened or made.
     """
-    here = Folder(os.open(root, _FLAGS), "")
+    path = path.removesuffix("/")
+    held = _HELD.below.get(root, ())
+    kept = next((one for one in held if not one.path or f"{path}/".startswith(f"{one.path}/")), None)
+    here = kept or Folder(os.open(root, _FLAGS), "")
+    rest = path[len(here.path) + 1 :] if here.path else path
     try:
-        for name in path.removesuffix("/").split("/") if path else ():
+        for name in rest.split("/") if rest else ():
             below = _entered(At(here, name), make)
-            os.close(here.descriptor)
+            if here is not kept:
+                os.close(here.descriptor)
             here = below
         yield here
     finally:
-        os.close(here.descriptor)
+        if here is not kept:
+            os.close(here.descriptor)
+
+
+@contextmanager
+def holding(root: Path, path: str) -> Iterator[Folder]:
+    """Keep a folder open, and the root, so that this thread's calls below them open no part of the way again.
+
+    Arguments and errors as of `opened`; the folder is made if missing.
+    """
+    with opened(root, "") as top, opened(root, path, make=True) as here:
+        _HELD.below[root] = (here, top)
+        try:
+            yield here
+        finally:
+            del _HELD.below[root]
 
 
 @contextmanager

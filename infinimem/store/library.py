@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,9 @@ RETRIES = 2
 """How often a plan is tried again when a person saved a file of it in between."""
 
 HELD = 2000
-"""Documents; of more no note stays parsed, and a snapshot may read a newer one."""
+"""Documents; of more few notes stay parsed, and a snapshot may read a newer one."""
+RECENT, RECENT_BYTES = 100, 1 << 16
+"""Notes of a larger library that a snapshot keeps, and bytes of each at most: a search asks twice for one."""
 
 Clock = Callable[[], datetime]
 
@@ -113,10 +116,13 @@ class Library:
                 self._view = None
             return document
 
+        recent = lru_cache(RECENT)(read)
+
         def load(doc_id: str) -> Document:
-            keep = len(listing.ids) <= HELD or self._parsed.owned(doc_id)
-            document = read(doc_id, keep)
-            return held.setdefault(doc_id, document) if keep else document
+            if len(listing.ids) <= HELD or self._parsed.owned(doc_id):
+                return held.setdefault(doc_id, read(doc_id, keep=True))
+            small = listing.stamps[doc_id].size <= RECENT_BYTES
+            return recent(doc_id) if small else read(doc_id)
 
         view = View(
             listing.ids,

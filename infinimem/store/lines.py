@@ -310,3 +310,12 @@ def _waits(lines: Lines, seq: int) -> bool:
     place = lines.places.get(seq)
     done = lines.spec.has_entries and lines.drawn is not None and seq in lines.drawn
     return place is not None and place.doc_id.startswith(EVIDENCE) and seq not in lines.cites and not done
+
+
+def common_time(times: Iterable[str | None]) -> str | None:
+    """The time that all share, or else the date that all share."""
+    found = set(times)
+    if None in found or not found:
+        return None
+    dates = {time[:10] for time in found if time}
+    return found.pop() if len(found) == 1 else dates.pop() if len(dates) == 1 else None

@@ -6,11 +6,11 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from infinimem.errors import LockTimeout
 from infinimem.store.files import Files
-from infinimem.store.folders import located
+from infinimem.store.folders import holding
 from infinimem.store.listing import explained
 
 PATH = ".infinimem/lock"
@@ -33,20 +33,24 @@ def exclusive(files: Files, timeout: float = TIMEOUT) -> Iterator[None]:
     Raises:
         LockTimeout: a holder kept it; the message names its process.
     """
-    with explained("write", PATH), located(files.root, PATH, make=True) as at:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(at.name, flags, 0o644, dir_fd=at.folder.descriptor)
-    try:
-        with explained("lock", PATH):
-            _wait(descriptor, files, timeout)
-        with suppress(OSError):  # it only tells others
-            os.pwrite(descriptor, f"{os.getpid()} {time.monotonic_ns()}".ljust(WIDTH).encode() + b"\n", 0)
-        yield
-    finally:
-        with suppress(OSError):  # a child that was forked meanwhile holds the same open file
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        with suppress(OSError):  # nothing was written that a close could lose
-            os.close(descriptor)
+    folder, _, name = PATH.partition("/")
+    with ExitStack() as kept:
+        with explained("write", PATH):
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            here = kept.enter_context(holding(files.root, folder))
+            descriptor = os.open(name, flags, 0o644, dir_fd=here.descriptor)
+        try:
+            with explained("lock", PATH):
+                _wait(descriptor, files, timeout)
+            with suppress(OSError):  # it only tells others
+                told = f"{os.getpid()} {time.monotonic_ns()}".ljust(WIDTH)
+                os.pwrite(descriptor, told.encode() + b"\n", 0)
+            yield
+        finally:
+            with suppress(OSError):  # a child that was forked meanwhile holds the same open file
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            with suppress(OSError):  # nothing was written that a close could lose
+                os.close(descriptor)
 
 
 def _wait(descriptor: int, files: Files, timeout: float) -> None:

@@ -17,6 +17,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
+from infinimem.store.lines import common_time
 from infinimem.store.names import aliases_of
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, archive_of, whole
@@ -300,12 +301,3 @@ def _title(doc_id: str) -> str:
 def least_trusted(origins: Sequence[Entry]) -> Source:
     """The least trusted source among origins; "tool" for none."""
     return min((entry.source for entry in origins), key=SOURCES.index, default="tool")
-
-
-def common_time(times: Iterable[str | None]) -> str | None:
-    """The time that all share, or else the date that all share."""
-    found = set(times)
-    if None in found or not found:
-        return None
-    dates = {time[:10] for time in found if time}
-    return found.pop() if len(found) == 1 else dates.pop() if len(dates) == 1 else None

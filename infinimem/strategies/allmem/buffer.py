@@ -5,7 +5,7 @@ Source: All-Mem, section 3.2 (pointers rather than copies).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from infinimem.store.view import View
@@ -30,7 +30,11 @@ def buffered(view: View) -> tuple[Buffered, ...]:
     return view.derived(_buffered)
 
 
-def _buffered(view: View, *_: object) -> tuple[Buffered, ...]:
+def _buffered(
+    view: View, known: tuple[Buffered, ...] | None, changed: Collection[str] | None
+) -> tuple[Buffered, ...]:
+    if known is not None and changed is not None and not any(name.startswith(HOME) for name in changed):
+        return known
     bank = view.derived(RecordStore.load)
     found: dict[str, Buffered] = {}
     for row in rows_of(view.document(BUFFER)) if BUFFER in view else ():

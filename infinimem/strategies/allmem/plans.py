@@ -10,18 +10,17 @@ Source: All-Mem, Appendix B.5, B.6 and C.3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from infinimem.strategies.records.descriptor import Descriptor, descriptor
 from infinimem.strategies.records.record import Ref
 from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.segments import size, spans_of
 
 SEGMENTS = 8
 """Segments of one split at most."""
-_PLACES = 100
-"""Where in a text a segment is looked for; nobody repeats himself oftener."""
 
 Data = Mapping[str, Any]
 
@@ -61,11 +60,11 @@ def split_plan(
         return Invalid("TOO_FEW")
     if len(rows) > SEGMENTS:
         return Invalid("TOO_MANY")
-    spans = _spans(text, [row["segment_text"] for row in rows])
-    if isinstance(spans, Invalid):
-        return spans
-    held = sum(_size(text[start:end]) for start, end in spans)
-    if held < coverage * _size(text):
+    spans = spans_of(text, [row["segment_text"] for row in rows])
+    if isinstance(spans, str):
+        return Invalid(spans)
+    held = sum(size(text[start:end]) for start, end in spans)
+    if held < coverage * size(text):
         return Invalid("COVERAGE")
     parts = []
     for (start, end), row in sorted(zip(spans, rows, strict=True), key=lambda one: one[0]):
@@ -74,40 +73,6 @@ def split_plan(
             return Invalid(found.fault)
         parts.append(Part(bank.cut(name, start, end), found))
     return tuple(parts)
-
-
-def _spans(text: str, segments: Sequence[str]) -> list[tuple[int, int]] | Invalid:
-    """Where the segments stand, none over another; each after the one before it if it can."""
-    spans: list[tuple[int, int]] = []
-    for segment in segments:
-        if not segment.strip():
-            return Invalid("EMPTY")
-        places = _places(text, segment, spans[-1][1] if spans else 0)
-        free = (
-            start
-            for start in places
-            if not any(start < last and first < start + len(segment) for first, last in spans)
-        )
-        start = next(free, None)
-        if start is None:
-            return Invalid("OVERLAP" if segment in text else "NOT_SUBSTRING")
-        spans.append((start, start + len(segment)))
-    return spans
-
-
-def _places(text: str, segment: str, after: int) -> Iterator[int]:
-    """Where a segment stands in a text: first behind a place, then anywhere."""
-    for begin in (after, 0) if after else (0,):
-        start = text.find(segment, begin)
-        for _ in range(_PLACES):
-            if start < 0:
-                break
-            yield start
-            start = text.find(segment, start + 1)
-
-
-def _size(text: str) -> int:
-    return sum(map(len, text.split()))
 
 
 def merge_plan(data: Data) -> Descriptor | Invalid:

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from infinimem.model import Candidate, Evidence, Retrieved, Step
-from infinimem.retrieval.origins import MOST, pack
-from infinimem.retrieval.searcher import searcher
-from infinimem.store.spec import EVIDENCE
+from infinimem.model import Candidate, Evidence, Step
 from infinimem.store.view import View
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.allmem.unit import KINDS, SEMANTIC, SURFACE, TEMPORAL, VERSION
-from infinimem.strategies.graph.walk import Reached, expand
+from infinimem.strategies.graph.walk import Reached, expand, heirs
 from infinimem.strategies.readers.pipeline import Trace, ranked, size
+from infinimem.strategies.records.beside import beside
 from infinimem.strategies.records.evidence_builder import EvidenceBuilder
 from infinimem.strategies.records.record import number_of
 from infinimem.strategies.records.record_store import RecordStore
@@ -40,12 +38,12 @@ def retrieve(
     """
     trace = Trace()
     found = _search(view, bank, space, query, settings, trace)
-    beside = _beside(view, bank, query, budget)
-    material = EvidenceBuilder(bank, budget - size(beside))
+    others = beside(view, bank, query, budget)
+    material = EvidenceBuilder(bank, budget - size(others))
     for unit in found:
         for said in bank.quotes(unit.id):
             material.add(unit.score, (said,))
-    return trace.evidence([*material.by_rank(), *beside])
+    return trace.evidence([*material.by_rank(), *others])
 
 
 def block(
@@ -61,8 +59,8 @@ def block(
     trace = Trace()
     found = _search(view, bank, space, question, settings, trace)
     budget = min(budget, settings.block_tokens)
-    beside = _beside(view, bank, question, budget)
-    room = budget - size(beside)
+    others = beside(view, bank, question, budget)
+    room = budget - size(others)
     material = EvidenceBuilder(bank, room)
     kept = []
     for unit in found[: settings.final]:
@@ -72,7 +70,7 @@ def block(
         elif EvidenceBuilder(bank, room).add(unit.score, quotes):
             break
     trace.add(Step("units", found=tuple(kept), tokens=material.tokens))
-    return trace.evidence([*material.by_time(unit.id for unit in kept), *beside])
+    return trace.evidence([*material.by_time(unit.id for unit in kept), *others])
 
 
 # ── the three stages ────────────────────────────────────────────────────────────────────────────
@@ -142,50 +140,12 @@ def _placed(
         own = {"cosine": cosines[found.node], "hop": found.hop}
         if not successors or found.node in bank.visible:
             return own
-        heirs = [cosines[heir] for heir in _heirs(bank, found.node) if heir in cosines]
-        return {**own, "successor": max(heirs)} if heirs else own
+        best = [
+            cosines[heir] for heir in heirs(bank.graph, found.node, VERSION, bank.visible) if heir in cosines
+        ]
+        return {**own, "successor": max(best)} if best else own
 
     def ties(unit: Candidate) -> tuple[object, ...]:
         return successors and unit.id not in bank.visible, -unit.parts["cosine"], number_of(unit.id)
 
     return ranked((Candidate(one.node, parts(one)) for one in reached), _score, ties)
-
-
-def _heirs(bank: RecordStore, name: str) -> set[str]:
-    """The units of the surface from which version links lead to an archived one."""
-    seen, waiting = {name}, [name]
-    while waiting:
-        fresh = set(bank.graph.into(waiting.pop(), VERSION)) - seen
-        seen |= fresh
-        waiting += fresh - bank.visible
-    return seen & bank.visible
-
-
-# ── what no unit holds ──────────────────────────────────────────────────────────────────────────
-
-
-def _beside(view: View, bank: RecordStore, query: str, budget: int) -> list[Retrieved]:
-    """The best of what no unit holds, by words: turns that wait to become units, units' files that cannot be
-    read, and people's notes."""
-    waiting, notes = view.derived(_unheld)
-    if not waiting and not notes:
-        return []
-    unread = {finding.where for finding in bank.findings}
-    beside = (
-        item
-        for item in searcher(view).entries(query, MOST)
-        if view.is_note(item.doc_id)
-        or item.doc_id in unread
-        or (item.doc_id.startswith(EVIDENCE) and waiting.issuperset(item.seqs))
-    )
-    return pack(beside, budget // 4)
-
-
-def _unheld(view: View, *_: object) -> tuple[frozenset[int], bool]:
-    """Seqs of the turns that no unit holds, and whether there are notes (`View.derived`)."""
-    bank = view.derived(RecordStore.load)
-    held = {ref.seq for unit in bank.records.values() for ref in unit.refs}
-    waiting = (
-        place.seq for place in view.entries("evidence") if place.seq not in held and not view.repeats(place)
-    )
-    return frozenset(waiting), any(map(view.is_note, view.ids()))

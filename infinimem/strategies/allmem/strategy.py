@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from infinimem import tokens
@@ -23,26 +24,24 @@ from infinimem.strategies.allmem.audit import AUDIT, audit_text, replay
 from infinimem.strategies.allmem.buffer import BUFFER, buffered
 from infinimem.strategies.allmem.diagnose import contexts, diagnose
 from infinimem.strategies.allmem.execute import Done, Executor
-from infinimem.strategies.allmem.invariants import Caps, counts, faults
+from infinimem.strategies.allmem.invariants import Caps, faults
 from infinimem.strategies.allmem.read import block, retrieve
 from infinimem.strategies.allmem.route import route
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
-from infinimem.strategies.allmem.unit import HOME
-from infinimem.strategies.allmem.write import RUN, Described, describe, session_of, written
-from infinimem.strategies.base import Event, Plans, Rejected
+from infinimem.strategies.allmem.tasks import DESCRIBE
+from infinimem.strategies.allmem.unit import HOME, VERSION
+from infinimem.strategies.allmem.write import RUN, session_of, written
+from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.graph.draw import Topology
 from infinimem.strategies.readers.collect import READERS, collect
+from infinimem.strategies.records.describing import Described, describe
+from infinimem.strategies.records.figures import counts
 from infinimem.strategies.records.ledger import next_run
 from infinimem.strategies.records.picture import picture
-from infinimem.strategies.records.record import ANEW
 from infinimem.strategies.records.record_store import RecordStore, puts
+from infinimem.strategies.records.rounds import emptied, settled
+from infinimem.strategies.records.rules import misquoted
 from infinimem.strategies.vector_index import Loaded, VectorIndex
-
-TRIES = 3
-"""How often a plan to write is made where the library changes under it."""
-
-AT_ONCE = 256
-"""Records that one plan of a rebuild takes away; a transaction of thousands is slow."""
 
 TOPOLOGY = "topology"
 """The reader that follows links."""
@@ -85,23 +84,15 @@ class AllMem:
             run = [left.popleft()]
             while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
                 run.append(left.popleft())
-            found = yield from self._write(view, describe(run, self.llm, settings.workers))
+            described = describe(run, DESCRIBE, self.llm, settings.workers)
+            found = yield from settled(view, partial(self._written, described))
             if found is None:
                 return
             view = found
 
-    def _write(self, view: View, described: Sequence[Described]) -> Generator[Plan, Outcome, View | None]:
-        """The library after these turns were written; None where it would not take them."""
-        for _ in range(TRIES):
-            with self._writing.at(view) as (bank, space):
-                plan = written(view, bank, space, described, self.own)
-            if plan is None:
-                return view
-            outcome = yield plan
-            view = outcome.view
-            if not isinstance(outcome, Rejected):
-                return view
-        return None
+    def _written(self, described: Sequence[Described], view: View) -> Plan | None:
+        with self._writing.at(view) as (bank, space):
+            return written(view, bank, space, described, self.own)
 
     def tick(self, view: View, event: Event) -> Plans:
         """Consolidate because someone asked, or where the buffer is full; sessions are looked at when the
@@ -133,18 +124,15 @@ class AllMem:
 
     def rebuild(self, view: View) -> Plans:
         """Take all units away; the evidence, of which none is held then, gives them anew."""
-        records = [Put(doc_id, None) for doc_id in view.ids("all") if doc_id.startswith(HOME)]
-        for at in range(0, len(records), AT_ONCE):
-            yield Plan(op="rebuild", records=tuple(records[at : at + AT_ONCE]))
+        yield from emptied(view, HOME)
 
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
         with self._writing.at(view) as (bank, _):
             looked_at = contexts(bank, buffered(view), self.own.online_anchors)
-            return sum(
-                tokens.count(bank.text(one.target)) + sum(_size(bank, name) for name in one.shown)
-                for one in looked_at
-            )
+            shown = [bank.text(one.target) for one in looked_at]
+            shown += [bank.records[name].text for one in looked_at for name in one.shown]
+            return sum(map(tokens.count, shown))
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -172,7 +160,7 @@ class AllMem:
         bank = view.derived(RecordStore.load)
         waiting = buffered(view)
         return {
-            **counts(bank),
+            **counts(bank, VERSION),
             "buffer": {
                 "units": len(waiting),
                 "sessions": len({bank.records[one.unit].session for one in waiting}),
@@ -191,13 +179,7 @@ class AllMem:
     def check(self, view: View) -> list[Finding]:
         """What must hold of the bank (invariants.py), and bodies that do not quote the evidence."""
         bank = view.derived(RecordStore.load)
-        found = faults(bank, caps=Caps.of(self.own))
-        for name, unit in sorted(bank.records.items()):
-            quoted = bank.render(name).split("\n---\n", 1)[1]
-            if view.document(unit.doc_id).body.rstrip("\n") != quoted.rstrip("\n"):
-                what = f"what it quotes is not its evidence as it stands; {ANEW}"
-                found.append(Finding("note", what, unit.doc_id))
-        return found
+        return [*faults(bank, caps=Caps.of(self.own)), *misquoted(view, bank)]
 
 
 def consolidation(
@@ -233,7 +215,3 @@ def consolidation(
 def _note(one: Done) -> str:
     why = " ".join(filter(None, (one.code, one.sub)))
     return f"{one.item.op} of {', '.join(one.item.ids)} was not applied: {why}"
-
-
-def _size(bank: RecordStore, name: str) -> int:
-    return tokens.count(bank.records[name].text)

@@ -1,28 +1,23 @@
-"""Writing: a unit for each turn, described by the model, linked to the surface and put into the buffer.
+"""Writing: a unit for each turn that the model described, linked to the surface and put into the buffer.
 
-A plan covers a run of turns of one session, so that little is lost where it stops. The model is asked once
-for each turn, whatever becomes of the plan. Source: All-Mem, section 3.2, Eq. 4.
+A plan covers a run of turns of one session, so that little is lost where it stops.
+Source: All-Mem, section 3.2, Eq. 4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
-from infinimem.llm.base import LLM
-from infinimem.llm.parallel import in_order
-from infinimem.llm.tasks import turn as shown_turn
-from infinimem.model import Finding, Located, Plan, Put, RejectedReply
+from infinimem.model import Finding, Located, Plan, Put
 from infinimem.store.view import View
 from infinimem.strategies.allmem.buffer import BUFFER, Buffered, buffer_text, buffered
 from infinimem.strategies.allmem.invariants import Caps, faults
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
-from infinimem.strategies.allmem.tasks import DESCRIBE
 from infinimem.strategies.allmem.unit import SEMANTIC, SURFACE, TEMPORAL, UNIT
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.records.descriptor import Descriptor, descriptor, undescribed, unverified
-from infinimem.strategies.records.prompt_views import LONGEST
+from infinimem.strategies.records.describing import Described
+from infinimem.strategies.records.descriptor import unverified
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.rules import new_faults
@@ -32,43 +27,9 @@ RUN = 64
 """Turns that one plan covers at most."""
 
 
-@dataclass(frozen=True)
-class Described:
-    """A turn with its descriptor, and what was wrong with the model's reply, if anything."""
-
-    turn: Located
-    descriptor: Descriptor
-    wrong: RejectedReply | None = None
-
-
 def session_of(turn: Located) -> str:
     """The name of the evidence document: turns of a session share one."""
     return turn.doc_id.rsplit("/", 1)[-1]
-
-
-def describe(turns: Sequence[Located], llm: LLM, workers: int) -> list[Described]:
-    """A descriptor for each turn, one call each; what a model answers wrongly is replaced by the turn's first
-    words.
-
-    Raises:
-        ModelUnavailable: nothing is to be written; the turns stay pending.
-    """
-    return in_order(partial(_describe, llm), turns, workers)
-
-
-def _describe(llm: LLM, turn: Located) -> Described:
-    text = turn.entry.text
-    if not text.strip():
-        return Described(turn, undescribed(text))
-    reply = llm.complete(DESCRIBE, {"turn": shown_turn(turn.entry, text[:LONGEST])})
-    if reply.data is None:
-        reasons = (f"{reply.failure}: {reply.detail}",)
-        return Described(turn, undescribed(text), RejectedReply("describe", reply.text, reasons))
-    found = descriptor(reply.data["summary"], reply.data["keywords"]).cut()
-    if not found.summary:
-        wrong = RejectedReply("describe", reply.text, ("EMPTY: no summary",))
-        return Described(turn, undescribed(text), wrong)
-    return Described(turn, found)
 
 
 def written(

@@ -89,6 +89,16 @@ def distances(sources: Iterable[str], graph: Graph, kinds: Collection[str] | Non
     return far
 
 
+def heirs(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[str]:
+    """The visible nodes from which links of a kind lead to a node, by way of others that are not visible."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        fresh = set(graph.into(waiting.pop(), kind)) - seen
+        seen |= fresh
+        waiting += (name for name in fresh if name not in visible)
+    return {name for name in seen if name in visible}
+
+
 @dataclass(frozen=True, slots=True)
 class Recoverability:
     """How much of what left the surface can be reached from it.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from infinimem.markdown.document import Document
@@ -40,19 +41,24 @@ def ledger_text(
 
 def rows_of(document: Document) -> list[dict[str, Any]]:
     """The rows of the block; lines that are none are passed over."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     inside = False
     for line in document.body.split("\n"):
         if line.startswith(_FENCE):
             inside = line == _FENCE + "json"
         elif inside:
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(row, dict):
-                rows.append(row)
+            rows += _loaded(line)
     return rows
+
+
+@lru_cache(maxsize=512)
+def _loaded(line: str) -> Sequence[dict[str, Any]]:
+    """The row that a line holds; of a ledger that grew by one the others are known. Nobody edits it."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return ()
+    return (row,) if isinstance(row, dict) else ()
 
 
 def _row(row: Mapping[str, Any]) -> str:

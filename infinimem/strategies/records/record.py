@@ -108,11 +108,6 @@ class Record:
         """Older is less: by time, then by number. What has no time is older than what has one."""
         return moment(self.time), self.order[0]
 
-    @property
-    def pinned(self) -> bool:
-        """Whether a person has set `pin: true`: nothing rewrites, merges or archives it."""
-        return "pin: true" in self.others
-
 
 def record_id(prefix: str, number: int, suffix: int = 0) -> str:
     """The id of a record, or with a suffix of one that was derived."""

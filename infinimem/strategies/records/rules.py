@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from infinimem.model import Finding
+from infinimem.store.view import View
+from infinimem.strategies.graph.walk import distances
 from infinimem.strategies.records.codec import fits
 from infinimem.strategies.records.record import ANEW, Record
 from infinimem.strategies.records.record_store import RecordStore
@@ -66,3 +68,31 @@ def new_faults(
     found = check(after, changed)
     old = {(one.what, one.where.rsplit("/", 1)[-1]) for one in (check(before, None) if found else ())}
     return [one for one in found if (one.what, one.where.rsplit("/", 1)[-1]) not in old]
+
+
+def orphans(store: RecordStore, version: str, only: Collection[str] | None = None) -> Iterator[Finding]:
+    """Archived records to which no links of a kind lead from the surface; all of them where one of `only` may
+    have made some.
+
+    Args:
+        store, only: as for `faults`.
+        version: the kind of link that leads to what a record stands for.
+    """
+    names = store.records if only is None else (name for name in only if name in store)
+    if any(name not in store.visible or store.graph.out(name, version) for name in names):
+        near = distances(sorted(store.visible), store.graph, (version,))
+        for name in sorted(store.records.keys() - near.keys()):
+            record = store.records[name]
+            what = f"no {record.kind.name} of the surface leads here by {version} links"
+            yield Finding("error", f"{what}; move it to {record.kind.folder}", record.doc_id)
+
+
+def misquoted(view: View, store: RecordStore) -> list[Finding]:
+    """Records whose file does not quote the evidence as it stands."""
+    what = f"what it quotes is not its evidence as it stands; {ANEW}"
+    return [
+        Finding("note", what, record.doc_id)
+        for name, record in sorted(store.records.items())
+        if view.document(record.doc_id).body.rstrip("\n")
+        != store.render(name).split("\n---\n", 1)[1].rstrip("\n")
+    ]
