@@ -112,6 +112,27 @@ def test_lines_move_under_headings_and_the_document_gets_a_summary() -> None:
     assert library.documents[CURRENT].header.values["current_epoch"] == "1"
 
 
+def test_a_new_document_has_its_title_as_the_planner_gave_it_and_keeps_it() -> None:
+    library = Library()
+    library.buffer("Swims on Mondays")
+    consolidate(library, plan=lambda asked: assigned(("Ann’s exercise: where & when", ids(asked["topics"]))))
+    (doc_id,) = (name for name in library.documents if name.startswith("topics/"))
+    assert doc_id == "topics/anns-exercise-where-when"
+    assert library.documents[doc_id].lines[1:3] == (f"id: {doc_id}", 'title: "Ann’s exercise: where & when"')
+    library.buffer("Rows on Sundays")
+    llm = consolidate(library, plan=lambda asked: assigned((doc_id, ids(asked["topics"]))))
+    asked = next(call for call in llm.calls if call.task == "layout").variables["doc"]
+    assert asked["title"] == library.documents[doc_id].title == "Ann’s exercise: where & when"
+
+
+def test_a_document_that_has_no_title_gets_none() -> None:
+    library = Library({"topics/things": document("# Home", entry(11, ROME))})
+    library.buffer("Plays chess")
+    llm = consolidate(library)
+    asked = next(call for call in llm.calls if call.task == "layout").variables["doc"]
+    assert (asked["title"], library.documents["topics/things"].title) == ("Things", "")
+
+
 def test_a_document_is_shown_whole_and_its_lines_move_only_to_another_heading() -> None:
     library = Library(
         {"topics/home": document("# Places", entry(11, ROME), entry(12, "Has a garden"), summary="where")}

@@ -173,13 +173,23 @@ def test_a_group_moves_into_its_oldest_document() -> None:
     library = shelf()
     llm = consolidate(library, merge=groups(["topics/a", "topics/c", "topics/d"]))
     docs = next(call for call in llm.calls if call.task == "merge").variables["docs"]
-    assert docs[0] == {"id": "topics/a", "summary": "on a", "tokens": docs[0]["tokens"]}
+    assert docs[0] == {"id": "topics/a", "title": "A", "summary": "on a", "tokens": docs[0]["tokens"]}
     assert [plan.op for plan in library.plans] == ["consolidate", "merge"]
     assert library.texts("topics/c") == {"C": ["about c"], "A": ["about a"], "D": ["about d"]}
     assert "topics/a" not in library.documents
     assert library.documents["topics/c"].header.values["aliases"] == ["a", "d"]
     assert {move.why for move in library.plans[1].moves} == {"merged"}
     assert library.plans[1].derived[0].origin == (201, 203, 204)
+
+
+def test_the_survivor_of_a_merge_keeps_its_title() -> None:
+    library = shelf()
+    for name, title in (("a", "All of A"), ("c", "See, C")):
+        text = library.documents[f"topics/{name}"].to_bytes().decode()
+        library.write(f"topics/{name}", text.replace("---\n", f"---\ntitle: {title}\n", 1))
+    consolidate(library, merge=groups(["topics/a", "topics/c"]))
+    assert library.documents["topics/c"].title == "See, C"
+    assert library.texts("topics/c") == {"C": ["about c"], "A": ["about a"]}
 
 
 def test_groups_hold_only_as_far_as_they_are_sound() -> None:

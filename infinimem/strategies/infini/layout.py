@@ -239,13 +239,14 @@ def compose(
     return Plan(
         op,
         moves=tuple(moves.values()),
-        derived=tuple(found for target, layout in laid if (found := _described(target, layout, gone))),
+        derived=tuple(found for target, layout in laid if (found := _described(target, layout, gone, view))),
         notes=tuple(dict.fromkeys(one_line(clean_text(note)) for note in said_of)),
         withheld=tuple(withheld),
     )
 
 
-def _described(target: Target, layout: Laid, gone: set[int]) -> Derived | None:
-    """The summary, with the lines that it describes."""
+def _described(target: Target, layout: Laid, gone: set[int], view: View) -> Derived | None:
+    """The summary, with the lines that it describes; and the title of a document that is new."""
     seqs = {place.entry.seq for place in target.places} | {entry.seq for entry in target.incoming}
-    return Derived(target.doc_id, layout.summary, tuple(sorted(seqs - gone))) if seqs - gone else None
+    title = "" if target.doc_id in view else target.title
+    return Derived(target.doc_id, layout.summary, tuple(sorted(seqs - gone)), title) if seqs - gone else None

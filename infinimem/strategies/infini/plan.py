@@ -27,6 +27,7 @@ from infinimem.strategies.infini.topics import (
     entries_of,
     halves,
     joined,
+    listed,
     packed,
     parted,
     same,
@@ -138,7 +139,7 @@ class Planner:
             PLAN,
             {
                 "topics": [shown(topic) for topic in topics],
-                "docs": [{"id": row.id, "summary": row.summary or title_of(row.id)} for row in docs],
+                "docs": [listed(row, self.view) for row in docs],
                 "planned_titles": list(self._titles),
                 "markdown_length": str(self.view.settings.of(InfiniSettings).markdown_length),
                 "problems": [str(reason) for reason in problems],
@@ -158,9 +159,9 @@ class Planner:
         for item in data["assign"]:
             named, seqs = item["doc_id"], seqs_of(item["fact_ids"], known)
             if named in offered:
-                assigned.append(_Assigned(named, title_of(named), seqs))
+                assigned.append(_Assigned(named, title_of(named, self.view), seqs))
                 continue
-            title = clean_title(item["new_title"] or title_of(named or ""))
+            title = clean_title(item["new_title"] or title_of(named or "", self.view))
             if title and seqs:
                 assigned.append(_Assigned(None, title, seqs))
                 self._titles[title] = None
@@ -195,7 +196,7 @@ class Planner:
     def _routes(self, topics: Sequence[Topic], assigned: Sequence[_Assigned]) -> list[Route]:
         """Assignments with ids: equal titles are one document, and one of that name that exists is taken."""
         slugs = Slugs(self.view)
-        ids: dict[str, str] = {}
+        ids = {same(title_of(doc_id, self.view)): doc_id for doc_id in self._open}
         routes = []
         assigned = [item for item in assigned if item.seqs]
         for item, part in zip(assigned, parted(topics, (item.seqs for item in assigned)), strict=True):
@@ -221,7 +222,7 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
             found = searcher(view).documents(entry.text, limit=1, ids=open_ids)
             shares = found and not words(found[0]).isdisjoint(query_terms(entry.text))
             doc_id = found[0] if shares else INBOX
-            routes.append(Route(doc_id, title_of(doc_id), (Topic(topic.title, (entry,)),)))
+            routes.append(Route(doc_id, title_of(doc_id, view), (Topic(topic.title, (entry,)),)))
     return _united(routes)
 
 

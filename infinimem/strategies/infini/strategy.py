@@ -148,7 +148,7 @@ class Infini:
     def _rebuild(self, view: View) -> Plans:
         for row in view.catalog(folder=TOPICS):
             if split_merge.may_change(row.id, view):
-                route = Route(row.id, title_of(row.id), ())
+                route = Route(row.id, title_of(row.id, view), ())
                 outcome = yield apply("rebuild", [target(view, route)], (), view, self._asker)
                 view = outcome.view
 

@@ -58,6 +58,6 @@ MERGE = task(
     "filing:merge",
     groups=list_of(doc_ids=IDS, reason=TEXT),
 )
-"""Which small documents belong together (prompt M1). `docs`: [{"id", "summary", "tokens"}]."""
+"""Which small documents belong together (prompt M1). `docs`: [doc, …]."""
 
 ALL: tuple[Task, ...] = (EXTRACT, REWRITE, PLAN, LAYOUT, MERGE)
