@@ -8,11 +8,11 @@ Source: Infini Memory, algorithm 2 and prompt C.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from infinimem.model import Reason
+from infinimem.model import Entry, Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import CatalogRow, View
@@ -79,7 +79,7 @@ class Planner:
 
     @cached_property
     def _open(self) -> Mapping[str, CatalogRow]:
-        return {row.id: row for row in open_documents(self.view)} if self.offer else {}
+        return open_documents(self.view) if self.offer else {}
 
     def route(self, topics: Sequence[Topic]) -> tuple[Route, ...]:
         """Every line of the topics to exactly one document.
@@ -94,14 +94,14 @@ class Planner:
         if wrong:
             settled = self._repaired(topics, settled, wrong)
         (left,) = parted(topics, [entries.keys() - {seq for item in settled for seq in item.seqs}])
-        near: tuple[Route, ...] = ()
+        strays: tuple[Route, ...] = ()
         if left:
             self.notes.append(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
             if self.offer:
-                near = nearest(self.view, left)
+                strays = nearest(self.view, left)
             else:
                 settled += [_Assigned(None, topic.title, [e.seq for e in topic.entries]) for topic in left]
-        return _united([*self._routes(topics, settled), *near])
+        return _united([*self._routes(topics, settled), *strays])
 
     def _safe(self, topics: Sequence[Topic], depth: int) -> list[_Assigned]:
         """Plan in chunks that fit a call: whole topics, or halves of one that is too large."""
@@ -134,7 +134,7 @@ class Planner:
     def _ask(
         self, topics: Sequence[Topic], known: Sequence[int], problems: Sequence[Reason]
     ) -> tuple[list[_Assigned] | None, str | None]:
-        docs = self._offered(topics)
+        docs = near(self.view, entries_of(topics), self._open)
         reply = self.asker.complete(
             PLAN,
             {
@@ -184,15 +184,6 @@ class Planner:
             *(_Assigned(i.doc_id, i.title, seqs) for i, seqs in zip(again or (), placed, strict=True)),
         ]
 
-    def _offered(self, topics: Sequence[Topic]) -> list[CatalogRow]:
-        """The nearest of the open documents, best first."""
-        if not self._open:
-            return []
-        limit = self.view.settings.of(InfiniSettings).planner_docs
-        text = "\n".join(entry.text for entry in entries_of(topics))
-        near = searcher(self.view).documents(text, limit=limit, ids=list(self._open))
-        return [self._open[doc_id] for doc_id in near]
-
     def _routes(self, topics: Sequence[Topic], assigned: Sequence[_Assigned]) -> list[Route]:
         """Assignments with ids: equal titles are one document, and one of that name that exists is taken."""
         slugs = Slugs(self.view)
@@ -208,9 +199,18 @@ class Planner:
         return routes
 
 
+def near(view: View, entries: Iterable[Entry], rows: Mapping[str, CatalogRow]) -> list[CatalogRow]:
+    """Those of the documents that are nearest to some lines, best first."""
+    if not rows:
+        return []
+    limit = view.settings.of(InfiniSettings).planner_docs
+    text = "\n".join(entry.text for entry in entries)
+    return [rows[doc_id] for doc_id in searcher(view).documents(text, limit=limit, ids=list(rows))]
+
+
 def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
     """Each line to the document that shares the most words with it, or to the inbox. Asks no model."""
-    open_ids = [row.id for row in open_documents(view)]
+    open_ids = list(open_documents(view))
 
     @cache
     def words(doc_id: str) -> frozenset[str]:
@@ -226,14 +226,14 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
     return _united(routes)
 
 
-def open_documents(view: View) -> tuple[CatalogRow, ...]:
-    """Topic documents that may receive lines: not too long, their header readable, and not the inbox."""
+def open_documents(view: View) -> Mapping[str, CatalogRow]:
+    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox."""
     limit = view.settings.of(InfiniSettings).markdown_length
-    return tuple(
-        row
+    return {
+        row.id: row
         for row in view.catalog(folder=TOPICS)
         if row.id != INBOX and row.tokens <= limit and view.document(row.id).header.problem is None
-    )
+    }
 
 
 def _united(routes: Sequence[Route]) -> tuple[Route, ...]:

@@ -18,13 +18,16 @@ from infinimem.model import Entry, Located, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker, Data, once, seq_of
+from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import REWRITE
 from infinimem.strategies.infini.topics import (
     Topic,
     clean_title,
+    entries_of,
     fact,
     joined,
+    known,
     movable,
     packed,
     sections,
@@ -56,9 +59,11 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
     topics: list[Topic] = []
     claims: list[Claim] = []
     notes: list[str] = []
+    rows = open_documents(view)
     for chunk in packed(lines, _share(lines, view.settings.of(InfiniSettings).plan_split_threshold)):
         part = [places[line.entries[0].seq] for line in chunk]
-        found, said, wrong = _part(part, asker, unsorted(view))
+        docs = [known(row, view) for row in near(view, entries_of(chunk), rows)]
+        found, said, wrong = _part(part, docs, asker, unsorted(view))
         topics += found
         claims += said
         notes += [f"rewrite: {reason}" for reason in wrong]
@@ -81,7 +86,7 @@ def unsorted(view: View) -> str:
 
 
 def _part(
-    places: Sequence[Located], asker: Asker, untitled: str
+    places: Sequence[Located], docs: Sequence[Mapping[str, object]], asker: Asker, untitled: str
 ) -> tuple[list[Topic], list[Claim], tuple[Reason, ...]]:
     known = {place.entry.seq: place for place in places}
 
@@ -89,7 +94,7 @@ def _part(
         return sorted_out(data, "topics", known)[2]
 
     facts = [fact(place.entry) for place in places]
-    reply, wrong = asker.ask(REWRITE, {"facts": facts}, check)
+    reply, wrong = asker.ask(REWRITE, {"facts": facts, "docs": docs}, check)
     if (data := reply.data) is None:
         return list(sections(places, untitled)), [], wrong
     placed, claims, _ = sorted_out(data, "topics", known)

@@ -20,14 +20,14 @@ wrong with the last reply ([] at first). Turns that no entry names held nothing 
 
 REWRITE = task(
     "rewrite",
-    "facts problems",
+    "facts docs problems",
     4096,
     "topics:rewrite",
     topics=list_of(title=TEXT, fact_ids=IDS),
     duplicates=_DUPLICATES,
     superseded=_SUPERSEDED,
 )
-"""The buffer's facts grouped by topic (prompt B as references)."""
+"""The buffer's facts grouped by topic (prompt B as references). `docs`: [{"title", "tokens"}]."""
 
 PLAN = task(
     "plan",

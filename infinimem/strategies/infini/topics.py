@@ -54,10 +54,14 @@ def shown(topic: Topic) -> dict[str, object]:
     return {"title": topic.title, "facts": [fact(entry) for entry in topic.entries]}
 
 
+def known(row: CatalogRow, view: View) -> dict[str, object]:
+    """A document by its name and size."""
+    return {"title": title_of(row.id, view), "tokens": row.tokens}
+
+
 def listed(row: CatalogRow, view: View) -> dict[str, object]:
     """A document as data (llm/tasks.py, shape `doc`)."""
-    title = title_of(row.id, view)
-    return {"id": row.id, "title": title, "summary": row.summary or title, "tokens": row.tokens}
+    return {"id": row.id, "summary": row.summary, **known(row, view)}
 
 
 def size(entries: Iterable[Entry]) -> int:
