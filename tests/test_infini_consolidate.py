@@ -210,6 +210,17 @@ def test_superseded_and_doubled_lines_go_to_the_archive_of_their_survivor() -> N
     }
 
 
+def test_a_layout_is_told_why_a_fact_may_not_go() -> None:
+    library = Library({"topics/things": document("# Home", entry(11, ROME))})
+    library.buffer("Lives in Rome, near the river")
+    llm = consolidate(
+        library,
+        layout=[laid({"Home": [12]}, "x", duplicates=[(11, 12)]), laid({"Home": [11, 12]}, "x")],
+    )
+    assert llm.calls[-1].variables["problems"] == ["NOT_A_DUPLICATE 11, 12"]
+    assert library.plans[0].notes == ()
+
+
 def test_a_chain_over_two_stages_ends_at_the_line_that_stays() -> None:
     library = Library({"topics/home": document("# Places", entry(20, OSLO, time="2024-01-01"))})
     library.buffer(ROME, ROME, time="2023-01-01")
@@ -354,6 +365,16 @@ def test_a_refused_plan_is_followed_by_one_that_asks_no_model() -> None:
     assert library.plans[1].notes == ("refused: CONFLICT; lines went to the nearest documents",)
     assert library.lines() == before
     assert calls == 2
+
+
+def test_what_was_discarded_stays_so_where_the_plan_is_refused() -> None:
+    library = Library()
+    library.buffer(ROME, ROME, OSLO, "Plays chess")
+    library.refuse = ["CONFLICT"]
+    consolidate(library, rewrite=[rewritten({"Home": [3], "Games": [4]}, [(1, 2)], [(2, 3)])])
+    assert [plan.op for plan in library.plans] == ["consolidate", "consolidate"]
+    assert sorted(seq for seq, _ in library.lines("archive/")) == [1, 2]
+    assert sorted(seq for seq, _ in library.lines("topics/")) == [3, 4]
 
 
 def test_after_two_refusals_the_buffer_stays() -> None:

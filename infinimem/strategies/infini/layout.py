@@ -21,7 +21,7 @@ from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker, Data, by_rule
 from infinimem.strategies.infini.plan import Route
-from infinimem.strategies.infini.rewrite import Claim, allowed, sorted_out
+from infinimem.strategies.infini.rewrite import Claim, allowed, problems, sorted_out
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT
 from infinimem.strategies.infini.topics import (
@@ -126,7 +126,7 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
         known = {entry.seq for entry in (*(place.entry for place in shows), *entries_of(chunk))}
 
         def check(data: Data, known: Collection[int] = known) -> list[Reason]:
-            return sorted_out(data, "layout", known)[2]
+            return problems(data, "layout", known, view)
 
         asked = _question(target, shows, chunk, headings.values(), view)
         few = not target.places and len(target.incoming) <= FEW
