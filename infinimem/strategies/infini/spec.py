@@ -21,7 +21,7 @@ class InfiniSettings:
 
     feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
     chunk_tokens: Portion = 2048
-    """Tokens of turns that one extraction is shown. A reply that keeps all of them word for word still fits the
+    """Tokens of turns that one extraction is shown. A reply that keeps all of them word for word fits the
     limit of a reply; of twice as many it would not."""
     workers: Harmless[int] = 8
     """Extractions that a model is asked for side by side."""
