@@ -143,12 +143,14 @@ class Move:
 
 @dataclass(frozen=True)
 class Derived:
-    """Text about entries, regenerated at will and never evidence: a document's summary."""
+    """Text about entries, regenerated at will and never evidence: a document's summary, and its name."""
 
     doc_id: str
     summary: str
     origin: tuple[int, ...]
     """Seqs that the text describes."""
+    title: str = ""
+    """What the document is called from now on; "" leaves it the name that it has."""
 
 
 @dataclass(frozen=True)

@@ -253,7 +253,7 @@ def test_an_append_returns_while_a_model_thinks_and_stays_in_the_buffer(tmp_path
     (place,) = memory.observe([Turn("Rita visits on 14 June.")])
     assert memory.consolidate() is not None
     asked = [event.split()[0] for event in model.events if event.endswith(" asked")]
-    assert {"rewrite", "plan", "layout"} <= set(asked)
+    assert {"rewrite", "plan"} <= set(asked)
     assert model.events == [e for task in asked for e in (f"{task} asked", "appended", f"{task} answered")]
     assert problems(root, model.acknowledged | {place.seq: place.text}) == []
     texts = [line.text for line in memory.view.document(CURRENT).entries]

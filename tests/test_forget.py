@@ -148,6 +148,7 @@ def test_a_topic_that_keeps_lines_speaks_of_those_alone(library: Library) -> Non
     sort(library, Plan("consolidate", moves=(move,), derived=(derived,)))
     edit(library, "topics/psoriasis-treatment", "aliases: [bike]", "aliases: [psoriasis, bike-and-more]")
     edit(library, "topics/psoriasis-treatment", "# Bike", "# Psoriasis and bike")
+    edit(library, "topics/psoriasis-treatment", "summary:", "title: Treating psoriasis\nsummary:")
     done = forget(library, Wanted({1}))
     gone(library, done, SECRET, DRAWN, "psoriasis", "Psoriasis", "Skin trouble")
     text = (library.root / "topics/topic-3.md").read_text()

@@ -96,20 +96,65 @@ def test_an_empty_buffer_is_no_reason_to_do_anything() -> None:
 
 def test_lines_move_under_headings_and_the_document_gets_a_summary() -> None:
     library = Library()
-    library.buffer("Drinks tea", "Plays chess", "Hates milk")
+    library.buffer("Drinks tea", "Plays chess", "Hates milk", "Plays go", "Drinks rum")
     before = library.lines()
     consolidate(
         library,
-        layout=[laid({"Games": [2], "Drinks": [3, 1]}, "tea, chess; habits")],
+        layout=[laid({"Games": [2, 4], "Drinks": [3, 1, 5]}, "tea, chess; habits")],
     )
     assert library.lines() == before
     assert library.texts("topics/things") == {
-        "Games": ["Plays chess"],
-        "Drinks": ["Drinks tea", "Hates milk"],
+        "Games": ["Plays chess", "Plays go"],
+        "Drinks": ["Drinks tea", "Hates milk", "Drinks rum"],
     }
     assert library.documents["topics/things"].summary == "tea, chess; habits"
-    assert library.plans[0].derived[0].origin == (1, 2, 3)
+    assert library.plans[0].derived[0].origin == (1, 2, 3, 4, 5)
     assert library.documents[CURRENT].header.values["current_epoch"] == "1"
+
+
+def test_a_new_document_has_its_title_as_the_planner_gave_it_and_keeps_it() -> None:
+    library = Library()
+    library.buffer("Swims on Mondays")
+    consolidate(library, plan=lambda asked: assigned(("Ann’s exercise: where & when", ids(asked["topics"]))))
+    (doc_id,) = (name for name in library.documents if name.startswith("topics/"))
+    assert doc_id == "topics/anns-exercise-where-when"
+    assert library.documents[doc_id].lines[1:3] == (f"id: {doc_id}", 'title: "Ann’s exercise: where & when"')
+    library.buffer("Rows on Sundays")
+    llm = consolidate(library, plan=lambda asked: assigned((doc_id, ids(asked["topics"]))))
+    asked = next(call for call in llm.calls if call.task == "layout").variables["doc"]
+    assert asked["title"] == library.documents[doc_id].title == "Ann’s exercise: where & when"
+
+
+def test_a_new_document_of_a_few_facts_is_arranged_without_the_model() -> None:
+    library = Library()
+    library.buffer("Drinks green tea at noon", "Plays chess on Mondays", "Plays go", "Drinks rum")
+    llm = consolidate(library, rewrite=[rewritten({"Tea": [1, 4], "Games": [2, 3]})])
+    assert [call.task for call in llm.calls] == ["rewrite", "plan"]
+    assert library.texts("topics/things") == {
+        "Tea": ["Drinks green tea at noon", "Drinks rum"],
+        "Games": ["Plays chess on Mondays", "Plays go"],
+    }
+    assert "Drinks green tea at noon" in library.documents["topics/things"].summary
+    library.buffer("Plays draughts")  # where lines stand, the model may find one outdated
+    assert consolidate(library).calls[-1].task == "layout"
+
+
+def test_sorting_is_told_which_documents_exist_and_how_large_they_are() -> None:
+    library = Library(
+        {"topics/exercise": document(entry(11, "Runs"), title="Ann’s sport", token_count="300")}
+    )
+    library.buffer("Swims")
+    llm = consolidate(library)
+    assert llm.calls[0].task == "rewrite"
+    assert llm.calls[0].variables["docs"] == [{"title": "Ann’s sport", "tokens": 300}]
+
+
+def test_a_document_that_has_no_title_gets_none() -> None:
+    library = Library({"topics/things": document("# Home", entry(11, ROME))})
+    library.buffer("Plays chess")
+    llm = consolidate(library)
+    asked = next(call for call in llm.calls if call.task == "layout").variables["doc"]
+    assert (asked["title"], library.documents["topics/things"].title) == ("Things", "")
 
 
 def test_a_document_is_shown_whole_and_its_lines_move_only_to_another_heading() -> None:
@@ -163,6 +208,17 @@ def test_superseded_and_doubled_lines_go_to_the_archive_of_their_survivor() -> N
         12: "Duplicate of 15",
         13: "Superseded by 14",
     }
+
+
+def test_a_layout_is_told_why_a_fact_may_not_go() -> None:
+    library = Library({"topics/things": document("# Home", entry(11, ROME))})
+    library.buffer("Lives in Rome, near the river")
+    llm = consolidate(
+        library,
+        layout=[laid({"Home": [12]}, "x", duplicates=[(11, 12)]), laid({"Home": [11, 12]}, "x")],
+    )
+    assert llm.calls[-1].variables["problems"] == ["NOT_A_DUPLICATE 11, 12"]
+    assert library.plans[0].notes == ()
 
 
 def test_a_chain_over_two_stages_ends_at_the_line_that_stays() -> None:
@@ -272,12 +328,12 @@ def test_more_than_one_call_can_hold_comes_in_parts() -> None:
 
 
 def test_a_summary_is_one_line_of_bounded_length() -> None:
-    library = Library(summary_length=5)
+    library = Library({"topics/things": document("# X", entry(10, "z"))}, summary_length=5)
     library.buffer("a")
-    consolidate(library, layout=lambda _: laid({"X": [1]}, "one two\nthree four five six seven"))
+    consolidate(library, layout=lambda _: laid({"X": [10, 11]}, "one two\nthree four five six seven"))
     assert library.documents["topics/things"].summary == "one two three four five"
     library.buffer("b")
-    consolidate(library, layout=lambda _: laid({"X": [2]}, "zucchini ristretto macchiato gnocchi latte"))
+    consolidate(library, layout=lambda _: laid({"X": [12]}, "zucchini ristretto macchiato gnocchi latte"))
     assert library.documents["topics/things"].summary == "zucchini"
 
 
@@ -308,7 +364,17 @@ def test_a_refused_plan_is_followed_by_one_that_asks_no_model() -> None:
     )
     assert library.plans[1].notes == ("refused: CONFLICT; lines went to the nearest documents",)
     assert library.lines() == before
-    assert calls == 3
+    assert calls == 2
+
+
+def test_what_was_discarded_stays_so_where_the_plan_is_refused() -> None:
+    library = Library()
+    library.buffer(ROME, ROME, OSLO, "Plays chess")
+    library.refuse = ["CONFLICT"]
+    consolidate(library, rewrite=[rewritten({"Home": [3], "Games": [4]}, [(1, 2)], [(2, 3)])])
+    assert [plan.op for plan in library.plans] == ["consolidate", "consolidate"]
+    assert sorted(seq for seq, _ in library.lines("archive/")) == [1, 2]
+    assert sorted(seq for seq, _ in library.lines("topics/")) == [3, 4]
 
 
 def test_after_two_refusals_the_buffer_stays() -> None:
@@ -323,7 +389,7 @@ def test_after_two_refusals_the_buffer_stays() -> None:
 @pytest.mark.parametrize("task", ["rewrite", "plan", "layout"])
 def test_a_dead_endpoint_leaves_the_buffer(task: str) -> None:
     library = Library()
-    library.buffer("a")
+    library.buffer(*"abcde")
     with pytest.raises(ModelUnavailable):
         consolidate(library, **{task: [ModelUnavailable("no answer")]})
     assert library.plans == []

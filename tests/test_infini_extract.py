@@ -20,6 +20,11 @@ from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.strategy import Infini
 from infinimem.testing import ScriptedLLM
 
+ALL_SAID = (
+    "Ana moved to Lisbon and rents a flat, she rents it. Ana met Dr. Vu with cups, plates, a cat in Lisbon. "
+    'Bo stayed in Porto. "I moved to Lisbon. Bo stayed in Porto."'
+)
+
 
 def item(text: str, *origin: object, when: str | None = None, refers: str | None = None) -> dict[str, Any]:
     return {"text": text, "from": [str(seq) for seq in origin], "when": when, "refers": refers}
@@ -34,6 +39,40 @@ def observe(library: Library, *replies: Any) -> tuple[list[Plan], ScriptedLLM]:
     view = library.view()
     library.drive(Infini(llm, library.settings).observe(view, view.uncited()))
     return library.plans, llm
+
+
+@pytest.mark.parametrize(
+    ("text", "joins"),
+    [
+        ("Ana moved to Lisbon; Bo stayed in Porto", True),
+        ("Ana moved to Lisbon. She rents a flat.", True),
+        ("Ana moved to Lisbon and rents a flat", False),
+        ("Ana met Dr. Vu in Lisbon", False),
+        ('Ana said "I moved to Lisbon. Bo stayed in Porto."', False),
+        ("Ana moved to Lisbon with cups; plates; a cat", False),
+    ],
+)
+def test_an_entry_of_two_facts_goes_back_once(text: str, joins: bool) -> None:
+    library = Library()
+    library.say(f"Ana here: {ALL_SAID}", speaker="Ana")
+    parted = reply(item("Ana moved to Lisbon", 1), item("Bo stayed in Porto", 1))
+    (plan, *_), llm = observe(library, reply(item(text, 1)), parted)
+    problems = [call.variables["problems"] for call in llm.calls]
+    assert problems == ([[], [f"TWO_FACTS 1: {text}"]] if joins else [[]])
+    assert [add.text for add in plan.adds] == (
+        ["Ana moved to Lisbon", "Bo stayed in Porto"] if joins else [text]
+    )
+
+
+def test_an_entry_of_two_facts_that_is_not_mended_is_taken_and_a_copied_one_is_never_sent_back() -> None:
+    library = Library()
+    library.say("I moved to Lisbon. I rent a flat.", speaker="Ana")
+    twice = reply(item("Ana moved to Lisbon. Ana rents a flat.", 1))
+    (plan, *_), _ = observe(library, twice, twice)
+    assert [add.text for add in plan.adds] == ["Ana moved to Lisbon. Ana rents a flat."]
+    library.say("You found a cat. You named it Rex.", speaker="Bo")
+    _, llm = observe(library, reply(item("You found a cat. You named it Rex.", 3)))
+    assert len(llm.calls) == 1
 
 
 def test_a_phrased_entry_names_its_origin_and_a_copied_one_is_nobodys() -> None:

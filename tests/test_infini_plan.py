@@ -57,10 +57,18 @@ def test_lines_go_where_the_planner_says() -> None:
     assert found == {"topics/food": [103], "topics/board-games": [105], "topics/trips": [104]}
     variables = llm.calls[0].variables
     assert variables["docs"] == [
-        {"id": "topics/food", "summary": "food and drinks"},
-        {"id": "topics/trips", "summary": "journeys"},
+        {"id": "topics/food", "title": "Food", "summary": "food and drinks", "tokens": 15},
+        {"id": "topics/trips", "title": "Trips", "summary": "journeys", "tokens": 16},
     ]
     assert variables["markdown_length"] == "5000"
+
+
+def test_the_title_of_a_document_is_offered_and_leads_to_it() -> None:
+    library = Library({"topics/exercise": document(entry(101, "Runs"), title="Ann’s sport", summary="runs")})
+    library.buffer("Swims", "Rows", "Lifts")
+    found, llm, _ = route(library, assigned(("Ann’s  SPORT", [102]), ("Exercise", [103]), ("Weights", [104])))
+    assert llm.calls[0].variables["docs"][0]["title"] == "Ann’s sport"
+    assert found == {"topics/exercise": [102, 103], "topics/weights": [104]}
 
 
 def test_only_open_topic_documents_are_offered() -> None:

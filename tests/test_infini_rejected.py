@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from infini_library import Library, assigned, ids, keep_all, one_topic, rewritten
+from infini_library import Library, assigned, document, entry, ids, keep_all, one_topic, rewritten
 
 from infinimem.errors import ModelUnavailable
 from infinimem.model import RejectedReply
@@ -68,6 +68,7 @@ def test_an_unsupported_entry_names_its_turn_and_what_it_claims() -> None:
 def test_each_task_of_a_consolidation_tells_its_own() -> None:
     library = Library(plan_retries=1)
     library.buffer("I like tea.", "I like milk.")
+    library.write("topics/things", document(entry(10, "I like rum.")))
     forgets = {"topics": [{"title": "Tea", "fact_ids": ["1"]}], "duplicates": [], "superseded": []}
     kept = consolidate(
         library,

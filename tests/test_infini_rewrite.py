@@ -136,7 +136,9 @@ def test_claims_hold_only_where_the_law_lets_them(
 def test_a_withheld_line_stays_with_its_survivor() -> None:
     library = Library()
     library.buffer("Has 2 cats", "Has 3 cats", "Plays chess")
-    found, _ = draft(library, rewritten({"Chess": [3], "Pets": [2]}, [(1, 2)]))
+    insists = rewritten({"Chess": [3], "Pets": [2]}, [(1, 2)])
+    found, llm = draft(library, insists, insists)
+    assert llm.calls[1].variables["problems"] == ["NOT_A_DUPLICATE 1, 2"]
     assert seqs(found) == {"Chess": [3], "Pets": [1, 2]}
     assert found.notes == ("withheld: NOT_A_DUPLICATE 1, 2",)
 
@@ -145,7 +147,7 @@ def test_one_speaker_neither_repeats_nor_replaces_another() -> None:
     library = Library()
     library.buffer("I have a dog", speaker="Ana")
     library.buffer("I have a dog", speaker="Bo")
-    found, _ = draft(library, rewritten({"Pets": [2]}, [(1, 2)]))
+    found, _ = draft(library, rewritten({"Pets": [2]}, [(1, 2)]), rewritten({"Pets": [1, 2]}))
     assert found.claims == ()
 
 

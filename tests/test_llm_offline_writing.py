@@ -194,7 +194,7 @@ DENTIST = [
 
 
 def rewrite(items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return run(REWRITE, facts=list(items), problems=[])
+    return run(REWRITE, facts=list(items), docs=[], problems=[])
 
 
 def test_what_was_said_in_a_row_about_one_thing_becomes_a_topic_with_its_name() -> None:

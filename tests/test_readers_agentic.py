@@ -81,6 +81,12 @@ def test_lines_named_backwards_are_turned_round() -> None:
     assert places(evidence) == [("topics/home", 5, 8), ("topics/home", 10, 12)]
 
 
+def test_a_catalog_has_the_titles_that_documents_have() -> None:
+    llm = ScriptedLLM({"step": [step(done=True)]})
+    read(llm, view_of({"notes/a": "---\ntitle: Boats\nsummary: b\n---\n# Ferry\nboats\n"}))
+    assert llm.calls[0].variables["catalog"] == [{"id": "notes/a", "title": "Boats", "summary": "b"}]
+
+
 def test_the_model_is_told_catalog_tools_history_and_rounds() -> None:
     llm = ScriptedLLM({"step": [step(search("Lisbon"), ("grep", {"pattern": "Ana"})), step(done=True)]})
     read(llm)

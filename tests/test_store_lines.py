@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infinimem.markdown.document import Document
-from infinimem.store.lines import Lines, Seqs
+from infinimem.store.lines import Lines, Seqs, common_time
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.infini.spec import SPEC as INFINI
 
@@ -129,3 +129,17 @@ def test_a_session_whose_first_file_is_gone_goes_on_in_the_next() -> None:
     lines = Lines(INFINI).after(parts, None, is_note)
     assert lines.sessions["s"] == "evidence/s"
     assert lines.after({"evidence/s": None}, None, is_note).sessions["s"] == "evidence/s-part2"
+
+
+@pytest.mark.parametrize(
+    ("times", "common"),
+    [
+        (("2025-03-01T09:00:00", "2025-03-01T09:00:00"), "2025-03-01T09:00:00"),
+        (("2025-03-01T09:00:00", "2025-03-01T09:01:00"), "2025-03-01"),
+        (("2025-03-01", "2025-03-02"), None),
+        (("2025-03-01", None), None),
+        ((), None),
+    ],
+)
+def test_turns_have_the_time_that_all_share(times: tuple[str | None, ...], common: str | None) -> None:
+    assert common_time(times) == common

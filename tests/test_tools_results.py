@@ -76,6 +76,15 @@ def test_list_docs_pages_and_counts_the_archived() -> None:
     assert TOOLS.list_docs(offset=99) == {"docs": [], "total": 3, "has_more": False}
 
 
+def test_a_note_is_listed_by_its_title_too() -> None:
+    tools = Toolbox(
+        lambda: view_of({"notes/a": "---\ntitle: Trip to Åland\n---\n# Ferry\n", "notes/b": "# B\n"})
+    )
+    assert [doc["title"] for doc in tools.list_docs()["docs"]] == ["Trip to Åland", ""]
+    rows = next(tool for tool in tools if tool.name == "list_docs").rows(tools.list_docs())
+    assert next(iter(rows)).endswith(" tokens) Trip to Åland: Ferry")
+
+
 def test_read_lines_numbers_as_an_editor() -> None:
     result = TOOLS.read_lines(doc_id="home", start=5, end=7)
     assert (result["doc_id"], result["total_lines"]) == ("topics/home", 12)

@@ -10,7 +10,7 @@ from infinimem.store.view import Scope, View
 from .tool import SCOPE, Result, Tool, shown
 
 DESCRIPTION = (
-    "List the documents with their summaries and sizes in tokens, 20 a page, sorted by id. "
+    "List the documents with their titles, summaries and sizes in tokens, 20 a page, sorted by id. "
     "`archived` counts lines that left a topic for the archive: look there for the past."
 )
 PAGE = 20
@@ -42,7 +42,13 @@ def list_docs(view: View, offset: int = 0, limit: int = PAGE, scope: Scope = "de
     ids = view.ids(scope)
     page = [view.row(doc_id) for doc_id in ids[offset : offset + limit]]
     docs = [
-        {"id": row.id, "summary": shown(row.summary), "tokens": row.tokens, "archived": row.archived}
+        {
+            "id": row.id,
+            "title": shown(row.title),
+            "summary": shown(row.summary),
+            "tokens": row.tokens,
+            "archived": row.archived,
+        }
         for row in page
     ]
     return {"docs": docs, "total": len(ids), "has_more": offset + len(docs) < len(ids)}
@@ -52,7 +58,8 @@ def rows(result: Result) -> Iterator[str]:
     """One line a document."""
     for doc in result["docs"]:
         archived = f", {doc['archived']} archived lines" if doc["archived"] else ""
-        yield f"{doc['id']} ({doc['tokens']} tokens{archived}) {doc['summary']}".rstrip()
+        told = ": ".join(filter(None, (doc["title"], doc["summary"])))
+        yield f"{doc['id']} ({doc['tokens']} tokens{archived}) {told}".rstrip()
     yield f"{len(result['docs'])} of {result['total']} documents"
 
 

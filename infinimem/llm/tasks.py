@@ -9,7 +9,7 @@ Shapes that several tasks share:
     turn     {"id", "role", "speaker", "time", "text"}
     fact     {"id", "time", "source", "text"}, and "speaker", "when" where they are known
     topic    {"title", "facts": [fact, …]}
-    doc      {"id", "summary"}
+    doc      {"id", "summary"}, "title" where it has one, and "tokens" where it may grow
     unit     {"id", "time", "speaker", "text", "summary", "keywords"}; "time" and "speaker" may be null
     anchor   {"id", "time", "summary", "keywords"}
 """

@@ -57,10 +57,18 @@ class Document:
         return read_header(self.lines)
 
     @property
+    def title(self) -> str:
+        """The header's title on one line; "" where there is none."""
+        return self._told("title")
+
+    @property
     def summary(self) -> str:
         """The header's summary on one line; "" where there is none."""
-        summary = self.header.values.get("summary", "")
-        return one_line(clean_text(summary)) if isinstance(summary, str) else ""
+        return self._told("summary")
+
+    def _told(self, key: str) -> str:
+        value = self.header.values.get(key, "")
+        return one_line(clean_text(value)) if isinstance(value, str) else ""
 
     @property
     def body(self) -> str:

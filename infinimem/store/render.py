@@ -16,13 +16,14 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
-from infinimem.model import CURRENT, SOURCES, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
-from infinimem.store.lines import common_time
+from infinimem.model import CURRENT, SOURCES, Derived, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
 from infinimem.store.names import aliases_of
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, archive_of, whole
 
-HEADER_KEYS = frozenset({"id", "summary", "token_count", "created_time", "update_log", "aux", "aliases"})
+HEADER_KEYS = frozenset(
+    {"id", "title", "summary", "token_count", "created_time", "update_log", "aux", "aliases"}
+)
 """The keys of a topic document's header that the program writes; all others are a person's."""
 
 LOG_LENGTH = 20
@@ -204,7 +205,7 @@ class _PlanRenderer:
                 self._set(doc_id, _headed(document, {"id": CURRENT, "current_epoch": str(epoch)}))
             elif doc_id.startswith(TOPICS):
                 item = derived.get(doc_id)
-                self._set(doc_id, self._topic(document, item.summary if item else "", plan.op))
+                self._set(doc_id, self._topic(document, item or Derived(doc_id, "", ()), plan.op))
 
     def _former_name(self, doc_id: str) -> str | None:
         """The stem that a topic document had before a person renamed it, while its header still says so."""
@@ -215,8 +216,8 @@ class _PlanRenderer:
             return None
         return named.rsplit("/", 1)[-1]
 
-    def _topic(self, document: Document, fresh: str, op: str) -> Document:
-        """The document with its header; without a fresh summary it keeps the one that it has."""
+    def _topic(self, document: Document, fresh: Derived, op: str) -> Document:
+        """The document with its header; what no fresh text says of it stays as it is."""
         new = document.id not in self._view
         log = document.header.values.get("update_log", ())
         rows = [row for row in log if isinstance(row, dict)] if isinstance(log, list) else []
@@ -231,14 +232,15 @@ class _PlanRenderer:
         )
         facts = [place.entry for place in document.entries]
         said = [f"{entry.fields.get('speaker', '')} {entry.time or ''} {entry.text}" for entry in facts]
-        summary = fresh or document.summary or _title(document.id)
+        summary = fresh.summary or document.summary or _title(document.id)
         has_one = document.summary not in ("", _title(document.id))
-        about = described(document) if has_one and not fresh else ()
+        about = described(document) if has_one and not fresh.summary else ()
         aux = f"from: {format_seqs(about or (entry.seq for entry in facts))}"
         if unsupported(summary, said):
             aux += ", unverified: true"
         header: dict[str, str | None] = {
             "id": quote(document.id),
+            **({"title": quote(title)} if (title := one_line(clean_text(fresh.title))) else {}),
             "summary": quote(one_line(clean_text(summary))),
             "token_count": str(tokens.count(document.body)),
         }

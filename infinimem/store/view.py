@@ -42,9 +42,10 @@ _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 
 @dataclass(frozen=True)
 class CatalogRow:
-    """What a reader is told of a document before opening it. `tokens` counts the body."""
+    """What a reader is told of a document before opening it. `tokens` counts the body; `title` is its own."""
 
     id: str
+    title: str
     summary: str
     tokens: int
     entries: int
@@ -389,9 +390,8 @@ def _row(view: View, doc_id: str) -> CatalogRow:
         archived = sum(len(view.document(found).entries) for found in archives)
     size = whole(document.header.values.get("token_count"))
     count = tokens.count(document.body) if size is None else size
-    titles = (heading.title for heading in document.headings if heading.title)
-    summary = document.summary or next(titles, "")
-    return CatalogRow(doc_id, summary, count, len(document.entries), archived)
+    summary = document.summary or next((head.title for head in document.headings if head.title), "")
+    return CatalogRow(doc_id, document.title, summary, count, len(document.entries), archived)
 
 
 def without_seqs(entry: Entry) -> Entry:

@@ -30,7 +30,7 @@ from infinimem.store.view import View
 
 MARK = "(forgotten)"
 """What stands where something was."""
-KEY = re.compile(r"(?:id|kind|summary|aliases|session|participants|keywords): ")
+KEY = re.compile(r"(?:id|kind|title|summary|aliases|session|participants|keywords): ")
 """How a line of a header begins that may tell of something."""
 OTHER = "Other"
 """A heading in place of one that said too much."""
@@ -212,6 +212,8 @@ class Redaction:
             stem = document.id.rpartition("/")[2].replace("-", " ")
             changes["summary"] = quote(", ".join(titles)[:300] or stem)
             changes["aux"] = f"{{from: {format_seqs(place.seq for place in document.entries)}}}"
+        if self.texts.tells(document.title):
+            changes["title"] = None
         if left != names:
             changes["aliases"] = flow(left) if left else None
         if changes:

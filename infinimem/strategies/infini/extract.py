@@ -8,6 +8,7 @@ Source: Infini Memory, section 3.3 and prompt A.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Literal
 
 from infinimem import tokens
 from infinimem.errors import ModelError
+from infinimem.grounding.sentences import sentences
 from infinimem.grounding.when import day_of, fits
 from infinimem.llm.parallel import in_order
 from infinimem.llm.tasks import turn as shown_turn
@@ -28,6 +30,9 @@ from infinimem.strategies.infini.tasks import EXTRACT
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
+CLAUSE_WORDS = 3
+
+_QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,10 @@ def _ask(
             name[:20] for item in data["entries"] for name in item["from"] if not seqs_of([name], turns)
         ]
         wrong = [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
-        return [*wrong, *(found for found in read(data) if isinstance(found, Reason))]
+        found = read(data)
+        wrong += (entry for entry in found if isinstance(entry, Reason))
+        joined = (entry for entry in found if isinstance(entry, NewEntry) and joins_facts(entry))
+        return [*wrong, *(Reason("TWO_FACTS", entry.origin, entry.text[:80]) for entry in joined)]
 
     reply, wrong = asker.ask(EXTRACT, {"turns": shown, "context": context}, check)
     if (data := reply.data) is None:
@@ -210,6 +218,14 @@ def _read(item: Data, turns: Mapping[int, ShownTurn], people: Sequence[str]) -> 
     refers = one_line(clean_text(item["refers"] or "")).strip()[:REFERS_LENGTH]
     by: Literal["model"] | None = None if copied else "model"
     return NewEntry(text, seqs, when=_when(item["when"], origin), by=by, refers=refers or None)
+
+
+def joins_facts(entry: NewEntry) -> bool:
+    """Whether what a model phrased has two sentences, or two parts around a semicolon, of three words or more
+    each; quoted words do not count."""
+    said = _QUOTED.sub("", entry.text)
+    parts = (part for sentence in sentences(said) for part in sentence.split("; "))
+    return entry.by == "model" and sum(len(part.split()) >= CLAUSE_WORDS for part in parts) > 1
 
 
 def _when(when: str | None, origin: Sequence[ShownTurn]) -> str | None:

@@ -1,6 +1,8 @@
 """One document laid out: under which heading each incoming line goes, and what the document's summary says.
 
-The model is shown the document whole, or, where that would be too long for one call, its headings only.
+The model is shown the document whole, or, where that would be too long for one call, its headings only. For a
+new document of a few facts it is not asked: the task's rule puts them under their topics' titles and sums
+them up. Where lines stand already, what comes in may outdate them, which only a model can tell.
 Lines that it forgets keep their place, or go under the title of the topic that they came with. `apply`
 turns laid-out documents and claims into one plan, in which every line that comes in has exactly one move.
 
@@ -17,9 +19,9 @@ from infinimem import tokens
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker, Data
+from infinimem.strategies.infini.asking import Asker, Data, by_rule
 from infinimem.strategies.infini.plan import Route
-from infinimem.strategies.infini.rewrite import Claim, allowed, sorted_out
+from infinimem.strategies.infini.rewrite import Claim, allowed, problems, sorted_out
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT
 from infinimem.strategies.infini.topics import (
@@ -34,6 +36,9 @@ from infinimem.strategies.infini.topics import (
     shown,
     size,
 )
+
+FEW = 4
+"""Facts of a new document that no model is asked to arrange."""
 
 
 @dataclass(frozen=True)
@@ -121,15 +126,16 @@ def lay_out(target: Target, view: View, asker: Asker) -> Laid:
         known = {entry.seq for entry in (*(place.entry for place in shows), *entries_of(chunk))}
 
         def check(data: Data, known: Collection[int] = known) -> list[Reason]:
-            return sorted_out(data, "layout", known)[2]
+            return problems(data, "layout", known, view)
 
         asked = _question(target, shows, chunk, headings.values(), view)
-        reply, wrong = asker.ask(LAYOUT, asked, check)
+        few = not target.places and len(target.incoming) <= FEW
+        reply, wrong = asker.ask(LAYOUT, asked, check) if not few else (by_rule(LAYOUT, asked), ())
         notes += [f"layout of {target.doc_id}: {reason}" for reason in wrong]
         if (data := reply.data) is None:
             continue
         placed, said, _ = sorted_out(data, "layout", known)
-        claims += said
+        claims += () if few else said  # sorting has looked for repetitions among these already
         for item, seqs in zip(data["layout"], placed, strict=True):
             title = clean_title(item["heading"])
             heading = target.spelling.get(title.casefold(), title)
@@ -239,13 +245,14 @@ def compose(
     return Plan(
         op,
         moves=tuple(moves.values()),
-        derived=tuple(found for target, layout in laid if (found := _described(target, layout, gone))),
+        derived=tuple(found for target, layout in laid if (found := _described(target, layout, gone, view))),
         notes=tuple(dict.fromkeys(one_line(clean_text(note)) for note in said_of)),
         withheld=tuple(withheld),
     )
 
 
-def _described(target: Target, layout: Laid, gone: set[int]) -> Derived | None:
-    """The summary, with the lines that it describes."""
+def _described(target: Target, layout: Laid, gone: set[int], view: View) -> Derived | None:
+    """The summary, with the lines that it describes; and the title of a document that is new."""
     seqs = {place.entry.seq for place in target.places} | {entry.seq for entry in target.incoming}
-    return Derived(target.doc_id, layout.summary, tuple(sorted(seqs - gone))) if seqs - gone else None
+    title = "" if target.doc_id in view else target.title
+    return Derived(target.doc_id, layout.summary, tuple(sorted(seqs - gone)), title) if seqs - gone else None

@@ -8,11 +8,11 @@ Source: Infini Memory, algorithm 2 and prompt C.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from infinimem.model import Reason
+from infinimem.model import Entry, Reason
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import CatalogRow, View
@@ -27,6 +27,7 @@ from infinimem.strategies.infini.topics import (
     entries_of,
     halves,
     joined,
+    listed,
     packed,
     parted,
     same,
@@ -78,7 +79,7 @@ class Planner:
 
     @cached_property
     def _open(self) -> Mapping[str, CatalogRow]:
-        return {row.id: row for row in open_documents(self.view)} if self.offer else {}
+        return open_documents(self.view) if self.offer else {}
 
     def route(self, topics: Sequence[Topic]) -> tuple[Route, ...]:
         """Every line of the topics to exactly one document.
@@ -93,14 +94,14 @@ class Planner:
         if wrong:
             settled = self._repaired(topics, settled, wrong)
         (left,) = parted(topics, [entries.keys() - {seq for item in settled for seq in item.seqs}])
-        near: tuple[Route, ...] = ()
+        strays: tuple[Route, ...] = ()
         if left:
             self.notes.append(f"plan: {Reason('MISSING', tuple(entry.seq for entry in entries_of(left)))}")
             if self.offer:
-                near = nearest(self.view, left)
+                strays = nearest(self.view, left)
             else:
                 settled += [_Assigned(None, topic.title, [e.seq for e in topic.entries]) for topic in left]
-        return _united([*self._routes(topics, settled), *near])
+        return _united([*self._routes(topics, settled), *strays])
 
     def _safe(self, topics: Sequence[Topic], depth: int) -> list[_Assigned]:
         """Plan in chunks that fit a call: whole topics, or halves of one that is too large."""
@@ -133,12 +134,12 @@ class Planner:
     def _ask(
         self, topics: Sequence[Topic], known: Sequence[int], problems: Sequence[Reason]
     ) -> tuple[list[_Assigned] | None, str | None]:
-        docs = self._offered(topics)
+        docs = near(self.view, entries_of(topics), self._open)
         reply = self.asker.complete(
             PLAN,
             {
                 "topics": [shown(topic) for topic in topics],
-                "docs": [{"id": row.id, "summary": row.summary or title_of(row.id)} for row in docs],
+                "docs": [listed(row, self.view) for row in docs],
                 "planned_titles": list(self._titles),
                 "markdown_length": str(self.view.settings.of(InfiniSettings).markdown_length),
                 "problems": [str(reason) for reason in problems],
@@ -158,9 +159,9 @@ class Planner:
         for item in data["assign"]:
             named, seqs = item["doc_id"], seqs_of(item["fact_ids"], known)
             if named in offered:
-                assigned.append(_Assigned(named, title_of(named), seqs))
+                assigned.append(_Assigned(named, title_of(named, self.view), seqs))
                 continue
-            title = clean_title(item["new_title"] or title_of(named or ""))
+            title = clean_title(item["new_title"] or title_of(named or "", self.view))
             if title and seqs:
                 assigned.append(_Assigned(None, title, seqs))
                 self._titles[title] = None
@@ -183,19 +184,10 @@ class Planner:
             *(_Assigned(i.doc_id, i.title, seqs) for i, seqs in zip(again or (), placed, strict=True)),
         ]
 
-    def _offered(self, topics: Sequence[Topic]) -> list[CatalogRow]:
-        """The nearest of the open documents, best first."""
-        if not self._open:
-            return []
-        limit = self.view.settings.of(InfiniSettings).planner_docs
-        text = "\n".join(entry.text for entry in entries_of(topics))
-        near = searcher(self.view).documents(text, limit=limit, ids=list(self._open))
-        return [self._open[doc_id] for doc_id in near]
-
     def _routes(self, topics: Sequence[Topic], assigned: Sequence[_Assigned]) -> list[Route]:
         """Assignments with ids: equal titles are one document, and one of that name that exists is taken."""
         slugs = Slugs(self.view)
-        ids: dict[str, str] = {}
+        ids = {same(title_of(doc_id, self.view)): doc_id for doc_id in self._open}
         routes = []
         assigned = [item for item in assigned if item.seqs]
         for item, part in zip(assigned, parted(topics, (item.seqs for item in assigned)), strict=True):
@@ -207,9 +199,18 @@ class Planner:
         return routes
 
 
+def near(view: View, entries: Iterable[Entry], rows: Mapping[str, CatalogRow]) -> list[CatalogRow]:
+    """Those of the documents that are nearest to some lines, best first."""
+    if not rows:
+        return []
+    limit = view.settings.of(InfiniSettings).planner_docs
+    text = "\n".join(entry.text for entry in entries)
+    return [rows[doc_id] for doc_id in searcher(view).documents(text, limit=limit, ids=list(rows))]
+
+
 def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
     """Each line to the document that shares the most words with it, or to the inbox. Asks no model."""
-    open_ids = [row.id for row in open_documents(view)]
+    open_ids = list(open_documents(view))
 
     @cache
     def words(doc_id: str) -> frozenset[str]:
@@ -221,18 +222,18 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
             found = searcher(view).documents(entry.text, limit=1, ids=open_ids)
             shares = found and not words(found[0]).isdisjoint(query_terms(entry.text))
             doc_id = found[0] if shares else INBOX
-            routes.append(Route(doc_id, title_of(doc_id), (Topic(topic.title, (entry,)),)))
+            routes.append(Route(doc_id, title_of(doc_id, view), (Topic(topic.title, (entry,)),)))
     return _united(routes)
 
 
-def open_documents(view: View) -> tuple[CatalogRow, ...]:
-    """Topic documents that may receive lines: not too long, their header readable, and not the inbox."""
+def open_documents(view: View) -> Mapping[str, CatalogRow]:
+    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox."""
     limit = view.settings.of(InfiniSettings).markdown_length
-    return tuple(
-        row
+    return {
+        row.id: row
         for row in view.catalog(folder=TOPICS)
         if row.id != INBOX and row.tokens <= limit and view.document(row.id).header.problem is None
-    )
+    }
 
 
 def _united(routes: Sequence[Route]) -> tuple[Route, ...]:

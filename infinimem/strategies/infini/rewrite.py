@@ -1,7 +1,8 @@
 """REWRITE_CURRENT: the buffer's lines grouped by topic, and what of them repeats or replaces another.
 
 The draft is never stored; the planner routes it (plan.py). Where the model forgets, doubles or invents
-lines, the lines win. A claim that the law would not pass costs nothing: its line stays live beside the other.
+lines, the lines win. A claim that the law would not pass goes back to the model once, with the reason; if it
+insists, the line stays live beside the other, and the receipt says why.
 
 Source: Infini Memory, section 3.3 and prompt B, as references instead of text.
 """
@@ -16,15 +17,19 @@ from infinimem import law
 from infinimem.grounding.claims import is_duplicate
 from infinimem.model import Entry, Located, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
+from infinimem.store.state.withheld import ASKED
 from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker, Data, once, seq_of
+from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import REWRITE
 from infinimem.strategies.infini.topics import (
     Topic,
     clean_title,
+    entries_of,
     fact,
     joined,
+    known,
     movable,
     packed,
     sections,
@@ -55,16 +60,20 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
     lines = [Topic("", (place.entry,)) for place in places.values()]
     topics: list[Topic] = []
     claims: list[Claim] = []
-    notes: list[str] = []
+    unmended: list[Reason] = []
+    rows = open_documents(view)
     for chunk in packed(lines, _share(lines, view.settings.of(InfiniSettings).plan_split_threshold)):
         part = [places[line.entries[0].seq] for line in chunk]
-        found, said, wrong = _part(part, asker, unsorted(view))
+        docs = [known(row, view) for row in near(view, entries_of(chunk), rows)]
+        found, said, wrong = _part(part, docs, asker, view)
         topics += found
         claims += said
-        notes += [f"rewrite: {reason}" for reason in wrong]
+        unmended += wrong
     held, withheld = allowed(claims, places, view)
     entries = {seq: place.entry for seq, place in places.items()}
     topics += _returned(topics, claims, {claim.seq for claim in held}, entries, unsorted(view))
+    why = [item.reason for item in withheld]
+    notes = [f"rewrite: {reason}" for reason in unmended if reason not in why]
     return Draft(joined(topics), held, (*notes, *map(str, withheld)), tuple(withheld))
 
 
@@ -81,15 +90,16 @@ def unsorted(view: View) -> str:
 
 
 def _part(
-    places: Sequence[Located], asker: Asker, untitled: str
+    places: Sequence[Located], docs: Sequence[Mapping[str, object]], asker: Asker, view: View
 ) -> tuple[list[Topic], list[Claim], tuple[Reason, ...]]:
     known = {place.entry.seq: place for place in places}
+    untitled = unsorted(view)
 
     def check(data: Data) -> list[Reason]:
-        return sorted_out(data, "topics", known)[2]
+        return problems(data, "topics", known, view)
 
     facts = [fact(place.entry) for place in places]
-    reply, wrong = asker.ask(REWRITE, {"facts": facts}, check)
+    reply, wrong = asker.ask(REWRITE, {"facts": facts, "docs": docs}, check)
     if (data := reply.data) is None:
         return list(sections(places, untitled)), [], wrong
     placed, claims, _ = sorted_out(data, "topics", known)
@@ -160,6 +170,13 @@ def sorted_out(
             else:
                 claims.append(Claim(seq, by, why))
     return placed[:count], claims, reasons
+
+
+def problems(data: Data, key: str, known: Collection[int], view: View) -> list[Reason]:
+    """What a model can mend of a reply (`sorted_out`), claims that the law would not let pass among it."""
+    _, claims, reasons = sorted_out(data, key, known)
+    _, withheld = allowed(claims, known, view)
+    return [*reasons, *(item.reason for item in withheld if item.reason.code not in ASKED)]
 
 
 def allowed(

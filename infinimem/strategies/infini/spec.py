@@ -17,7 +17,9 @@ class InfiniSettings:
     """
 
     feed: Harmless[Literal["chunk", "exchange", "turn"]] = "chunk"
-    chunk_tokens: Portion = 4096
+    chunk_tokens: Portion = 2048
+    """Tokens of turns that one extraction is shown. A reply that keeps all of them word for word fits the
+    limit of a reply; of twice as many it would not."""
     workers: Harmless[int] = 4
     """Extractions that a model is asked for side by side."""
     current_threshold: Harmless[int] = 5000

@@ -31,6 +31,7 @@ from infinimem.strategies.infini.topics import (
     fitting,
     halves,
     joined,
+    listed,
     movable,
     packed,
     sections,
@@ -76,7 +77,7 @@ def split_plan(doc_id: str, view: View, asker: Asker) -> Plan | None:
     document = view.document(doc_id)
     if len(document.entries) < 2:
         return None
-    title = title_of(doc_id)
+    title = title_of(doc_id, view)
     limit = view.settings.of(InfiniSettings).markdown_length
     topics, rest = _portion(sections(document.entries, title), limit)
     planner = Planner(view, asker, offer=False)
@@ -138,7 +139,7 @@ def merge(view: View, asker: Asker) -> Maintenance:
     small = small_documents(view)
     if not is_merge_due(view.epoch, len(small), settings):
         return view
-    groups = merge_groups(small, settings, asker)
+    groups = merge_groups(small, view, asker)
     for at in range(0, len(groups), TOGETHER):
         laid = [
             (merged := merge_target(group, view), lay_out(merged, view, asker))
@@ -171,15 +172,14 @@ def is_merge_due(epoch: int, small: int, settings: InfiniSettings) -> bool:
     return small > 1 and (turn or small > settings.merge_trigger_min_count)
 
 
-def merge_groups(
-    small: Sequence[CatalogRow], settings: InfiniSettings, asker: Asker
-) -> list[tuple[str, ...]]:
+def merge_groups(small: Sequence[CatalogRow], view: View, asker: Asker) -> list[tuple[str, ...]]:
     """Groups as the model proposes them, as far as they hold: known ids, each once, a body that fits."""
+    settings = view.settings.of(InfiniSettings)
     groups: list[tuple[str, ...]] = []
     used: set[str] = set()
     for batch in _batches(small, settings.plan_split_threshold):
         rows = {row.id: row for row in batch}
-        docs = [{"id": row.id, "summary": row.summary, "tokens": row.tokens} for row in batch]
+        docs = [listed(row, view) for row in batch]
         reply = asker.complete(MERGE, {"docs": docs})
         asker.reject(MERGE, reply, _wrong(reply.data, rows))
         for item in reply.data["groups"] if reply.data is not None else ():
@@ -216,9 +216,11 @@ def merge_target(group: Sequence[str], view: View) -> Target:
     """The oldest document of a group, with all lines of the others."""
     survivor, *others = sorted(group, key=lambda doc_id: (_created(doc_id, view), doc_id))
     topics = [
-        topic for doc_id in others for topic in sections(view.document(doc_id).entries, title_of(doc_id))
+        topic
+        for doc_id in others
+        for topic in sections(view.document(doc_id).entries, title_of(doc_id, view))
     ]
-    return target(view, Route(survivor, title_of(survivor), joined(topics)))
+    return target(view, Route(survivor, title_of(survivor, view), joined(topics)))
 
 
 def _created(doc_id: str, view: View) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Plan, Reason
+from infinimem.model import Evidence, Finding, Located, Move, Plan, Reason
 from infinimem.retrieval.origins import best_that_fit
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
@@ -31,7 +31,7 @@ from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import apply, compose, plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
-from infinimem.strategies.infini.rewrite import rewrite, unsorted
+from infinimem.strategies.infini.rewrite import Claim, rewrite, unsorted
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
 from infinimem.strategies.infini.topics import PORTION, Slugs, fitting, movable, sections, title_of
 from infinimem.strategies.readers.collect import READERS, collect
@@ -91,7 +91,7 @@ class Infini:
         outcome = yield plan
         if isinstance(outcome, Rejected):
             seqs = {place.seq for place in places[:count]}
-            outcome = yield self.fallback(outcome.view, seqs, outcome.reasons)
+            outcome = yield self.fallback(outcome.view, seqs, plan.moves, outcome.reasons)
             if isinstance(outcome, Rejected):
                 return
         if self.own.maintenance:
@@ -133,13 +133,23 @@ class Infini:
         plan = apply("consolidate", targets, draft.claims, view, self._asker, notes)
         return replace(plan, withheld=(*draft.withheld, *plan.withheld))
 
-    def fallback(self, view: View, seqs: Collection[int], reasons: Sequence[Reason]) -> Plan:
-        """These lines of the buffer to the nearest documents, or to the inbox; nothing is archived."""
+    def fallback(
+        self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
+    ) -> Plan:
+        """These lines of the buffer to the nearest documents, or to the inbox.
+
+        What the refused moves discarded in favour of another of these stays discarded, if the law lets it.
+        """
         places = [place for place in movable(view.buffer, view) if place.seq in seqs]
         routes = nearest(view, sections(places, unsorted(view)))
         targets = [target(view, route) for route in routes]
         notes = [f"refused: {reason}; lines went to the nearest documents" for reason in reasons]
-        return compose("consolidate", [(item, plain(item)) for item in targets], (), view, notes)
+        gone = [
+            Claim(move.seq, move.by, "duplicate" if move.why == "duplicate" else "superseded")
+            for move in moves
+            if move.archives and move.by is not None and move.seq in seqs and move.by in seqs
+        ]
+        return compose("consolidate", [(item, plain(item)) for item in targets], gone, view, notes)
 
     def rebuild(self, view: View) -> Plans:
         """Lay every document out again and describe it anew; no line leaves its document."""
@@ -148,7 +158,7 @@ class Infini:
     def _rebuild(self, view: View) -> Plans:
         for row in view.catalog(folder=TOPICS):
             if split_merge.may_change(row.id, view):
-                route = Route(row.id, title_of(row.id), ())
+                route = Route(row.id, title_of(row.id, view), ())
                 outcome = yield apply("rebuild", [target(view, route)], (), view, self._asker)
                 view = outcome.view
 

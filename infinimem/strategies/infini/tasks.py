@@ -20,14 +20,14 @@ wrong with the last reply ([] at first). Turns that no entry names held nothing 
 
 REWRITE = task(
     "rewrite",
-    "facts problems",
+    "facts docs problems",
     4096,
     "topics:rewrite",
     topics=list_of(title=TEXT, fact_ids=IDS),
     duplicates=_DUPLICATES,
     superseded=_SUPERSEDED,
 )
-"""The buffer's facts grouped by topic (prompt B as references)."""
+"""The buffer's facts grouped by topic (prompt B as references). `docs`: [{"title", "tokens"}]."""
 
 PLAN = task(
     "plan",
@@ -58,6 +58,6 @@ MERGE = task(
     "filing:merge",
     groups=list_of(doc_ids=IDS, reason=TEXT),
 )
-"""Which small documents belong together (prompt M1). `docs`: [{"id", "summary", "tokens"}]."""
+"""Which small documents belong together (prompt M1). `docs`: [doc, …]."""
 
 ALL: tuple[Task, ...] = (EXTRACT, REWRITE, PLAN, LAYOUT, MERGE)

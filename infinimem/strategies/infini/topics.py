@@ -19,7 +19,7 @@ from infinimem.model import CURRENT, Entry, Located
 from infinimem.store.lines import fold
 from infinimem.store.names import by_alias, by_stem
 from infinimem.store.spec import TOPICS, is_device, slug
-from infinimem.store.view import View
+from infinimem.store.view import CatalogRow, View
 
 INBOX = f"{TOPICS}inbox"
 """Where lines go that no document is near to."""
@@ -52,6 +52,16 @@ def fact(entry: Entry) -> dict[str, str | None]:
 def shown(topic: Topic) -> dict[str, object]:
     """A topic as data (llm/tasks.py, shape `topic`)."""
     return {"title": topic.title, "facts": [fact(entry) for entry in topic.entries]}
+
+
+def known(row: CatalogRow, view: View) -> dict[str, object]:
+    """A document by its name and size."""
+    return {"title": title_of(row.id, view), "tokens": row.tokens}
+
+
+def listed(row: CatalogRow, view: View) -> dict[str, object]:
+    """A document as data (llm/tasks.py, shape `doc`)."""
+    return {"id": row.id, "summary": row.summary, **known(row, view)}
 
 
 def size(entries: Iterable[Entry]) -> int:
@@ -214,6 +224,7 @@ class Slugs:
         return f"{TOPICS}{name}"
 
 
-def title_of(doc_id: str) -> str:
-    """A title for a document that has none: its slug in words."""
-    return doc_id.rsplit("/", 1)[-1].replace("-", " ").capitalize()
+def title_of(doc_id: str, view: View) -> str:
+    """What a document is called: its own title, else its slug in words."""
+    own = view.document(doc_id).title if doc_id in view else ""
+    return own or doc_id.rsplit("/", 1)[-1].replace("-", " ").capitalize()

@@ -26,6 +26,7 @@ from infinimem.strategies.readers.pipeline import (
     candidates,
     deepen,
     fallback,
+    listed,
     size,
 )
 from infinimem.tools import Toolbox
@@ -101,9 +102,7 @@ def _introduction(request: Request, tools: Toolbox) -> dict[str, Any]:
     times = (place.entry.time or "" for place in view.entries("all"))
     return {
         "question": request.question,
-        "catalog": [
-            {"id": doc_id, "summary": view.document(doc_id).summary[:SUMMARY_LENGTH]} for doc_id in near
-        ],
+        "catalog": [listed(view.document(doc_id), SUMMARY_LENGTH) for doc_id in near],
         "doc_count": str(len(view.ids())),
         "now": max(times, default=""),  # a snapshot knows no clock: its newest time
         "tools": [

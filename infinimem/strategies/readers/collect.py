@@ -14,7 +14,7 @@ from infinimem.model import Candidate, Evidence, Step
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.readers.agentic import read_agentic
-from infinimem.strategies.readers.pipeline import Request, Trace, assemble, bodies, candidates
+from infinimem.strategies.readers.pipeline import Request, Trace, assemble, bodies, candidates, listed
 
 OFFERED = 200
 """Documents whose summaries the model chooses among: the nearest to the question."""
@@ -51,7 +51,7 @@ def _select(request: Request, trace: Trace) -> list[str]:
     """Ids that the model chose, without those that it made up."""
     question, limit = request.question, request.settings.search_limit
     offered = request.search.documents(question, OFFERED)
-    docs = [{"id": doc_id, "summary": request.view.document(doc_id).summary} for doc_id in offered]
+    docs = [listed(request.view.document(doc_id)) for doc_id in offered]
     reply = request.llm.complete(tasks.SELECT, {"question": question, "docs": docs, "limit": str(limit)})
     named = dict.fromkeys(reply.data["ids"] if reply.data else ())
     chosen = [doc_id for doc_id in named if doc_id in offered][:limit]

@@ -18,6 +18,7 @@ from typing import Any
 from infinimem import tokens
 from infinimem.errors import DocumentNotFound
 from infinimem.llm.base import LLM
+from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Candidate, Evidence, Retrieved, Step
 from infinimem.retrieval.origins import pack
 from infinimem.retrieval.searcher import Searcher, searcher
@@ -59,6 +60,12 @@ def candidates(items: Iterable[Retrieved | LineRange]) -> tuple[Candidate, ...]:
         Candidate(f"{item.doc_id}:{item.start_line}-{item.end_line}", score=getattr(item, "score", 0.0))
         for item in items
     )
+
+
+def listed(document: Document, length: int | None = None) -> dict[str, str]:
+    """A document as a model is told of it (llm/tasks.py, shape `doc`), with so much of its summary."""
+    told = {"id": document.id, "summary": document.summary[:length]}
+    return told | ({"title": document.title} if document.title else {})
 
 
 def size(items: Iterable[Retrieved]) -> int:
