@@ -162,7 +162,7 @@ class Document:
 
     @cached_property
     def _scan(self) -> Scan:
-        return scan(self.id, self._bare, self._start)
+        return scan(self.id, self._bare, self._start, self.__dict__.pop("_before", ()))
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -306,4 +306,7 @@ class Document:
         return self._with(lines, self.final_newline)
 
     def _with(self, lines: Sequence[str], final_newline: bool) -> Document:
-        return replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines))
+        document = replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines))
+        if "_scan" in self.__dict__:
+            document.__dict__["_before"] = self.entries  # most of its lines are read already
+        return document

@@ -83,7 +83,7 @@ def item_start(line: str) -> int:
     return match.end()
 
 
-def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
+def scan(doc_id: str, lines: Sequence[str], start: int, before: Sequence[Located] = ()) -> Scan:
     """Read a body.
 
     Args:
@@ -91,7 +91,9 @@ def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
             model's own, what looks like an entry or a person's item is neither.
         lines: all physical lines of the document, without line ends.
         start: number of lines of the header, which are passed over.
+        before: what stood in the document before an edit; such lines need not be parsed again.
     """
+    known = {place.entry.line: place.entry for place in before}
     continued, whole = doc_id.startswith("evidence/"), doc_id.startswith(whole_folders())
     closed = fences(lines, start, indented=not continued)
     entries: list[Located] = []
@@ -113,7 +115,7 @@ def scan(doc_id: str, lines: Sequence[str], start: int) -> Scan:
             if line.startswith("- <") and origins < MAX_ORIGINS:
                 done = _end_of_entry(lines, number) if continued else number
                 text = "\n".join(lines[number - 1 : done]) if done > number else line
-                entry = parse_entry(text)
+                entry = known.get(text) or parse_entry(text)
                 if entry is not None:
                     origins += len(entry.origin)
                     entries.append(Located(entry, doc_id, number, done, path))

@@ -30,6 +30,8 @@ _ESCAPED = re.compile(r"\\(.)")
 _SEQ = re.compile(r"[1-9][0-9]{0,17}\Z")
 _SPAN = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
 _OWN = frozenset({"seq", "time", "source", "origin"})
+_SHARED = frozenset({"source", "speaker", "time"})
+"""Keys whose values many lines have in common: a turn and what is drawn from it at least."""
 
 
 def parse_entry(line: str) -> Entry | None:
@@ -51,7 +53,7 @@ def parse_entry(line: str) -> Entry | None:
         text = "\n".join([first, *(more[2:] for more in rest)])
     # Interned: every line of a library has them.
     pairs = [
-        (intern(key), intern(value) if key == "speaker" else value) for key, value in _FIELD.findall(match[1])
+        (intern(key), intern(value) if key in _SHARED else value) for key, value in _FIELD.findall(match[1])
     ]
     fields = dict(pairs)
     if len(fields) < len(pairs):

@@ -28,7 +28,7 @@ SLACK = 4
 """The list is written anew when it is so many times longer than what it says."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SeenLine:
     """Where a line stood, and how it read."""
 
