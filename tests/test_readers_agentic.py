@@ -11,7 +11,9 @@ from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 
 from infinimem import tokens
+from infinimem.answer import answer
 from infinimem.errors import ModelUnavailable
+from infinimem.llm import tasks
 from infinimem.llm.base import Reply
 from infinimem.model import Evidence
 from infinimem.settings import ReaderSettings
@@ -87,10 +89,12 @@ def test_the_model_is_told_catalog_tools_history_and_rounds() -> None:
     first, second = (call.variables for call in llm.calls)
     assert {row["id"] for row in first["catalog"]} == {"CURRENT", "notes/todo", "topics/home"}
     assert {"id": "topics/home", "summary": "where Ana lives"} in first["catalog"]
-    assert (first["doc_count"], first["now"], first["history"]) == ("3", "2023-07-01T10:01:00", [])
+    assert [row["id"] for row in first["catalog"]] == ["CURRENT", "notes/todo", "topics/home"], "by id"
+    assert (first["doc_count"], first["now"]) == ("3", "2023-07-01")
+    assert [done["arguments"] for done in first["history"]] == [{"query": "Where did Ana move?", "limit": 5}]
     assert [tool["name"] for tool in first["tools"]][:2] == ["grep", "grep_doc"]
     assert (first["rounds_left"], second["rounds_left"]) == (6, 5)
-    assert [done["name"] for done in second["history"]] == ["search", "grep"]
+    assert [done["name"] for done in second["history"]] == ["search", "search", "grep"]
     assert second["history"][0]["result"]["hits"][0]["doc_id"] == "topics/home"
 
 
@@ -106,14 +110,13 @@ def test_a_model_that_never_answers_well_is_asked_seven_times_and_search_takes_o
     evidence = read(llm)
     assert len(llm.calls) == 7
     assert stop(evidence) == "rounds"
-    assert found(evidence, "fallback")
-    assert places(evidence)[0] == ("topics/home", 5, 8)
+    assert places(evidence)[0] == ("topics/home", 5, 8), "what the search for the question showed"
 
 
 def test_exhausted_rounds_give_what_the_tools_matched() -> None:
-    queries = iter(["Lisbon", "sister", "violin"])
+    queries = iter(["violin", "sister"])
     llm = ScriptedLLM({"step": lambda variables: step(search(next(queries)))})
-    evidence = read(llm, settings=replace(SETTINGS, max_iterations=3))
+    evidence = read(llm, settings=replace(SETTINGS, max_iterations=2))
     assert stop(evidence) == "rounds"
     assert not found(evidence, "fallback")
     assert places(evidence)[0] == ("topics/home", 5, 8), "the best of the union comes first"
@@ -131,7 +134,7 @@ def test_of_many_calls_in_a_round_eight_are_made() -> None:
     calls = [search(f"Lisbon {number}") for number in range(12)]
     llm = ScriptedLLM({"step": [step(*calls), step(done=True)]})
     assert len(read(llm).trace[0].asked) == 8
-    assert len(llm.calls[1].variables["history"]) == 8
+    assert len(llm.calls[1].variables["history"]) == 1 + 8
 
 
 def test_no_more_places_are_read_than_the_settings_say() -> None:
@@ -165,7 +168,7 @@ def test_a_full_buffer_leaves_room_for_what_was_found() -> None:
 def test_two_rounds_with_nothing_new_end_the_search() -> None:
     llm = ScriptedLLM({"step": lambda variables: step(search("Lisbon"))})
     evidence = read(llm)
-    assert len(llm.calls) == 3, "one that finds, two that find the same"
+    assert len(llm.calls) == 2, "both find what the search for the question found"
     assert stop(evidence) == "nothing new"
 
 
@@ -254,7 +257,7 @@ def test_a_call_that_fails_is_told_and_costs_nothing_else() -> None:
     calls = step(("read_lines", {"doc_id": "nope"}), ("rm", {"rf": "/"}), ("grep", {"pattern": 7}))
     llm = ScriptedLLM({"step": [calls, step(done=True)]})
     read(llm)
-    results = [done["result"] for done in llm.calls[1].variables["history"]]
+    results = [done["result"] for done in llm.calls[1].variables["history"][1:]]
     assert "error" in results[0]
     assert "there is no tool" in results[1]["error"]
     assert "matches" in results[2]
@@ -280,9 +283,32 @@ def test_old_results_leave_the_history_when_it_grows_too_long() -> None:
     llm = ScriptedLLM({"step": next_step})
     read(llm, view)
     last = llm.calls[-1].variables["history"]
-    assert last[0]["result"] == {"left_out": True}
+    assert (last[1]["result"], last[1]["told"][1:]) == ({"left_out": True}, ["left out"])
     assert "lines" in last[-1]["result"]
-    assert len(str(last)) < 60_000
+    assert len(str([done["told"] for done in last])) < 60_000
+
+
+def test_a_model_is_shown_each_line_once_and_how_each_tool_is_called() -> None:
+    llm = ScriptedLLM({"step": [step(search("Lisbon"), ("read_lines", {"doc_id": "home"})), step(done=True)]})
+    read(llm)
+    prompt = tasks.render(tasks.STEP, llm.calls[1].variables).user
+    assert prompt.count("I moved to Lisbon last month.") == 1
+    assert "\n  7 2023-05-08 Ana: I moved to Lisbon last month." in prompt.replace("    7", "  7")
+    assert "<seq=" not in prompt and "summary:" not in prompt
+    assert "\ntopics/home: where Ana lives\n" in prompt
+    assert "\nread_lines(doc_id, start=1, end): Read lines" in prompt
+
+
+def test_the_same_data_and_replies_ask_the_same_bytes() -> None:
+    def prompts() -> list[tasks.Prompt]:
+        replies = [step(search("Lisbon"), ("grep", {"pattern": "sister"})), step(done=True)]
+        llm = ScriptedLLM({"step": replies, "answer": [{"answer": "Lisbon", "cites": []}]})
+        items = read(llm, view_of(LISBON)).items
+        answer(llm, "Where did Ana move?", items, "2023-07-01", 4096)
+        known = {task.name: task for task in tasks.ALL}
+        return [tasks.render(known[call.task], call.variables) for call in llm.calls]
+
+    assert len(prompts()) == 3 and prompts() == prompts()
 
 
 @pytest.mark.parametrize("seed", range(20))
