@@ -149,10 +149,6 @@ def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
     return kept
 
 
-def _place(line: _Line) -> int:
-    return line.citation.start_line
-
-
 def _by_document(lines: Iterable[_Line]) -> list[dict[str, Any]]:
     """The `evidence` variable of the task: documents by their best line, the lines of each in their order,
     which in a session is that of time."""

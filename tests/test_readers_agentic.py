@@ -253,6 +253,19 @@ def test_the_archive_is_read_when_the_model_asks_for_it() -> None:
     assert read(llm).items[0].seqs == (11,)
 
 
+def test_a_turn_comes_with_those_beside_it_and_not_with_its_session() -> None:
+    named = (("evidence/2023-05-08-s01", 6, 6), ("evidence/2023-05-08-s01", 8, 8))
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=named[:1])]}))
+    assert evidence.items[0].seqs == (2, 3, 4)
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=named[1:])]}))
+    assert evidence.items[0].seqs == (4, 5)
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=named)]}))
+    assert [item.seqs for item in evidence.items] == [(2, 3, 4), (4, 5)]
+    wider = (("evidence/2023-05-08-s01", 6, 6), ("evidence/2023-05-08-s01", 6, 8))
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=wider)]}))
+    assert {seq for item in evidence.items for seq in item.seqs} == {2, 3, 4, 5}
+
+
 def test_a_call_that_fails_is_told_and_costs_nothing_else() -> None:
     calls = step(("read_lines", {"doc_id": "nope"}), ("rm", {"rf": "/"}), ("grep", {"pattern": 7}))
     llm = ScriptedLLM({"step": [calls, step(done=True)]})

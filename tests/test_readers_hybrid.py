@@ -87,10 +87,18 @@ def test_summary_reads_only_what_was_selected() -> None:
 
 def test_bm25_gives_the_best_blocks_and_the_newest_of_the_buffer() -> None:
     evidence = read("bm25", SILENT, view_of(LISBON))
-    assert set(places(evidence)) == {("topics/home", 5, 8), ("notes/todo", 1, 4), ("CURRENT", 5, 6)} | {
+    assert set(places(evidence)) == {("topics/home", 5, 8), ("notes/todo", 1, 4), ("CURRENT", 6, 6)} | {
         ("topics/home", 10, 12)
     }
     assert len(read("bm25", SILENT, QUIET, ReaderSettings(search_limit=1)).items) == 1
+
+
+def test_what_is_nothing_beside_the_best_is_not_shown() -> None:
+    """A word that nearly every document holds brings none of them in beside the one that is asked for."""
+    files = {f"notes/{at}": f"# Day {at}\n\nAna said {'hello ' * at}again.\n" for at in range(1, 20)}
+    view = view_of(files | {"notes/moves": "# Moves\n\nAna moved to Lisbon, Lisbon of the trams.\n"})
+    evidence = read("bm25", SILENT, view, question="When did Ana move to Lisbon of the trams?")
+    assert [item.doc_id for item in evidence.items] == ["notes/moves"]
 
 
 @pytest.mark.parametrize("budget", [0, 10, 50, 200])

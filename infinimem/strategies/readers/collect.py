@@ -14,7 +14,7 @@ from infinimem.model import Candidate, Evidence, Step
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.readers.agentic import read_agentic
-from infinimem.strategies.readers.pipeline import Request, Trace, assemble, bodies, candidates
+from infinimem.strategies.readers.pipeline import Request, Trace, assemble, best_blocks, bodies, candidates
 
 OFFERED = 200
 """Documents whose summaries the model chooses among: the nearest to the question."""
@@ -42,7 +42,7 @@ def read_bm25(request: Request) -> Evidence:
 
 
 def _blocks(request: Request, trace: Trace) -> Evidence:
-    blocks = request.search.blocks(request.question, request.settings.search_limit)
+    blocks = best_blocks(request, request.settings.search_limit)
     trace.add(Step("blocks", (request.question,), candidates(blocks)))
     return trace.evidence(assemble(request, blocks))
 
