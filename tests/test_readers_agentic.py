@@ -312,6 +312,17 @@ def test_a_model_is_shown_each_line_once_and_how_each_tool_is_called() -> None:
     assert "\nread_lines(doc_id, start=1, end): Read lines" in prompt
 
 
+def test_the_catalog_holds_whole_summaries_of_the_nearest_documents_by_id() -> None:
+    files = {f"topics/t{at:02}": f"---\nsummary: {'tea and more ' * 30}{at}\n---\nTea.\n" for at in range(40)}
+    llm = ScriptedLLM({"step": [step(done=True)]})
+    read(llm, view_of(files | {"topics/zz": "---\nsummary: where Ana moved\n---\nAna moved.\n"}))
+    catalog = llm.calls[0].variables["catalog"]
+    assert catalog[-1] == {"id": "topics/zz", "summary": "where Ana moved"}
+    assert [row["id"] for row in catalog] == sorted(row["id"] for row in catalog)
+    assert 5 < len(catalog) < 20 and catalog[0]["summary"].endswith("more 0")
+    assert sum(tokens.count(row["summary"]) for row in catalog) <= 1000
+
+
 def test_the_same_data_and_replies_ask_the_same_bytes() -> None:
     def prompts() -> list[tasks.Prompt]:
         replies = [step(search("Lisbon"), ("grep", {"pattern": "sister"})), step(done=True)]

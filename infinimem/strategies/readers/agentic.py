@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from infinimem import tokens
 from infinimem.llm import tasks
 from infinimem.model import Evidence, Retrieved, Step
 from infinimem.strategies.readers.pipeline import (
@@ -32,8 +33,9 @@ from infinimem.tools import Tool, Toolbox
 from infinimem.tools.compact import Place, rows
 
 CATALOG = 50
-"""Documents that the model is shown at the start: of more, the nearest to the question. They stand by id, so
-that what is asked of one library begins with the same text, which a server keeps."""
+CATALOG_TOKENS = 1000
+"""Of the documents that the model is shown at the start with their summaries: all, or of more the nearest to
+the question. They stand by id, so that all rounds begin with the same text, which a server keeps."""
 BEFOREHAND = 5
 """Sections of a search for the question itself, which the first round is shown."""
 CALLS = 8
@@ -103,13 +105,16 @@ def _rounds(search: _Search, request: Request) -> Iterator[Step]:
 def _introduction(request: Request, tools: Toolbox) -> dict[str, Any]:
     """What every round is told."""
     view = request.view
-    ids = view.ids()
-    if len(ids) > CATALOG:
-        ids = tuple(sorted(request.search.documents(request.question, CATALOG)))
+    left, catalog = CATALOG_TOKENS, []
+    for doc_id in request.search.documents(request.question, CATALOG):
+        row = {"id": doc_id, "summary": view.document(doc_id).summary}
+        left -= tokens.count(f"{doc_id}: {row['summary']}\n")
+        if left >= 0:
+            catalog.append(row)
     times = (place.entry.time or "" for place in view.entries("all"))
     return {
         "question": request.question,
-        "catalog": [{"id": doc_id, "summary": view.document(doc_id).summary} for doc_id in ids],
+        "catalog": sorted(catalog, key=lambda row: row["id"]),
         "doc_count": str(len(view.ids())),
         "now": max(times, default="")[:10],  # a snapshot knows no clock: its newest day
         "tools": [{"name": tool.name, "told": [_usage(tool)]} for tool in tools],
