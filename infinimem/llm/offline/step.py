@@ -30,8 +30,8 @@ def step(variables: Mapping[str, Any]) -> dict[str, Any]:
     calls = [call for call in _calls(question) if call["name"] in tools]
     if calls and calls[0]["arguments"] not in [entry["arguments"] for entry in history]:
         return _reply(calls)
-    places = [place for entry in history for place in _places(entry["result"])]
-    return _reply([], places[:SNIPPETS])
+    places = {tuple(place.values()): place for entry in history for place in _places(entry["result"])}
+    return _reply([], [*places.values()][:SNIPPETS])
 
 
 def _calls(question: str) -> Iterator[Call]:
