@@ -150,8 +150,15 @@ def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
 
 
 def _by_document(lines: Iterable[_Line]) -> list[dict[str, Any]]:
-    """The `evidence` variable of the task: runs of lines of one document, best first."""
-    documents: dict[str, list[dict[str, str]]] = {}
+    """The `evidence` variable of the task: documents by their best line, the lines of each in their order,
+    which in a session is that of time."""
+    documents: dict[str, list[_Line]] = {}
     for line in lines:
-        documents.setdefault(line.citation.doc_id, []).append(line.shown)
-    return [{"doc_id": doc_id, "lines": shown} for doc_id, shown in documents.items()]
+        documents.setdefault(line.citation.doc_id, []).append(line)
+    return [
+        {
+            "doc_id": doc_id,
+            "lines": [line.shown for line in sorted(found, key=lambda one: one.citation.start_line)],
+        }
+        for doc_id, found in documents.items()
+    ]

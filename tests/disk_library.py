@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -14,7 +15,7 @@ from infinimem.retrieval.disk import in_memory
 from infinimem.retrieval.rows import KINDS
 from infinimem.retrieval.scoring import Ranking
 from infinimem.retrieval.searcher import ranking
-from infinimem.store.view import SCOPES, View
+from infinimem.store.view import Scope, View
 from infinimem.terms import query_terms
 
 SAMPLE = Path(__file__).parents[1] / "sample_library"
@@ -55,7 +56,7 @@ def answers(index: Ranking, limit: int = 10) -> list[list[tuple[object, ...]]]:
     return [
         [(*row[1:], row.start, score) for row, score in found]
         for kind in KINDS
-        for scope in SCOPES
+        for scope in get_args(Scope)
         for question in (QUESTIONS if scope == "default" else QUESTIONS[::3])
         for found in [index.best(kind, question, query_terms(question), scope, limit)]
     ]

@@ -94,9 +94,9 @@ def test_search_grep_ls_and_read_have_the_tools_keys(library: Shell) -> None:
     matches = library("grep", "peanut", "--json").json["matches"]
     assert {"doc_id", "line", "text"} <= set(matches[0])
     doc_id, line = matches[0]["doc_id"], matches[0]["line"]
-    alone, around = (library("grep", "peanut", "--doc", doc_id, "-C", number).out for number in "02")
+    alone, around = (library("grep", "sister", "--doc", doc_id, "-C", number).out for number in "02")
     assert len(around.splitlines()) > len(alone.splitlines())
-    assert len(library("grep", "peanut", "-C", "2").out.splitlines()) > len(alone.splitlines())
+    assert len(library("grep", "sister", "-C", "2").out.splitlines()) > len(alone.splitlines())
 
     docs = library("ls", "--json").json
     assert {"docs", "total"} <= set(docs)

@@ -79,7 +79,7 @@ def test_add_tells_what_it_recorded(library: Shell) -> None:
     assert done["receipt"] is None
     assert len(done["evidence"]) == len(done["entries"]) == 1
     shown = library("grep", "Lisbon").out
-    assert f"seq={done['entries'][0]},time=2025-03-03" in shown
+    assert f"[{done['entries'][0]}] 2025-03-03 user: I moved to Lisbon" in shown
     assert "Lisbon" in library("grep", "Lisbon", "--scope", "evidence").out
 
 

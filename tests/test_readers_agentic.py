@@ -11,7 +11,9 @@ from garbage import GarbageLLM
 from in_memory import LISBON, view_of
 
 from infinimem import tokens
+from infinimem.answer import answer
 from infinimem.errors import ModelUnavailable
+from infinimem.llm import tasks
 from infinimem.llm.base import Reply
 from infinimem.model import Evidence
 from infinimem.settings import ReaderSettings
@@ -93,10 +95,12 @@ def test_the_model_is_told_catalog_tools_history_and_rounds() -> None:
     first, second = (call.variables for call in llm.calls)
     assert {row["id"] for row in first["catalog"]} == {"CURRENT", "notes/todo", "topics/home"}
     assert {"id": "topics/home", "summary": "where Ana lives"} in first["catalog"]
-    assert (first["doc_count"], first["now"], first["history"]) == ("3", "2023-07-01T10:01:00", [])
+    assert [row["id"] for row in first["catalog"]] == ["CURRENT", "notes/todo", "topics/home"], "by id"
+    assert (first["doc_count"], first["now"]) == ("3", "2023-07-01")
+    assert [done["arguments"] for done in first["history"]] == [{"query": "Where did Ana move?", "limit": 5}]
     assert [tool["name"] for tool in first["tools"]][:2] == ["grep", "grep_doc"]
     assert (first["rounds_left"], second["rounds_left"]) == (6, 5)
-    assert [done["name"] for done in second["history"]] == ["search", "grep"]
+    assert [done["name"] for done in second["history"]] == ["search", "search", "grep"]
     assert second["history"][0]["result"]["hits"][0]["doc_id"] == "topics/home"
 
 
@@ -112,14 +116,13 @@ def test_a_model_that_never_answers_well_is_asked_seven_times_and_search_takes_o
     evidence = read(llm)
     assert len(llm.calls) == 7
     assert stop(evidence) == "rounds"
-    assert found(evidence, "fallback")
-    assert places(evidence)[0] == ("topics/home", 5, 8)
+    assert places(evidence)[0] == ("topics/home", 5, 8), "what the search for the question showed"
 
 
 def test_exhausted_rounds_give_what_the_tools_matched() -> None:
-    queries = iter(["Lisbon", "sister", "violin"])
+    queries = iter(["violin", "sister"])
     llm = ScriptedLLM({"step": lambda variables: step(search(next(queries)))})
-    evidence = read(llm, settings=replace(SETTINGS, max_iterations=3))
+    evidence = read(llm, settings=replace(SETTINGS, max_iterations=2))
     assert stop(evidence) == "rounds"
     assert not found(evidence, "fallback")
     assert places(evidence)[0] == ("topics/home", 5, 8), "the best of the union comes first"
@@ -137,7 +140,7 @@ def test_of_many_calls_in_a_round_eight_are_made() -> None:
     calls = [search(f"Lisbon {number}") for number in range(12)]
     llm = ScriptedLLM({"step": [step(*calls), step(done=True)]})
     assert len(read(llm).trace[0].asked) == 8
-    assert len(llm.calls[1].variables["history"]) == 8
+    assert len(llm.calls[1].variables["history"]) == 1 + 8
 
 
 def test_no_more_places_are_read_than_the_settings_say() -> None:
@@ -171,7 +174,7 @@ def test_a_full_buffer_leaves_room_for_what_was_found() -> None:
 def test_two_rounds_with_nothing_new_end_the_search() -> None:
     llm = ScriptedLLM({"step": lambda variables: step(search("Lisbon"))})
     evidence = read(llm)
-    assert len(llm.calls) == 3, "one that finds, two that find the same"
+    assert len(llm.calls) == 2, "both find what the search for the question found"
     assert stop(evidence) == "nothing new"
 
 
@@ -256,11 +259,24 @@ def test_the_archive_is_read_when_the_model_asks_for_it() -> None:
     assert read(llm).items[0].seqs == (11,)
 
 
+def test_a_turn_comes_with_those_beside_it_and_not_with_its_session() -> None:
+    named = (("evidence/2023-05-08-s01", 6, 6), ("evidence/2023-05-08-s01", 8, 8))
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=named[:1])]}))
+    assert evidence.items[0].seqs == (2, 3, 4)
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=named[1:])]}))
+    assert evidence.items[0].seqs == (4, 5)
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=named)]}))
+    assert [item.seqs for item in evidence.items] == [(2, 3, 4), (4, 5)]
+    wider = (("evidence/2023-05-08-s01", 6, 6), ("evidence/2023-05-08-s01", 6, 8))
+    evidence = read(ScriptedLLM({"step": [step(done=True, snippets=wider)]}))
+    assert {seq for item in evidence.items for seq in item.seqs} == {2, 3, 4, 5}
+
+
 def test_a_call_that_fails_is_told_and_costs_nothing_else() -> None:
     calls = step(("read_lines", {"doc_id": "nope"}), ("rm", {"rf": "/"}), ("grep", {"pattern": 7}))
     llm = ScriptedLLM({"step": [calls, step(done=True)]})
     read(llm)
-    results = [done["result"] for done in llm.calls[1].variables["history"]]
+    results = [done["result"] for done in llm.calls[1].variables["history"][1:]]
     assert "error" in results[0]
     assert "there is no tool" in results[1]["error"]
     assert "matches" in results[2]
@@ -286,9 +302,43 @@ def test_old_results_leave_the_history_when_it_grows_too_long() -> None:
     llm = ScriptedLLM({"step": next_step})
     read(llm, view)
     last = llm.calls[-1].variables["history"]
-    assert last[0]["result"] == {"left_out": True}
+    assert (last[1]["result"], last[1]["told"][1:]) == ({"left_out": True}, ["left out"])
     assert "lines" in last[-1]["result"]
-    assert len(str(last)) < 60_000
+    assert len(str([done["told"] for done in last])) < 60_000
+
+
+def test_a_model_is_shown_each_line_once_and_how_each_tool_is_called() -> None:
+    llm = ScriptedLLM({"step": [step(search("Lisbon"), ("read_lines", {"doc_id": "home"})), step(done=True)]})
+    read(llm)
+    prompt = tasks.render(tasks.STEP, llm.calls[1].variables).user
+    assert prompt.count("I moved to Lisbon last month.") == 1
+    assert "\n  7 2023-05-08 Ana: I moved to Lisbon last month." in prompt.replace("    7", "  7")
+    assert "<seq=" not in prompt and "summary:" not in prompt
+    assert "\ntopics/home: where Ana lives\n" in prompt
+    assert "\nread_lines(doc_id, start=1, end): Read lines" in prompt
+
+
+def test_the_catalog_holds_whole_summaries_of_the_nearest_documents_by_id() -> None:
+    files = {f"topics/t{at:02}": f"---\nsummary: {'tea and more ' * 30}{at}\n---\nTea.\n" for at in range(40)}
+    llm = ScriptedLLM({"step": [step(done=True)]})
+    read(llm, view_of(files | {"topics/zz": "---\nsummary: where Ana moved\n---\nAna moved.\n"}))
+    catalog = llm.calls[0].variables["catalog"]
+    assert catalog[-1] == {"id": "topics/zz", "summary": "where Ana moved"}
+    assert [row["id"] for row in catalog] == sorted(row["id"] for row in catalog)
+    assert 5 < len(catalog) < 20 and catalog[0]["summary"].endswith("more 0")
+    assert sum(tokens.count(row["summary"]) for row in catalog) <= 1000
+
+
+def test_the_same_data_and_replies_ask_the_same_bytes() -> None:
+    def prompts() -> list[tasks.Prompt]:
+        replies = [step(search("Lisbon"), ("grep", {"pattern": "sister"})), step(done=True)]
+        llm = ScriptedLLM({"step": replies, "answer": [{"answer": "Lisbon", "cites": []}]})
+        items = read(llm, view_of(LISBON)).items
+        answer(llm, "Where did Ana move?", items, "2023-07-01", 4096)
+        known = {task.name: task for task in tasks.ALL}
+        return [tasks.render(known[call.task], call.variables) for call in llm.calls]
+
+    assert len(prompts()) == 3 and prompts() == prompts()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -46,11 +46,11 @@ def places(evidence: Evidence) -> list[tuple[str, int, int]]:
     return [(item.doc_id, item.start_line, item.end_line) for item in evidence.items]
 
 
-def test_hybrid_reads_selected_documents_whole_and_blocks_of_the_others() -> None:
+def test_hybrid_reads_selected_documents_whole_and_nothing_else() -> None:
     llm = ScriptedLLM({"select": [{"ids": ["topics/home", "made-up", "topics/home"]}]})
     evidence = read("hybrid", llm, QUIET)
-    assert places(evidence) == [("topics/home", 5, 12), ("notes/todo", 1, 4)]
-    assert steps(evidence) == [("select", ["topics/home"], ""), ("blocks", ["notes/todo:1-4"], "")]
+    assert places(evidence) == [("topics/home", 5, 12)]
+    assert steps(evidence) == [("select", ["topics/home"], "")]
     shown = llm.calls[0].variables
     assert shown["limit"] == "10"
     assert {"id": "topics/home", "summary": "where Ana lives"} in shown["docs"]
@@ -69,13 +69,13 @@ def test_hybrid_without_a_readable_selection_is_bm25() -> None:
     assert steps(evidence)[0] == ("select", [], "JSON_PARSE_FAIL") and len(steps(evidence)[1][1]) == 3
 
 
-def test_selected_documents_leave_room_for_the_others() -> None:
+def test_of_a_selected_document_that_is_too_large_the_best_blocks_are_read() -> None:
     large = "".join(f"# H{n}\n- <seq={n},source=user> Ana said number {n}\n" for n in range(1, 200))
     view = view_of({"topics/large": large, "topics/small": "- <seq=999,source=user> Ana moved to Lisbon\n"})
     llm = ScriptedLLM({"select": [{"ids": ["topics/large"]}]})
     evidence = read("hybrid", llm, view, budget=300, question="Where did Ana move?")
     assert sum(tokens.count(item.text) for item in evidence.items) <= 300
-    assert evidence.items[-1].seqs == (999,)
+    assert {item.doc_id for item in evidence.items} == {"topics/large"} and len(evidence.items) > 5
 
 
 def test_summary_reads_only_what_was_selected() -> None:
@@ -87,10 +87,18 @@ def test_summary_reads_only_what_was_selected() -> None:
 
 def test_bm25_gives_the_best_blocks_and_the_newest_of_the_buffer() -> None:
     evidence = read("bm25", SILENT, view_of(LISBON))
-    assert set(places(evidence)) == {("topics/home", 5, 8), ("notes/todo", 1, 4), ("CURRENT", 5, 6)} | {
+    assert set(places(evidence)) == {("topics/home", 5, 8), ("notes/todo", 1, 4), ("CURRENT", 6, 6)} | {
         ("topics/home", 10, 12)
     }
     assert len(read("bm25", SILENT, QUIET, ReaderSettings(search_limit=1)).items) == 1
+
+
+def test_what_is_nothing_beside_the_best_is_not_shown() -> None:
+    """A word that nearly every document holds brings none of them in beside the one that is asked for."""
+    files = {f"notes/{at}": f"# Day {at}\n\nAna said {'hello ' * at}again.\n" for at in range(1, 20)}
+    view = view_of(files | {"notes/moves": "# Moves\n\nAna moved to Lisbon, Lisbon of the trams.\n"})
+    evidence = read("bm25", SILENT, view, question="When did Ana move to Lisbon of the trams?")
+    assert [item.doc_id for item in evidence.items] == ["notes/moves"]
 
 
 @pytest.mark.parametrize("budget", [0, 10, 50, 200])

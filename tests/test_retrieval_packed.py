@@ -6,6 +6,7 @@ import os
 import random
 import threading
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from infinimem.retrieval import cache, packed, packed_grep
 from infinimem.retrieval.grep import compile_pattern, first_matches
 from infinimem.store.library import Library
-from infinimem.store.view import SCOPES, View
+from infinimem.store.view import Scope, View
 from infinimem.user_folders import cache_root
 
 
@@ -260,7 +261,7 @@ def test_scopes_are_kept_apart(tmp_path: Path) -> None:
     for step in range(8):
         if step == 4:
             write(root, "evidence/c", b"x\n")  # this one is read from its file
-        view, scope = Library(root).view(), SCOPES[step % 4]
+        view, scope = Library(root).view(), get_args(Scope)[step % 6]
         found = packed_grep.search(view, scope, compile_pattern("x"), 10)
         assert [match.document.id for match in found.first] == list(view.ids(scope))
         assert found.total == len(view.ids(scope))

@@ -101,8 +101,9 @@ def test_what_a_model_said_wrongly_is_there_to_read_and_no_tool_shows_it(tmp_pat
     assert "reason: JSON_PARSE_FAIL" in path.read_text()
     assert path.read_text().endswith("Sorry, quuxley.\n")
     assert memory.doctor() == []
-    assert memory.tools.call("grep", {"pattern": "Thanks", "scope": "all"})["matches"]
-    assert memory.tools.call("grep", {"pattern": "quuxley", "scope": "all"})["matches"] == []
+    assert memory.tools.call("grep", {"pattern": "Thanks", "scope": "evidence"})["matches"]
+    for scope in ("evidence", "journal", "all"):
+        assert memory.tools.call("grep", {"pattern": "quuxley", "scope": scope})["matches"] == []
     assert memory.retrieve("quuxley").items == ()
     name = path.relative_to(tmp_path / "m").as_posix()
     assert "no document" in memory.tools.call("read_lines", {"doc_id": name})["error"]

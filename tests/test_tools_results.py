@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from in_memory import LISBON, view_of
 from infinimem.tools import Toolbox
+from infinimem.tools.compact import rows
+
+from infinimem import tokens
+from infinimem.memory import open_memory
+
+SAMPLE = Path(__file__).parents[1] / "sample_library"
 
 TOOLS = Toolbox(lambda: view_of(LISBON))
 
@@ -61,7 +69,9 @@ def test_scopes() -> None:
     assert TOOLS.grep(pattern="Porto", scope="archive")["matches"][0]["doc_id"] == "archive/home"
     assert TOOLS.grep(pattern="Dr. Vu", scope="evidence")["total_matches"] == 1
     assert TOOLS.search(query="Porto", scope="archive")["hits"][0]["seqs"] == [11]
-    assert TOOLS.list_docs(scope="all")["total"] == 6
+    assert TOOLS.list_docs(scope="all")["total"] == 4
+    found = TOOLS.grep(pattern="Lisbon|Porto", scope="all")["matches"]
+    assert {match["doc_id"] for match in found} == {"topics/home", "archive/home"}
     assert TOOLS.read_lines(doc_id="archive/home", start=5)["lines"][0]["text"].endswith("Ana lives in Porto")
 
 
@@ -134,6 +144,72 @@ def test_search_hits_have_heading_score_and_seqs() -> None:
 def test_text_of_grep_shows_each_line_once() -> None:
     text = TOOLS.text("grep", {"pattern": "Lisbon", "context_lines": 2})
     assert text.count("I moved to Lisbon last month.") == 1
-    assert "topics/home:7 - <seq=13" in text
-    assert "topics/home-5 # Moves" in text
+    assert "topics/home\n  5- # Moves\n  7: 2023-05-08 Ana: I moved to Lisbon last month.\n  8: (AI):" in text
     assert "2 of 2 matches" in text
+
+
+LEDGER = """---
+id: topics/tea
+update_log:
+  - {time: 2026-01-09T10:00:00Z, op: create, receipt: 1, added: 2, archived: 0}
+aux: {from: 2026}
+---
+# Tea
+- <seq=2026,time=2026-02-01,source=AI,origin=1,when=2026-03> Ana: the tea
+- <seq=2027,time=2026-02-01,source=AI,origin=1> Bob: I hate tea
+"""
+
+
+def test_what_the_program_notes_of_a_document_is_neither_found_nor_shown() -> None:
+    files = {"topics/tea": LEDGER, "journal/0001-consolidate": "tea\n", "notes/n": "---\na: 2026\n---\nx\n"}
+    tools = Toolbox(lambda: view_of(files))
+    found = tools.grep(pattern="2026|tea", scope="all")
+    assert [(match["doc_id"], match["line"]) for match in found["matches"]] == [
+        ("notes/n", 2),
+        ("topics/tea", 7),
+        ("topics/tea", 8),
+        ("topics/tea", 9),
+    ], "a note's header is its owner's"
+    assert (found["total_matches"], found["matches"][1]["before"]) == (4, [])
+    assert tools.grep_doc(doc_id="tea", pattern="2026")["total_matches"] == 2
+    assert tools.grep(pattern="tea", scope="journal")["total_matches"] == 1
+    text = tools.text("read_lines", {"doc_id": "tea", "start": 2})
+    assert (
+        text.split("memory\n", 1)[1]
+        == """7 # Tea
+8 2026-02-01 (AI): Ana: the tea (when 2026-03)
+9 - Bob: I hate tea
+topics/tea, lines 7-9 of 9
+```"""
+    )
+    assert tools.read_lines(doc_id="tea")["lines"][1] == {"line": 2, "text": "id: topics/tea"}
+    assert "topics/tea, no lines of 9" in tools.text("read_lines", {"doc_id": "tea", "start": 1, "end": 6})
+
+
+def test_header_lines_leave_room_for_those_below() -> None:
+    files = {f"topics/t{at}": LEDGER.replace("topics/tea", f"topics/t{at}") for at in range(9)}
+    found = Toolbox(lambda: view_of(files)).grep(pattern="2026|Tea", limit=5, context_lines=0)
+    assert [match["line"] for match in found["matches"]] == [7, 8, 9, 7, 8]
+
+
+def test_a_line_that_was_shown_is_not_shown_again() -> None:
+    seen: set[tuple[str, int]] = set()
+    first = list(rows(TOOLS.read_lines(doc_id="home", start=6, end=7), seen))
+    assert first == ["7 2023-05-08 Ana: I moved to Lisbon last month.", "topics/home, lines 6-7 of 12"]
+    hits = list(rows(TOOLS.search(query="Lisbon trams", limit=1), seen))
+    assert hits == [
+        "topics/home Moves",
+        "  8 2023-05-08 (AI): Lisbon has trams.",
+        "1 section; 2 lines were shown before",
+    ]
+
+
+def test_what_is_read_of_the_sample_costs_twice_its_words_at_most() -> None:
+    """Days, speakers, headings and the frame around each result are all that is more than words."""
+    library = open_memory(SAMPLE, model="offline")
+    topics = [doc_id for doc_id in library.view.ids() if doc_id.startswith("topics/")]
+    words = sum(
+        tokens.count(place.text) for doc_id in topics for place in library.view.document(doc_id).entries
+    )
+    read = sum(tokens.count(library.tools.text("read_lines", {"doc_id": doc_id})) for doc_id in topics)
+    assert read <= 2.05 * words

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern
 from infinimem.retrieval.packed_grep import search
-from infinimem.store.view import Scope, View
+from infinimem.store.view import View
 
-from .tool import RESULT_LENGTH, SCOPE, Result, Tool, shown
+from .compact import rows
+from .tool import RESULT_LENGTH, SCOPE, Result, Tool, header_end, scope_of, shown
 
 DESCRIPTION = (
     "Find a regular expression (RE2 syntax, case-insensitive) in every document. Good for names, numbers, "
-    "dates and exact words. Gives document id, line number, text and lines around, by document and line."
+    "dates and exact words. Gives document id, line number, day, speaker and words, and the lines around; "
+    '"-" is those of the line above.'
 )
+MOST_LOOKED_AT = 10_000
+"""Matches among which those outside headers are looked for."""
 PATTERN = {"type": "string", "description": "a regular expression in RE2 syntax, or plain text"}
 CONTEXT = {
     "type": "integer",
@@ -51,20 +55,33 @@ def grep(
     limit: int = 30,
     context_lines: int = 3,
     ignore_case: bool = True,
-    scope: Scope = "default",
+    scope: str = "default",
 ) -> Result:
     """Lines that match, by document and line."""
     compiled = compile_pattern(pattern, ignore_case)
-    return matches(search(view, scope, compiled, limit), compiled, context_lines)
+    return matches(
+        view, lambda most: search(view, scope_of(scope), compiled, most), compiled, limit, context_lines
+    )
 
 
-def matches(found: Found, pattern: Pattern, context_lines: int) -> Result:
-    """A result of matches: the first ones with the lines around, as many as fit; the number of all."""
+def matches(
+    view: View, find: Callable[[int], Found], pattern: Pattern, limit: int, context_lines: int
+) -> Result:
+    """A result of matches: the first ones with the lines around, as many as fit; the number of all.
+
+    Args:
+        view: of the documents.
+        find: gives so many matches, and counts all.
+        pattern: what was looked for.
+        limit: at most so many.
+        context_lines: before and after each.
+    """
+    found = _below_headers(view, find, limit)
     listed: list[dict[str, Any]] = []
     size = 0
     for match in found.first:
         if size < RESULT_LENGTH:
-            row = _row(match, context_lines)
+            row = _row(match, header_end(view, match.document), context_lines)
             size += sum(map(len, [row["text"], *row["before"], *row["after"]]))
             listed.append(row)
     truncated = found.total > len(listed) or pattern.is_partial
@@ -72,30 +89,27 @@ def matches(found: Found, pattern: Pattern, context_lines: int) -> Result:
     return {**result, "notes": [shown(note) for note in pattern.notes]} if pattern.notes else result
 
 
-def _row(match: Match, context_lines: int) -> dict[str, Any]:
+def _below_headers(view: View, find: Callable[[int], Found], limit: int) -> Found:
+    """The first matches outside headers: those say when a program wrote, in every document alike."""
+    most = limit
+    while True:
+        found = find(most)
+        first = [match for match in found.first if match.line > header_end(view, match.document)]
+        if len(first) >= limit or len(found.first) < most or most >= MOST_LOOKED_AT:
+            return Found(found.total - len(found.first) + len(first), first[:limit])
+        most *= 8
+
+
+def _row(match: Match, above: int, context_lines: int) -> dict[str, Any]:
     document, line = match.document, match.line
     last = min(line + context_lines, len(document.lines))
     return {
         "doc_id": document.id,
         "line": line,
         "text": shown(document.text_line(line)),
-        "before": [shown(document.text_line(n)) for n in range(max(1, line - context_lines), line)],
+        "before": [shown(document.text_line(n)) for n in range(max(above + 1, line - context_lines), line)],
         "after": [shown(document.text_line(n)) for n in range(line + 1, last + 1)],
     }
-
-
-def rows(result: Result) -> Iterator[str]:
-    """A result as numbered lines; a match stands behind ":", a line around it behind "-"."""
-    printed: set[tuple[str, int]] = set()
-    matched = {(match["doc_id"], match["line"]) for match in result["matches"]}
-    for match in result["matches"]:
-        first = match["line"] - len(match["before"])
-        for line, text in enumerate([*match["before"], match["text"], *match["after"]], start=first):
-            place = (match["doc_id"], line)
-            if place not in printed:
-                printed.add(place)
-                yield f"{match['doc_id']}{':' if place in matched else '-'}{line} {text}"
-    yield f"{len(result['matches'])} of {result['total_matches']} matches"
 
 
 tool = partial(Tool, "grep", DESCRIPTION, PARAMETERS, grep, rows)

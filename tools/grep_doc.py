@@ -7,12 +7,13 @@ from functools import partial
 from infinimem.retrieval.grep import compile_pattern, first_matches
 from infinimem.store.view import View
 
-from .grep import CONTEXT, IGNORE_CASE, PATTERN, matches, rows
+from .compact import rows
+from .grep import CONTEXT, IGNORE_CASE, PATTERN, matches
 from .tool import DOC_ID, Result, Tool
 
 DESCRIPTION = (
     "Find a regular expression (RE2 syntax, case-insensitive) in one document. "
-    "Gives line numbers, text and lines around."
+    "Gives line numbers, day, speaker, words and lines around."
 )
 LIMIT = 100
 PARAMETERS = {
@@ -40,7 +41,9 @@ def grep_doc(
     compiled = compile_pattern(pattern, ignore_case)
     return {
         "doc_id": document.id,
-        **matches(first_matches([document], compiled, LIMIT), compiled, context_lines),
+        **matches(
+            view, lambda most: first_matches([document], compiled, most), compiled, LIMIT, context_lines
+        ),
     }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
-from infinimem.store.view import Scope, View
+from infinimem.store.view import View
 
-from .tool import SCOPE, Result, Tool, shown
+from .compact import rows
+from .tool import SCOPE, Result, Tool, scope_of, shown
 
 DESCRIPTION = (
     "List the documents with their titles, summaries and sizes in tokens, 20 a page, sorted by id. "
@@ -37,9 +37,9 @@ PARAMETERS = {
 }
 
 
-def list_docs(view: View, offset: int = 0, limit: int = PAGE, scope: Scope = "default") -> Result:
+def list_docs(view: View, offset: int = 0, limit: int = PAGE, scope: str = "default") -> Result:
     """One page of the catalog."""
-    ids = view.ids(scope)
+    ids = view.ids(scope_of(scope))
     page = [view.row(doc_id) for doc_id in ids[offset : offset + limit]]
     docs = [
         {
@@ -52,15 +52,6 @@ def list_docs(view: View, offset: int = 0, limit: int = PAGE, scope: Scope = "de
         for row in page
     ]
     return {"docs": docs, "total": len(ids), "has_more": offset + len(docs) < len(ids)}
-
-
-def rows(result: Result) -> Iterator[str]:
-    """One line a document."""
-    for doc in result["docs"]:
-        archived = f", {doc['archived']} archived lines" if doc["archived"] else ""
-        told = ": ".join(filter(None, (doc["title"], doc["summary"])))
-        yield f"{doc['id']} ({doc['tokens']} tokens{archived}) {told}".rstrip()
-    yield f"{len(result['docs'])} of {result['total']} documents"
 
 
 tool = partial(Tool, "list_docs", DESCRIPTION, PARAMETERS, list_docs, rows)

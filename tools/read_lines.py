@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 from infinimem.store.view import View
 
-from .tool import DOC_ID, RESULT_LENGTH, Result, Tool, shown
+from .compact import rows
+from .tool import DOC_ID, RESULT_LENGTH, Result, Tool, header_end, shown
 
-DESCRIPTION = "Read lines of a document, at most 100 at a time. Lines count from 1, the header included."
+DESCRIPTION = (
+    'Read lines of a document, at most 100 at a time: number, day, speaker, words; "-" is the day and '
+    "speaker of the line above. Lines count from 1; a header is counted and not shown."
+)
 MOST = 100
 PARAMETERS = {
     "type": "object",
@@ -50,15 +53,13 @@ def read_lines(view: View, doc_id: str, start: int = 1, end: int | None = None) 
         lines.append({"line": number, "text": text})
     if start > total:
         notes.append(f"the document has {total} lines")
-    result: Result = {"doc_id": document.id, "lines": lines, "total_lines": total}
+    result: Result = {
+        "doc_id": document.id,
+        "lines": lines,
+        "total_lines": total,
+        "header_lines": header_end(view, document),
+    }
     return {**result, "notes": notes} if notes else result
-
-
-def rows(result: Result) -> Iterator[str]:
-    """Numbered lines."""
-    for line in result["lines"]:
-        yield f"{line['line']} {line['text']}".rstrip()
-    yield f"{result['doc_id']}, {len(result['lines'])} of {result['total_lines']} lines"
 
 
 tool = partial(Tool, "read_lines", DESCRIPTION, PARAMETERS, read_lines, rows)

@@ -6,7 +6,6 @@ files as they are in that view; no model is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -14,14 +13,16 @@ from infinimem import tokens
 from infinimem.markdown.document import Document
 from infinimem.model import Retrieved
 from infinimem.retrieval.searcher import searcher
-from infinimem.store.view import Scope, View
+from infinimem.store.view import View
 from infinimem.terms import Analyzer, analyzer
 
-from .tool import SCOPE, Result, Tool, shown
+from .compact import rows
+from .tool import SCOPE, Result, Tool, scope_of, shown
 
 DESCRIPTION = (
     "Rank the sections of all documents by how well they answer a query (BM25, stemmed words in any order). "
-    "Gives document id, heading, line numbers, entry numbers, score and the best 200 tokens of each."
+    "Gives document id, heading and the best 200 tokens of each: line number, day, speaker, words; "
+    '"-" is those of the line above.'
 )
 SNIPPET = 200
 """Tokens of a snippet, about."""
@@ -43,11 +44,11 @@ PARAMETERS = {
 }
 
 
-def search(view: View, query: str, limit: int = 10, scope: Scope = "default") -> Result:
+def search(view: View, query: str, limit: int = 10, scope: str = "default") -> Result:
     """Blocks by score, each with the lines around its best one."""
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
-    blocks = searcher(view).blocks(query, limit, scope)
+    blocks = searcher(view).blocks(query, limit, scope_of(scope))
     return {"hits": [_hit(view.document(block.doc_id), block, terms, words) for block in blocks]}
 
 
@@ -83,16 +84,6 @@ def snippet(
             break
         first, last = min(first, line), max(last, line)
     return first, last
-
-
-def rows(result: Result) -> Iterator[str]:
-    """Place and heading of each hit, then its lines with their numbers."""
-    for hit in result["hits"]:
-        yield f"{hit['doc_id']}:{hit['start_line']}-{hit['end_line']} {hit['heading']}".rstrip()
-        for line, text in enumerate(hit["snippet"].split("\n"), start=hit["start_line"]):
-            yield f"  {line} {text}".rstrip()
-    count = len(result["hits"])
-    yield f"{count} section{'' if count == 1 else 's'}"
 
 
 tool = partial(Tool, "search", DESCRIPTION, PARAMETERS, search, rows)

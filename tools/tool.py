@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from infinimem.errors import InfinimemError
 from infinimem.markdown.characters import clean_text, visible
-from infinimem.store.view import SCOPES, View
+from infinimem.markdown.document import Document
+from infinimem.store.view import Scope, View
 
 Result = dict[str, Any]
 
@@ -25,9 +26,10 @@ DOC_ID: Mapping[str, Any] = {
 }
 SCOPE: Mapping[str, Any] = {
     "type": "string",
-    "enum": list(SCOPES),
+    "enum": ["default", "archive", "evidence", "journal", "all"],
     "default": "default",
-    "description": "default: live memory and notes; archive: superseded lines; evidence: what was said",
+    "description": "default: live memory and notes; archive: superseded lines; all: both; evidence: what was "
+    "said; journal: what consolidations did",
 }
 
 
@@ -100,6 +102,16 @@ def fenced(lines: Iterable[str]) -> str:
     longest = max((len(run) for run in re.findall(r"`+", body)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}memory\n{body}\n{fence}"
+
+
+def scope_of(name: str) -> Scope:
+    """What a view calls the scope: the "all" of a tool is memory, live and archived."""
+    return "kept" if name == "all" else cast(Scope, name)
+
+
+def header_end(view: View, document: Document) -> int:
+    """The last line of what the program notes about a document; 0 for a note, whose header is its owner's."""
+    return 0 if view.is_note(document.id) else document.header_end
 
 
 class ArgumentError(ValueError):

@@ -21,9 +21,9 @@ SUMMARY = 160
 
 _scope = click.option(
     "--scope",
-    type=click.Choice(["default", "archive", "evidence", "all"]),
+    type=click.Choice(["default", "archive", "evidence", "journal", "all"]),
     default="default",
-    help="Memory and notes, superseded lines, what was said, or all.",
+    help="Live memory and notes, superseded lines, what was said, receipts, or live and superseded.",
 )
 
 
@@ -36,7 +36,7 @@ _scope = click.option(
 def search(options: Options, query: str, limit: int, scope: str, moment: str | None) -> None:
     """Find the sections that answer a query best."""
     tool = as_of(options, options.looking(), moment).tools.search
-    _show(options, tool, _run(tool, query=query, limit=limit, scope=scope))
+    _show(options, _run(tool, query=query, limit=limit, scope=scope))
 
 
 @click.command(cls=Command)
@@ -57,7 +57,7 @@ def grep(
         found = _run(tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
         found = _run(tools.grep, pattern=pattern, context_lines=context, scope=scope)
-    _show(options, tools.grep, found)
+    _show(options, found)
 
 
 @click.command(cls=Command)
@@ -98,7 +98,7 @@ def read(options: Options, doc_id: str, lines: str | None, moment: str | None) -
     start, end = _range(lines)
     tool = as_of(options, options.looking(), moment).tools.read_lines
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    _show(options, tool, _run(tool, doc_id=name, start=start, end=end))
+    _show(options, _run(tool, doc_id=name, start=start, end=end))
 
 
 def _range(text: str | None) -> tuple[int | None, int | None]:
@@ -119,11 +119,12 @@ def _run(tool: Tool, **arguments: object) -> Result:
     return found
 
 
-def _show(options: Options, tool: Tool, found: Result) -> None:
-    """A result as the tool itself writes it for a model; its last line is a total, which is talk."""
+def _show(options: Options, found: Result) -> None:
+    """A result as a model is shown it, with numbers of entries; its last line is a total, which is talk."""
+    from infinimem.tools.compact import rows
 
     def show() -> None:
-        *lines, total = tool.rows(found)
+        *lines, total = rows(found, ids=True)
         for line in lines:
             options.out.line(line, None if line[:1].isspace() or line[:1].isdigit() else "bold")
         for note in (total, *found.get("notes", ())):

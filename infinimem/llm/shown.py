@@ -24,7 +24,8 @@ def shown(value: Any) -> str:
 
     Args:
         value: a string, which stays as it is; or JSON values, in which whatever has an id and a text is told
-            in a line, and lists of such below what they belong to.
+            in a line, and lists of such below what they belong to; an id and a summary are a line too. Of
+            what has `told`, these lines are shown, and all else is for programs.
     """
     if isinstance(value, str):
         return value
@@ -38,6 +39,11 @@ def _lines(value: Any) -> Iterator[str]:
         yield _json(value)
     elif _is_said(value):
         yield _line(value)
+    elif "told" in value:
+        first, *rest = map(one_line, value["told"])
+        yield from (first, *(f"  {line}" for line in rest))
+    elif value.keys() == {"id", "summary"}:
+        yield one_line(f"{value['id']}: {value['summary']}").rstrip(": ")
     else:
         told = {key: item for key, item in value.items() if not _has_said(item)}
         yield f"# {one_line(told['heading'])}" if told.keys() == {"heading"} else _json(told)

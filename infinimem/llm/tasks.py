@@ -88,8 +88,8 @@ STEP = task(
     relevant_snippets=list_of(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
     relevant_docs=IDS,
 )
-"""One round of the search agent (prompt E). `tools`: [{"name", "description", "parameters"}];
-`history`: [{"name", "arguments", "result"}], results as the tools return them (tools/)."""
+"""One round of the search agent (prompt E). `tools`: [{"name", "told"}]; `history`: [{"name", "arguments",
+"result", "told"}], results as the tools return them (tools/); `told` are the lines that a model is shown."""
 
 ANSWER = task(
     "answer",

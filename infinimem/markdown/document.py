@@ -71,6 +71,11 @@ class Document:
         return one_line(clean_text(value)) if isinstance(value, str) else ""
 
     @property
+    def header_end(self) -> int:
+        """The last line of the header, found without reading it; 0 where there is none."""
+        return self._start
+
+    @property
     def body(self) -> str:
         """Text after the header, for showing: LF line ends, undecodable bytes as U+FFFD."""
         return self.text(self._start + 1, len(self.lines))

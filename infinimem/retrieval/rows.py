@@ -25,7 +25,9 @@ SAID = GROUPS.index("evidence")
 GROUPS_OF: Mapping[Scope, frozenset[int]] = {
     "default": frozenset({0}),
     "archive": frozenset({1}),
+    "kept": frozenset({0, 1}),
     "evidence": frozenset({SAID}),
+    "journal": frozenset({GROUPS.index("journal")}),
     "all": frozenset(range(len(GROUPS))),
 }
 LINES = 32

@@ -30,12 +30,10 @@ from infinimem.store.listing import Stamp
 from infinimem.store.names import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 
-Scope = Literal["default", "archive", "evidence", "all"]
-SCOPES: tuple[Scope, ...] = ("default", "archive", "evidence", "all")
+Scope = Literal["default", "archive", "kept", "evidence", "journal", "all"]  # kept: the first two
 
 Group = Literal["live", "archive", "evidence", "journal", "aside"]
 """Of documents; "aside" are those of other strategies, and a strategy's books."""
-_GROUP_OF: Mapping[Scope, Group] = {"default": "live", "archive": "archive", "evidence": "evidence"}
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 
@@ -140,8 +138,10 @@ class View:
     # ── documents ───────────────────────────────────────────────────────────────────────────────
 
     def ids(self, scope: Scope = "default") -> tuple[str, ...]:
-        """Ids of the documents in a scope, sorted. Receipts are in "all" only."""
-        return self._ids if scope == "all" else self._grouped.get(_GROUP_OF[scope], ())
+        """Ids of the documents in a scope, sorted."""
+        if scope == "kept":
+            return tuple(sorted(self.ids() + self.ids("archive")))
+        return self._ids if scope == "all" else self._grouped.get("live" if scope == "default" else scope, ())
 
     def below(self, folder: str) -> tuple[str, ...]:
         """Ids of all that lies below a folder ("topics/"): they stand together."""

@@ -1,4 +1,4 @@
-"""The search agent by rules: one round of search and grep, then the first places that it showed."""
+"""The search agent by rules: one round of search and grep, then the first places that these showed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def step(variables: Mapping[str, Any]) -> dict[str, Any]:
     question: str = variables["question"]
     history: Sequence[Mapping[str, Any]] = variables["history"]
     tools = {tool["name"] for tool in variables["tools"]}
-    if not history:
-        return _reply([call for call in _calls(question) if call["name"] in tools])
-    places = [place for entry in history for place in _places(entry["result"])]
-    return _reply([], places[:SNIPPETS])
+    calls = [call for call in _calls(question) if call["name"] in tools]
+    if calls and calls[0]["arguments"] not in [entry["arguments"] for entry in history]:
+        return _reply(calls)
+    places = {tuple(place.values()): place for entry in history for place in _places(entry["result"])}
+    return _reply([], [*places.values()][:SNIPPETS])
 
 
 def _calls(question: str) -> Iterator[Call]:

@@ -9,11 +9,12 @@ Source: Algorithm 3 of arXiv 2606.10677; the stops by budget and by rounds witho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from infinimem import tokens
 from infinimem.llm import tasks
 from infinimem.model import Evidence, Retrieved, Step
 from infinimem.strategies.readers.pipeline import (
@@ -29,15 +30,19 @@ from infinimem.strategies.readers.pipeline import (
     listed,
     size,
 )
-from infinimem.tools import Toolbox
+from infinimem.tools import Tool, Toolbox
+from infinimem.tools.compact import Place, rows
 
 CATALOG = 50
-"""Documents that the model is shown at the start: the nearest to the question."""
-SUMMARY_LENGTH = 200
+CATALOG_TOKENS = 1000
+"""Of the documents that the model is shown at the start with their summaries: all, or of more the nearest to
+the question. They stand by id, so that all rounds begin with the same text, which a server keeps."""
+BEFOREHAND = 5
+"""Sections of a search for the question itself, which the first round is shown."""
 CALLS = 8
 """Tool calls of one round, at most."""
 HISTORY_LENGTH = 48_000
-"""Characters of results that the model is shown again; the oldest go first."""
+"""Characters of results that the model is shown; beyond it the oldest go."""
 IDLE_ROUNDS = 2
 
 Call = Mapping[str, Any]
@@ -53,6 +58,8 @@ class _Search:
     matched: dict[LineRange, None] = field(default_factory=dict)
     """Places that any tool has shown."""
     history: list[dict[str, Any]] = field(default_factory=list)
+    seen: set[Place] = field(default_factory=set)
+    """Lines that stand in the history."""
     idle: int = 0
     """Rounds of tool calls on end that showed nothing new."""
 
@@ -79,11 +86,12 @@ def _rounds(search: _Search, request: Request) -> Iterator[Step]:
     """A round each: the model is asked, and its calls are run."""
     tools = Toolbox(lambda: request.view)
     fixed = _introduction(request, tools)
+    _run(search, tools, [{"name": "search", "arguments": {"query": request.question, "limit": BEFOREHAND}}])
     for left in count(request.settings.max_iterations - 1, -1):
-        told = {**fixed, "history": _recent(search.history), "rounds_left": left}
+        told = {**fixed, "history": list(search.history), "rounds_left": left}
         reply = request.llm.complete(tasks.STEP, told)
         if reply.data is None:
-            search.history.append({"name": "", "arguments": {}, "result": {"error": reply.failure}})
+            _remember(search, {"name": "", "arguments": {}}, {"error": reply.failure})
             yield Step("round", failure=reply.failure or "EMPTY")
             continue
         _note(search, request, reply.data)
@@ -98,28 +106,46 @@ def _rounds(search: _Search, request: Request) -> Iterator[Step]:
 def _introduction(request: Request, tools: Toolbox) -> dict[str, Any]:
     """What every round is told."""
     view = request.view
-    near = request.search.documents(request.question, CATALOG)
+    left, catalog = CATALOG_TOKENS, []
+    for doc_id in request.search.documents(request.question, CATALOG):
+        row = listed(view.document(doc_id))
+        left -= sum(map(tokens.count, row.values()))
+        if left >= 0:
+            catalog.append(row)
     times = (place.entry.time or "" for place in view.entries("all"))
     return {
         "question": request.question,
-        "catalog": [listed(view.document(doc_id), SUMMARY_LENGTH) for doc_id in near],
+        "catalog": sorted(catalog, key=lambda row: row["id"]),
         "doc_count": str(len(view.ids())),
-        "now": max(times, default=""),  # a snapshot knows no clock: its newest time
-        "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in tools
-        ],
+        "now": max(times, default="")[:10],  # a snapshot knows no clock: its newest day
+        "tools": [{"name": tool.name, "told": [_usage(tool)]} for tool in tools],
     }
 
 
-def _recent(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The history with the oldest results left out, so that all of it stays within a length."""
-    shown: list[dict[str, Any]] = []
+def _usage(tool: Tool) -> str:
+    """How a tool is called: on one line what its schema says on thirty."""
+    rules = tool.parameters["properties"].items()
+    known = (
+        f"{name}={'|'.join(rule['enum']) if 'enum' in rule else json.dumps(rule['default'])}"
+        if "default" in rule
+        else name
+        for name, rule in rules
+    )
+    return f"{tool.name}({', '.join(known)}): {tool.description}"
+
+
+def _remember(search: _Search, call: Call, result: Mapping[str, Any], told: Sequence[str] = ()) -> None:
+    """Note a call and what the model is shown of its result, so that all of it stays within a length."""
+    asked = f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
+    step = {**call, "result": result, "told": [asked, *(told or [f"error: {result['error']}"])]}
+    search.history.append(step)
     left = HISTORY_LENGTH
-    for step in reversed(list(history)):
-        left -= len(json.dumps(step["result"], ensure_ascii=False))
-        shown.append(step if left >= 0 else {**step, "result": {"left_out": True}})
-    return shown[::-1]
+    for at in reversed(range(len(search.history))):
+        left -= sum(map(len, search.history[at]["told"]))
+        if left < 0 and "left_out" not in search.history[at]["result"]:
+            told = [search.history[at]["told"][0], "left out"]
+            search.history[at] = {**search.history[at], "result": {"left_out": True}, "told": told}
+            search.seen.clear()  # what is asked for again is shown again
 
 
 def _note(search: _Search, request: Request, data: Mapping[str, Any]) -> None:
@@ -135,7 +161,8 @@ def _run(search: _Search, tools: Toolbox, calls: Iterable[Call]) -> list[LineRan
     hits: list[LineRange] = []
     for call in calls:
         result = tools.call(call["name"], call["arguments"])
-        search.history.append({"name": call["name"], "arguments": call["arguments"], "result": result})
+        told = [] if "error" in result else [*rows(result, search.seen), *result.get("notes", ())]
+        _remember(search, {"name": call["name"], "arguments": call["arguments"]}, result, told)
         hits += _places(result)
     new = [place for place in hits if place not in search.matched]
     search.matched.update(dict.fromkeys(new))

@@ -14,22 +14,27 @@ from infinimem.model import Candidate, Evidence, Step
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.readers.agentic import read_agentic
-from infinimem.strategies.readers.pipeline import Request, Trace, assemble, bodies, candidates, listed
+from infinimem.strategies.readers.pipeline import (
+    Request,
+    Trace,
+    assemble,
+    best_blocks,
+    bodies,
+    candidates,
+    listed,
+)
 
 OFFERED = 200
 """Documents whose summaries the model chooses among: the nearest to the question."""
 
 
 def read_hybrid(request: Request) -> Evidence:
-    """The documents that a model selects by their summaries, with at most two thirds of the budget, and the
-    best blocks of all others."""
-    trace, limit = Trace(), request.settings.search_limit
-    chosen = _select(request, trace)
-    items = bodies(request, chosen, request.budget * 2 // 3)
-    blocks = request.search.blocks(request.question, limit * (len(chosen) + 1))
-    rest = [block for block in blocks if block.doc_id not in chosen][:limit]
-    trace.add(Step("blocks", (request.question,), candidates(rest)))
-    return trace.evidence(assemble(request, items + rest))
+    """The documents that a model selects by their summaries and nothing beside them; where it selects none,
+    the best blocks."""
+    trace = Trace()
+    if chosen := _select(request, trace):
+        return trace.evidence(assemble(request, bodies(request, chosen, request.budget)))
+    return _blocks(request, trace)
 
 
 def read_summary(request: Request) -> Evidence:
@@ -41,8 +46,11 @@ def read_summary(request: Request) -> Evidence:
 
 def read_bm25(request: Request) -> Evidence:
     """Only the best blocks; no model is called."""
-    trace = Trace()
-    blocks = request.search.blocks(request.question, request.settings.search_limit)
+    return _blocks(request, Trace())
+
+
+def _blocks(request: Request, trace: Trace) -> Evidence:
+    blocks = best_blocks(request, request.settings.search_limit)
     trace.add(Step("blocks", (request.question,), candidates(blocks)))
     return trace.evidence(assemble(request, blocks))
 

@@ -1,0 +1,125 @@
+"""Results as lines for a model, which says of a line only what the line above it does not share.
+
+    topics/home Moves
+      7 2023-05-08 Ana: I moved to Lisbon last month.
+      8 (AI): Lisbon has trams.
+      9 - Trams are yellow.
+
+In: a result. Out: numbered lines with day, speaker and words; "-" stands for those of the line above.
+Promise: what the program notes about a line or a document is not among them, and no line comes twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from infinimem.markdown.signature import parse_entry
+
+from .tool import Result
+
+Place = tuple[str, int]
+"""A document and a line of it."""
+_NOTED = ("when", "refers")
+
+
+@dataclass(frozen=True)
+class _Passage:
+    """Lines of a document that a result shows, each with the mark behind its number."""
+
+    doc_id: str
+    heading: str
+    lines: Iterable[tuple[int, str, str]]
+
+
+def rows(result: Result, seen: set[Place] | None = None, *, ids: bool = False) -> Iterator[str]:
+    """A result of search, grep, grep_doc, read_lines or list_docs; the last row is a total.
+
+    Args:
+        result: as the tool gave it.
+        seen: lines that the reader knows: they are left out, and those that are shown are added.
+        ids: whether entries are told with their numbers, which people need for `history` and `forget`.
+    """
+    if "docs" in result:
+        yield from _catalog(result)
+        return
+    seen = set() if seen is None else seen
+    known = 0
+    for passage in _passages(result):
+        fresh = [line for line in passage.lines if (passage.doc_id, line[0]) not in seen]
+        known += sum(1 for _ in passage.lines) - len(fresh)
+        seen.update((passage.doc_id, number) for number, _, _ in fresh)
+        told = list(_told(fresh, passage.heading.rpartition(" > ")[2], ids))
+        if told and "lines" not in result:
+            yield f"{passage.doc_id} {passage.heading}".rstrip()
+            told = [f"  {row}" for row in told]
+        yield from told
+    before = f"; {known} lines were shown before" if known and "matches" not in result else ""
+    yield f"{_total(result)}{before}"
+
+
+def _catalog(result: Result) -> Iterator[str]:
+    for doc in result["docs"]:
+        archived = f", {doc['archived']} archived lines" if doc["archived"] else ""
+        told = ": ".join(filter(None, (doc["title"], doc["summary"])))
+        yield f"{doc['id']} ({doc['tokens']} tokens{archived}) {told}".rstrip()
+    yield f"{len(result['docs'])} of {result['total']} documents"
+
+
+def _passages(result: Result) -> Iterator[_Passage]:
+    for hit in result.get("hits", ()):
+        texts = enumerate(hit["snippet"].split("\n"), hit["start_line"])
+        yield _Passage(hit["doc_id"], hit["heading"], [(number, "", text) for number, text in texts])
+    if "matches" in result:
+        yield from _matched(result["matches"])
+    if "lines" in result:
+        lines = ((line["line"], "", line["text"]) for line in result["lines"])
+        yield _Passage(result["doc_id"], "", [line for line in lines if line[0] > result["header_lines"]])
+
+
+def _matched(matches: Iterable[dict[str, Any]]) -> Iterator[_Passage]:
+    """The matches of each document with the lines around, as grep marks them."""
+    found: dict[str, dict[int, tuple[str, str]]] = {}
+    for match in matches:
+        lines = found.setdefault(match["doc_id"], {})
+        first = match["line"] - len(match["before"])
+        for number, text in enumerate([*match["before"], match["text"], *match["after"]], first):
+            lines.setdefault(number, ("-", text))
+        lines[match["line"]] = (":", match["text"])
+    for doc_id, lines in found.items():
+        yield _Passage(doc_id, "", [(number, *lines[number]) for number in sorted(lines)])
+
+
+def _told(lines: Iterable[tuple[int, str, str]], heading: str, ids: bool) -> Iterator[str]:
+    """Rows of one passage, without blank lines and the heading that stands above them."""
+    above: tuple[str, str] | None = None
+    for number, mark, text in lines:
+        if not text.strip() or (heading and not mark and text.lstrip("#").strip() == heading):
+            continue
+        if entry := parse_entry(text):
+            speaker = entry.fields.get("speaker", "")
+            source = "" if entry.source in ("user", "human") else f"({entry.source})"
+            who = " ".join(filter(None, (speaker, source))) or "user"
+            day = (entry.time or "")[:10]
+            if above == (day, who):
+                head = "-"
+            else:
+                head = f"{who}:" if above and above[0] == day else f"{day} {who}:".lstrip()
+            above = (day, who)
+            words = entry.text.removeprefix(f"{speaker}:").lstrip() if speaker else entry.text
+            noted = ", ".join(f"{key} {entry.fields[key]}" for key in _NOTED if entry.fields.get(key))
+            number_of = f"[{entry.seq}] " if ids else ""
+            text = f"{number_of}{head} {words}" + (f" ({noted})" if noted else "")
+        yield f"{number}{mark} {text}".rstrip()
+
+
+def _total(result: Result) -> str:
+    if "hits" in result:
+        count = len(result["hits"])
+        return f"{count} section{'' if count == 1 else 's'}"
+    if "matches" in result:
+        return f"{len(result['matches'])} of {result['total_matches']} matches"
+    numbers = [line["line"] for line in result["lines"] if line["line"] > result["header_lines"]]
+    shown = f"lines {numbers[0]}-{numbers[-1]}" if numbers else "no lines"
+    return f"{result['doc_id']}, {shown} of {result['total_lines']}"
