@@ -66,7 +66,7 @@ def test_no_more_documents_are_chosen_than_the_settings_say() -> None:
 def test_hybrid_without_a_readable_selection_is_bm25() -> None:
     evidence = read("hybrid", ScriptedLLM({"select": ["what?"]}), QUIET)
     assert places(evidence) == places(read("bm25", SILENT, QUIET))
-    assert steps(evidence)[0] == ("select", [], "JSON_PARSE_FAIL") and len(steps(evidence)[1][1]) == 3
+    assert steps(evidence)[0] == ("select", [], "JSON_PARSE_FAIL") and len(steps(evidence)[1][1]) == 4
 
 
 def test_of_a_selected_document_that_is_too_large_the_best_blocks_are_read() -> None:

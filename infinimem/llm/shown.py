@@ -42,8 +42,8 @@ def _lines(value: Any) -> Iterator[str]:
     elif "told" in value:
         first, *rest = map(one_line, value["told"])
         yield from (first, *(f"  {line}" for line in rest))
-    elif value.keys() == {"id", "summary"}:
-        yield one_line(f"{value['id']}: {value['summary']}").rstrip(": ")
+    elif {"id", "summary"} <= value.keys() <= {"id", "title", "summary"}:
+        yield one_line(": ".join(filter(None, (value["id"], value.get("title"), value["summary"]))))
     else:
         told = {key: item for key, item in value.items() if not _has_said(item)}
         yield f"# {one_line(told['heading'])}" if told.keys() == {"heading"} else _json(told)

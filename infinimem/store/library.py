@@ -97,8 +97,7 @@ class Library:
     def view(self) -> View:
         """The library as it is now; the same object as long as no file changes."""
         listing = self.fresh.look()
-        known = drawn.read(self.files) if self.initialised else None
-        refused = drawn.read(self.files, drawn.REFUSED) if self.initialised else None
+        known, refused = drawn.lists(self.files) if self.initialised else (None, frozenset[int]())
         state = (listing, (known, refused))
         buffer = listing.stamps.get(CURRENT)
         age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0
@@ -130,7 +129,7 @@ class Library:
             self.settings,
             initialised=self.initialised,
             drawn=known,
-            refused=refused or frozenset(),
+            refused=refused,
             buffer_age=age,
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
             embedder=self._embedder,

@@ -27,9 +27,11 @@ _SPAN = 10_000
 """Seqs that a line of the list names at most; far below what a reader of such lists takes."""
 
 
-def read(files: Files, path: str = PATH) -> Seqs | None:
-    """Seqs of evidence that was drawn from; None where the list is lost, or no line of it can be read."""
-    return append_log.value(files, path, Seqs, _added) or None
+def lists(files: Files) -> tuple[Seqs | None, Seqs]:
+    """Seqs of evidence that was drawn from, None where that list is lost or no line of it can be read; and of
+    what was refused."""
+    drawn, refused = (append_log.value(files, path, Seqs, _added) for path in (PATH, REFUSED))
+    return drawn or None, refused
 
 
 def _added(before: Seqs, rows: list[bytes]) -> Seqs:
