@@ -45,12 +45,12 @@ def test_what_it_shows_fits_one_screen(tmp_path: Path, monkeypatch: pytest.Monke
     assert [line for line in shown if len(line) > 80] == []
     text = "\n".join(shown)
     assert "allergic to hazelnuts" in text
-    assert "from topics/adrenaline-pen-and-hazelnuts:" in text
-    assert re.search(r"topics/router-and-wifi -> archive/router-and-wifi \(receipt 2\)", text)
+    assert "from topics/adrenaline-pen-and-hazelnut:" in text
+    assert re.search(r"topics/router-and-wifi -> archive/router-and-wifi \(receipt 3\)", text)
     (library, seq) = re.search(r"cd (\S+) && infinimem history (\d+)", text).groups()  # type: ignore[union-attr]
     archived = Path(library.replace("/tmp", str(tmp_path)), "archive/router-and-wifi.md").read_text()
     assert re.search(
-        rf"## Superseded by \d+ \(receipt 2\)\n- <seq={seq},.* The router is at 192.168.8.1", archived
+        rf"## Superseded by \d+ \(receipt 3\)\n- <seq={seq},.* The router is at 192.168.8.1", archived
     )
 
 

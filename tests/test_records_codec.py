@@ -97,10 +97,9 @@ def test_prose_can_be_taken_for_nothing_else() -> None:
     assert clean_prose(prose) == prose
 
 
-def test_a_pinned_record_says_so_and_keeps_its_key() -> None:
+def test_a_persons_own_key_is_kept() -> None:
     found = read(FILE.replace("\n---\n", "\npin: true\n---\n", 1))
     assert isinstance(found, tuple)
-    assert found[0].pinned and not ADOPTION.pinned
     assert "\npin: true\n---\n" in render(*found, ())
 
 

@@ -88,7 +88,7 @@ def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, mode
     answer = memory.ask("Who visits in June?")
     assert answer.text
     assert answer.citations
-    assert {"extract", "rewrite", "plan", "layout", "answer"} <= set(client.usage)
+    assert {"extract", "rewrite", "plan", "answer"} <= set(client.usage)
 
 
 class DescribingClient(HastyClient):
