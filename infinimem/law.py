@@ -224,8 +224,8 @@ def happened(entry: Entry, lookup: Lookup) -> str | None:
     """When it happened, where that is not when it was said; as `said_at` reads older lines."""
     if when := entry.fields.get("when"):
         return when
-    own, said = entry.time or "", said_at(entry, lookup) or ""
-    return own[:10] if own[:10] != said[:10] else None
+    own, said = (entry.time or "")[:10], (said_at(entry, lookup) or "")[:10]
+    return own if own and own != said else None
 
 
 def latest(times: Iterable[str | None]) -> str | None:

@@ -164,3 +164,14 @@ def test_garbage_cites_only_what_is_there(seed: int) -> None:
 def test_a_dead_endpoint_is_said() -> None:
     with pytest.raises(ModelUnavailable):
         ask(ModelUnavailable("no answer"), BLOCK)
+
+
+def test_what_an_old_line_has_in_its_time_is_when_it_happened() -> None:
+    view = view_of(
+        {
+            "evidence/s": "- <seq=1,time=2023-05-08,source=user> We move to Porto in 2030.\n",
+            "topics/home": "- <seq=2,time=2030-01-01,source=user,origin=1> Moves to Porto in 2030\n",
+        }
+    )
+    (found,) = [item for item in searcher(view).entries("Porto") if item.seqs == (2,)]
+    assert found.when == "2030-01-01"

@@ -203,6 +203,7 @@ def test_what_is_newer_is_what_was_said_later_whatever_it_tells_of() -> None:
     assert [law.said_at(one, find) for one in (plan, news)] == ["2023-05-08T10:00:00", "2023-06-01T10:00:00"]
     assert [law.happened(one, find) for one in (plan, news)] == ["2030-01-01", None]
     assert law.happened(entry(5, when="2010"), find) == "2010"
+    assert law.happened(replace(entry(6), origin=(1,)), find) is None
     gone = Plan(moves=(Move(3, "topics/a", why="superseded", by=4),))
     assert verify(gone, find, ("topics/",)).withheld == ()
 

@@ -89,11 +89,6 @@ def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     return False
 
 
-def names_time(text: str) -> bool:
-    """Whether words tell of a time other than that at which they are said."""
-    return _TEMPORAL.search(text) is not None
-
-
 def mentions(text: str, said: date) -> list[Mention]:
     """The times that a text names, read against the day on which it was said."""
     found: list[Mention] = []

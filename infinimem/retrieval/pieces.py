@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from infinimem import law
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
@@ -159,9 +160,16 @@ class Pieces:
             source=entry.source,
             headings=place.headings,
             speaker=self._speaker(place),
-            when=entry.fields.get("when"),
+            when=self._when(place),
             refers=entry.fields.get("refers"),
         )
+
+    def _when(self, place: Located) -> str | None:
+        """When it happened; of a line of an earlier version what its `time` tells beside its turns'."""
+        if not place.entry.origin or "when" in place.entry.fields:
+            return place.entry.fields.get("when")
+        turns = {turn.seq: turn for turn in self._origins.turns(self._origins.of(place))}
+        return law.happened(place.entry, turns.get)
 
     # ── as they are found ───────────────────────────────────────────────────────────────────────
 
