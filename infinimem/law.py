@@ -28,8 +28,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
+from infinimem.chronology import Lookup, is_newer
 from infinimem.markdown.characters import normalised
 from infinimem.model import CURRENT, Entry, Located, Move, Plan, Reason, Withheld
 
@@ -65,8 +65,6 @@ def conserved(
 
 # ── plans ───────────────────────────────────────────────────────────────────────────────────────
 
-Lookup = Callable[[int], Located | None]
-"""Finds a line anywhere in the library by its seq."""
 Same = Callable[[str, str], bool]
 """Whether two texts say the same; grounding.claims.is_duplicate knows."""
 
@@ -209,51 +207,3 @@ def _why_not(
 def is_archive(doc_id: str) -> bool:
     """Whether a line there is out of the readers' sight already."""
     return doc_id.startswith(("archive/", "evidence/"))
-
-
-def said_at(entry: Entry, lookup: Lookup) -> str | None:
-    """When a line was said: the latest time of the turns that it came from; its own where these tell none.
-
-    An older version wrote the time of what happened there.
-    """
-    origins = (place.entry.time for seq in entry.origin if (place := lookup(seq)))
-    return latest(origins) or entry.time
-
-
-def happened(entry: Entry, lookup: Lookup) -> str | None:
-    """When it happened, where that is not when it was said; as `said_at` reads older lines."""
-    if when := entry.fields.get("when"):
-        return when
-    own, said = (entry.time or "")[:10], (said_at(entry, lookup) or "")[:10]
-    return own if own and own != said else None
-
-
-def latest(times: Iterable[str | None]) -> str | None:
-    """The latest of some times, as it is written; None where none is known."""
-    known = [time for time in times if time]
-    return max(known, key=lambda time: (_moment(time).replace(tzinfo=None), time), default=None)
-
-
-def is_newer(new: Entry, old: Entry, lookup: Lookup = lambda seq: None) -> bool:
-    """The recency rule: said later; where one time is missing or they are equal, higher seq.
-
-    Args:
-        lookup: finds the turns that the lines came from; without it their own times count.
-    """
-    told, before = said_at(new, lookup), said_at(old, lookup)
-    if told and before:
-        later, earlier = _moment(told), _moment(before)
-        if (later.tzinfo is None) != (earlier.tzinfo is None):
-            later, earlier = later.replace(tzinfo=None), earlier.replace(tzinfo=None)
-        if "T" not in told or "T" not in before:  # known to the day only
-            return (later.date(), new.seq) > (earlier.date(), old.seq)
-        return (later, new.seq) > (earlier, old.seq)
-    return new.seq > old.seq
-
-
-def _moment(time: str) -> datetime:
-    """An entry's time; one that a person mistyped is older than all others."""
-    try:
-        return datetime.fromisoformat(time)
-    except ValueError:
-        return datetime.min

@@ -7,6 +7,7 @@ call by itself, from where the work begins.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import random
 import re
@@ -129,6 +130,7 @@ def _child(work: Work, ready: int, said: Path) -> int:
         while not select.select([ready], [], [], 0.001)[0]:
             os.getppid()
         os.getppid()
+        gc.disable()  # what is closed when garbage is collected is closed in one run and not in the next
         work()
         status = 0
     except BaseException:

@@ -26,7 +26,7 @@ ROOMS = (
     ("trust", "configuration"),
     ("markdown",),
     ("terms",),
-    ("law",),
+    ("chronology", "law"),
     ("grounding",),
     ("remote",),
     ("embedders",),

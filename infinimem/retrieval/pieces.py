@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from infinimem import law
+from infinimem import chronology
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Located, Retrieved
@@ -169,7 +169,7 @@ class Pieces:
         if not place.entry.origin or "when" in place.entry.fields:
             return place.entry.fields.get("when")
         turns = {turn.seq: turn for turn in self._origins.turns(self._origins.of(place))}
-        return law.happened(place.entry, turns.get)
+        return chronology.happened(place.entry, turns.get)
 
     # ── as they are found ───────────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from infinimem import law, tokens
+from infinimem import chronology, law, tokens
 from infinimem.grounding.claims import unsupported
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
@@ -125,7 +125,7 @@ class _PlanRenderer:
         return format_entry(
             seq,
             one_line(clean_text(add.text)),
-            time=law.latest(entry.time for entry in origins),
+            time=chronology.latest(entry.time for entry in origins),
             source=least_trusted(origins),
             origin=tuple(sorted(add.origin)),
             fields=fields,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from infinimem import law
+from infinimem import chronology
 from infinimem.grounding.claims import TODAY, is_duplicate
 from infinimem.grounding.sentences import Said, split_speaker, strip_ordinal
 from infinimem.grounding.values import LIKELY, SURE, values
@@ -82,7 +82,7 @@ def _is_newer(target: Unit, anchor: Unit) -> bool:
     The target is called TARGET and has none; its neighbours stood there before it.
     """
     new, old = (Entry(_number(unit["id"]), "", "", unit.get("time") or None) for unit in (target, anchor))
-    return law.is_newer(new, old)
+    return chronology.is_newer(new, old)
 
 
 def _number(unit_id: str) -> int:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cmp_to_key
 
-from infinimem import law
+from infinimem import chronology
 from infinimem.grounding import negation
 from infinimem.grounding.claims import TODAY
 from infinimem.grounding.sentences import Said
@@ -54,11 +54,11 @@ def _said(line: Located) -> Said:
     return Said(line.entry.fields.get("speaker", line.entry.source), line.text)
 
 
-def _differing(same: Sequence[tuple[Located, Value]], lookup: law.Lookup) -> Iterator[Finding]:
+def _differing(same: Sequence[tuple[Located, Value]], lookup: chronology.Lookup) -> Iterator[Finding]:
     """One finding a subject, at its newest line, with the older lines that say otherwise."""
 
     def by_age(one: tuple[Located, Value], two: tuple[Located, Value]) -> int:
-        return 1 if law.is_newer(one[0].entry, two[0].entry, lookup) else -1
+        return 1 if chronology.is_newer(one[0].entry, two[0].entry, lookup) else -1
 
     *older, (newest, value) = sorted(same, key=cmp_to_key(by_age))
     others = {
