@@ -42,6 +42,9 @@ NOT_MENTIONED = "Not mentioned in the conversation"
 _WHAT = "LoCoMo"
 _CATEGORY = {str(number): name for number, name in CATEGORIES.items()}
 _ID = re.compile(r"D(\d+):(\d+)")
+_LISTED = CATEGORIES[1]
+_BETWEEN = re.compile(r",\s*(?:and\s+)?(?!\s*\d{4}\b)")
+"""The parts of a list; a year belongs to its day."""
 
 Corrections = Mapping[tuple[str, str], Json]
 """By the question's text and the answer that the official file gives."""
@@ -126,7 +129,14 @@ def _questions(
             counted=not adversarial,
             answerable=not adversarial,
             scored=bool(gold),
+            parts=_parts(expected) if category == _LISTED else (),
         )
+
+
+def _parts(expected: str) -> tuple[str, ...]:
+    """Of an answer that is a list; none of any other."""
+    found = tuple(filter(None, (part.strip() for part in _BETWEEN.split(expected))))
+    return found if len(found) > 1 else ()
 
 
 def _corrections(path: Path) -> Corrections:
