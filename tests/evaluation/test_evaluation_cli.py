@@ -156,9 +156,7 @@ def test_a_model_that_is_gone_is_one_line_and_leaves_a_run(
     assert (shell.library / "o/config.json").exists()
 
 
-def test_a_judge_has_a_server_of_its_own(
-    shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_judge_has_a_server_of_its_own(shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = chat('{"answer": "To Porto.", "cites": []}')
     graded = chat('{"reason": "", "correct": false}')
     with serve(told) as mind, serve(graded) as judge:
