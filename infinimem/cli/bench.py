@@ -107,8 +107,7 @@ def bench(
 
     how["retrieval_only"] |= name == "notes"  # its labels say where the answer stands, not what it is
     usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING
-    named = options.model, how.pop("answerer"), how.pop("grader"), how.pop("judge_url")
-    keeper, answerer, judge = _models(*named, how["replay"])
+    keeper, answerer, judge = _models(options.model, how)
     asks_models = {keeper.name, answerer.name, judge.name} != {"offline"}
     request = Request(
         data=data,
@@ -164,15 +163,15 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
     raise AssertionError("unreachable: there is always another folder")
 
 
-def _models(
-    keeper: str | None, answerer: str | None, judge: str | None, judge_url: str | None, replay: Path | None
-) -> tuple[LLM, LLM, LLM]:
-    """The model that keeps memories, the one that answers, the one that grades; each may stand in, but a
-    judge at a server of its own is never the answerer."""
+def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
+    """The model that keeps memories, the one that answers, the one that grades; each may stand in for the
+    next. The options that name them are taken out of `how`."""
     from infinimem.configuration import configuration
     from infinimem.evaluation.replay import Unasked
     from infinimem.llm.connect import connect
 
+    answerer, judge, judge_url = (how.pop(name) for name in ("answerer", "grader", "judge_url"))
+    replay = how["replay"]
     settings = configuration().settings.llm
     settings = replace(settings, timeout=max(PATIENCE, settings.timeout))
 
