@@ -24,7 +24,7 @@ from typing import Any
 
 from infinimem.evaluation.datasets.locomo import ADVERSARIAL, CATEGORIES, gold_turns
 
-_OPENED = {".gz": gzip.open, ".xz": lzma.open}
+_OPENED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 Row = dict[str, Any]
 
 
