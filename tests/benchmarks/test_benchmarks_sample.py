@@ -27,10 +27,10 @@ def sample(load: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def talk(name: str) -> dict[str, Any]:
-    session = [{"speaker": "Ann", "dia_id": f"D1:{at}", "text": f"I saw {at} owls."} for at in range(1, 7)]
+    session = [{"speaker": "Ann", "dia_id": f"D1:{at}", "text": f"I saw {at} owls."} for at in range(1, 9)]
     asked = [
         {"question": f"Q{at}?", "answer": at, "evidence": [f"D1:{at}"], "category": 1 + at % 2}
-        for at in range(1, 7)
+        for at in range(1, 9)
     ]
     never = {"question": "Cats?", "evidence": ["D1:1"], "category": 5}
     conversation = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": session}
@@ -40,8 +40,8 @@ def talk(name: str) -> dict[str, Any]:
 def test_questions_of_a_conversation_are_spread(sample: Any, capsys: pytest.CaptureFixture[str]) -> None:
     out = sample([talk("a"), talk("b")], "--conversation", "b", "--each", "2")
     (case,) = benchmark("locomo").cases(out)
-    assert (case.name, len(case.turns)) == ("b", 6)
-    assert [question.text for question in case.questions] == ["Q1?", "Q2?", "Q3?", "Q4?"]
+    assert (case.name, len(case.turns)) == ("b", 8)
+    assert [question.text for question in case.questions] == ["Q1?", "Q2?", "Q5?", "Q6?"]
     assert "4 questions (multi-hop 2, temporal 2)" in capsys.readouterr().out
 
 
@@ -80,6 +80,6 @@ def test_a_conversation_is_said_again_where_it_is_too_short(load: Any, tmp_path:
     script = load("long_conversation")
     (tmp_path / "l.json").write_text(json.dumps([talk("a")]))
     cases = list(benchmark("locomo").cases(tmp_path / "l.json"))
-    turns = list(script.messages(cases, 8))
-    assert [turn.turn for turn in turns[5:]] == ["a.D1:6", "a.D1:1~1", "a.D1:2~1"]
+    turns = list(script.messages(cases, 10))
+    assert [turn.turn for turn in turns[7:]] == ["a.D1:8", "a.D1:1~1", "a.D1:2~1"]
     assert len({turn.session for turn in turns}) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluation_data import Small, case, request, results
+from evaluation_data import Small, case, request
 
 from infinimem import open_memory
 from infinimem.evaluation.report import write_report
@@ -81,22 +81,13 @@ def test_a_discard_that_stands_there_again_is_counted(tmp_path: Path) -> None:
 
 
 def test_evidence_that_is_shown_though_nothing_cites_it(tmp_path: Path) -> None:
-    """A turn of which the model makes nothing is found itself; of a turn that is neither there is a count."""
-    nothing = ScriptedLLM({"extract": lambda _: {"entries": []}})
-    Run(request(tmp_path, "infini-retrieve", "bm25", keeper=nothing), Small([case("one")])).start(
-        lambda *_: None, 0
-    )
+    """A turn of which nothing was accepted is found itself; one of which the model makes nothing is not."""
+    liar = ScriptedLLM({"extract": lambda _: {"entries": [entry("Zoe owns 17 yachts.", "3")]}})
+    run = Run(request(tmp_path, "infini-retrieve", "bm25", keeper=liar), Small([case("one")]))
+    run.start(lambda *_: None, 0)
     told = write_report(tmp_path / "out")["methods"]
     written = told["infini-retrieve"]["written"]
-    assert (written["gold"], written["uncited"]) == (4, 4)
-    shown = {
-        turn
-        for one in results(tmp_path / "out")
-        if one.method == "infini-retrieve"
-        for f in one.found
-        for turn in f.turns
-    }
-    assert written["unshown"] == len({f"D:{at}" for at in range(4)} - shown)
+    assert (written["gold"], written["uncited"], written["unshown"]) == (4, 4, 3)
     assert told["bm25"]["written"] == {}, "it writes nothing"
     assert "## What was written" in (tmp_path / "out/report.md").read_text()
 
