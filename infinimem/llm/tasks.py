@@ -125,8 +125,8 @@ JUDGE_RUBRIC = task(
     "judge:rubric",
     verdicts=list_of(item=TEXT, reason=TEXT, met={"type": "boolean"}),
 )
-"""Which items of a rubric an answer meets. `rubric`: [{"id", "text"}, …], ids from 1; `kind`: "order",
-"unanswerable", or "plain"."""
+"""Which items of a rubric an answer meets. `rubric`: [{"id", "text"}, …], ids from 1; `kind`: "list",
+"order", "unanswerable", or "plain"."""
 
 ALL: tuple[Task, ...] = (SELECT, STEP, ANSWER, JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
 """Those that belong to no strategy."""

@@ -25,8 +25,8 @@ class Means:
 
     Args:
         work: folder of the libraries that are made.
-        keeper: the model that keeps memories and reads them.
-        answerer: the model that answers, for all methods the same.
+        keeper: the model that keeps memories.
+        answerer: the model that reads them and answers, for all methods the same.
         judge: the model that grades.
         embedders: connects to them.
         spending: of the run.

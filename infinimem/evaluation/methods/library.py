@@ -21,6 +21,7 @@ from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question, Transaction
 from infinimem.evaluation.record import made_of
 from infinimem.evaluation.structure import structure_of, transactions_of
+from infinimem.evaluation.written import written_of
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
 from infinimem.retrieval.cache import cache_folder
@@ -79,6 +80,7 @@ class LibraryMethod:
             record.sizes,
             record.transactions,
             record.structure,
+            written_of(self._memory, case) if self._spec.draws else {},
         )
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
@@ -174,7 +176,8 @@ class Making:
         (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
         embedder = self._means.embedders.memory(spec.linked_by if building else spec.embedder)
         options: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
-        return open_memory(folder, model=self._means.keeper, create=True, trust=True, **options)
+        model = self._means.keeper if building else self._means.answerer
+        return open_memory(folder, model=model, create=True, trust=True, **options)
 
     def _exclusive(self, folder: Path) -> threading.Lock:
         with self._lock:
