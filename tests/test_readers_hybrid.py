@@ -101,6 +101,19 @@ def test_what_is_nothing_beside_the_best_is_not_shown() -> None:
     assert [item.doc_id for item in evidence.items] == ["notes/moves"]
 
 
+def test_a_full_buffer_leaves_room_for_what_was_found() -> None:
+    lines = "".join(f"- <seq={n},source=user> Ana said {'much ' * 10}{n}\n" for n in range(100, 130))
+    evidence = read(
+        "summary",
+        ScriptedLLM({"select": [{"ids": ["topics/home"]}]}),
+        view_of(LISBON | {"CURRENT": lines}),
+        budget=200,
+    )
+    assert places(evidence)[0] == ("topics/home", 5, 12)
+    assert [item.seqs for item in evidence.items[1:3]] == [(129,), (128,)], "the newest of the buffer"
+    assert sum(tokens.count(item.text) for item in evidence.items) <= 200
+
+
 @pytest.mark.parametrize("budget", [0, 10, 50, 200])
 def test_no_reader_passes_its_budget(budget: int) -> None:
     view = view_of(LISBON)
