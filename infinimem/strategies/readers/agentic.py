@@ -22,7 +22,7 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import Request, Trace, assemble, best_entries, candidates, size
 from infinimem.tools import Result, Toolbox
-from infinimem.tools.compact import Place, rows
+from infinimem.tools.compact import rows
 from infinimem.tools.tool import scope_of
 
 CATALOG = 10
@@ -138,7 +138,7 @@ def _near(found: list[Retrieved]) -> list[Retrieved]:
     return [piece for piece in found if piece.score >= FLOOR * found[0].score]
 
 
-def _places(piece: Retrieved) -> set[Place]:
+def _places(piece: Retrieved) -> set[tuple[str, int]]:
     return {(piece.doc_id, line) for line in range(piece.start_line, piece.end_line + 1)}
 
 
