@@ -77,6 +77,31 @@ def test_what_was_said_is_told_in_lines_below_what_it_belongs_to() -> None:
     )
 
 
+def test_a_document_is_named_once_and_a_line_told_by_what_the_line_above_does_not_share() -> None:
+    ana = {"id": "1", "time": "2023-05-08T10:00:00", "source": "user", "speaker": "Ana", "text": "Ana: Hey"}
+    rows = [
+        ana,
+        ana | {"id": "2"},
+        ana | {"id": "3", "speaker": "Bo"},
+        ana | {"id": "4", "time": "2024-01-01"},
+    ]
+    document = {"doc_id": "topics/tea", "span": "5-9", "lines": [{"heading": "Tea"}, *rows]}
+    note = {
+        "doc_id": "notes/a",
+        "span": "3-4",
+        "lines": [{"id": "notes/a:3", "source": "human", "text": "x"}],
+    }
+    assert shown([document, note]).splitlines() == [
+        "topics/tea 5-9",
+        "# Tea",
+        "[1] 2023-05-08 Ana: Hey",
+        "[2] - Hey",
+        "[3] Bo: Ana: Hey",
+        "[4] 2024-01-01 Ana: Hey",
+        "[notes/a:3]: x",
+    ]
+
+
 @given(st.text(st.sampled_from("[1] x:\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), max_size=30))
 def test_no_text_passes_for_a_line_of_its_own(text: str) -> None:
     told = shown([{"id": "7", "text": text}, {"id": "8", "text": "end"}])

@@ -40,8 +40,10 @@ def _lines(value: Any) -> Iterator[str]:
     elif _is_said(value):
         yield _line(value)
     elif "span" in value:
-        yield one_line(f"{value['doc_id']} {value['span']}")
-        yield from _evidence(value["lines"])
+        doc_id, rows = value["doc_id"], value["lines"]
+        if not all(row.get("id", "").startswith(f"{doc_id}:") for row in rows):  # else each line tells
+            yield one_line(f"{doc_id} {value['span']}")
+        yield from _evidence(rows)
     elif "told" in value:
         first, *rest = map(one_line, value["told"])
         yield from (first, *(f"  {line}" for line in rest))
