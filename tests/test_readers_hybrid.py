@@ -85,12 +85,11 @@ def test_summary_reads_only_what_was_selected() -> None:
     assert read("summary", llm, QUIET).items == ()
 
 
-def test_bm25_gives_the_best_blocks_and_the_newest_of_the_buffer() -> None:
+def test_bm25_gives_the_best_entries_and_the_newest_of_the_buffer() -> None:
     evidence = read("bm25", SILENT, view_of(LISBON))
-    assert set(places(evidence)) == {("topics/home", 5, 8), ("notes/todo", 1, 4), ("CURRENT", 6, 6)} | {
-        ("topics/home", 10, 12)
-    }
-    assert len(read("bm25", SILENT, QUIET, ReaderSettings(search_limit=1)).items) == 1
+    lines = {("topics/home", line, line) for line in (7, 8, 12)}
+    assert set(places(evidence)) == lines | {("notes/todo", 1, 4), ("CURRENT", 6, 6)}
+    assert steps(evidence)[0][0] == "entries"
 
 
 def test_what_is_nothing_beside_the_best_is_not_shown() -> None:

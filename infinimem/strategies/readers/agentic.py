@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from infinimem.llm.base import Reply
-from infinimem.model import Evidence, Retrieved, Step
+from infinimem.model import Retrieved, Step
 from infinimem.retrieval.origins import FIRST, pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
-from infinimem.strategies.readers.pipeline import Request, Trace, assemble, best_entries, candidates, size
+from infinimem.strategies.readers.pipeline import candidates, near, size
 from infinimem.tools import Result, Toolbox
 from infinimem.tools.compact import rows
 from infinimem.tools.tool import scope_of
@@ -32,22 +31,10 @@ CALLS = 8
 """Tool calls of one round, at most."""
 ROUND = 768
 """Tokens of lines that are shown at first, and that one round adds, at most."""
-FLOOR = 0.3
-"""Of the best entry's score; what has less is not shown. On LoCoMo's development half it costs 0.1 % of the
-gold turns in 1,024 tokens and saves 8 % of the tokens; 0.4 costs 0.6 %."""
 AROUND = 1
 """Lines before and after what grep matches, where a call does not say how many."""
 
 Call = Mapping[str, Any]
-
-
-def read_agentic(request: Request) -> Evidence:
-    """What an answer begins with: the best entries. No model is asked."""
-    trace = Trace()
-    budget = min(request.budget, ROUND)
-    found = _near(best_entries(request.view, request.question, budget))
-    trace.add(Step("entries", (request.question,), candidates(found)))
-    return trace.evidence(assemble(replace(request, budget=budget), found))
 
 
 def search(view: View, question: str, reader: str) -> Search | None:
@@ -121,7 +108,7 @@ class Search:
         search = searcher(self._view)
         if "hits" in result:
             scope = scope_of(call["arguments"].get("scope") or "default")
-            yield from _near(search.entries(str(call["arguments"]["query"]), FIRST, scope))
+            yield from near(search.entries(str(call["arguments"]["query"]), FIRST, scope))
         for doc_id, start, end in _ranges(result):
             document = self._view.document(doc_id)
             start = max(start, document.header.end + 1)
@@ -132,10 +119,6 @@ class Search:
                     yield from search.entries_at(doc_id, line, line)
                 elif document.text_line(line).strip():
                     yield search.lines_at(doc_id, line, line)
-
-
-def _near(found: list[Retrieved]) -> list[Retrieved]:
-    return [piece for piece in found if piece.score >= FLOOR * found[0].score]
 
 
 def _places(piece: Retrieved) -> set[tuple[str, int]]:
