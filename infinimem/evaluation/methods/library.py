@@ -26,6 +26,7 @@ from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
 from infinimem.retrieval.cache import cache_folder
 from infinimem.store.spec import TOPICS
+from infinimem.strategies.readers.agentic import search
 
 SETTINGS = "infinimem.toml"
 
@@ -92,8 +93,8 @@ class LibraryMethod:
         """An answer from what the reader finds."""
         evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
-        steps = asdict(evidence)["trace"]
-        return drawn(self._means.answerer, question, now, evidence.items, self._turn_of, budget, steps)
+        more = search(self._memory.view, question.text, self._way.answered_by or "")
+        return drawn(self._means.answerer, question, now, evidence, self._turn_of, budget, more)
 
     def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
         if reader is None:

@@ -58,7 +58,7 @@ SPEC = StrategySpec(
     settings=InfiniSettings,
     estimate=estimate,
     methods={
-        "infini": Way("infini", "agent", "agent"),
+        "infini": Way("infini", None, "agent"),
         "infini-h": Way("infini", "hybrid", "hybrid"),
         "infini-summary": Way("infini", "summary", "summary"),
         "infini-bm25": Way("infini", "bm25", "bm25"),
