@@ -37,13 +37,13 @@ def compared(holding: Iterable[Mapping[T, int]], lengths: Mapping[T, int]) -> di
         holding: for each term the texts that hold it, and how often.
         lengths: terms of each text.
     """
-    mean = sum(lengths.values()) / max(len(lengths), 1)
+    mean = sum(lengths.values()) / max(len(lengths), 1) or 1.0  # of texts without a term none is asked for
+    norms = {text: K1 * (1 - B + B * length / mean) for text, length in lengths.items()}
     scores: dict[T, float] = {}
     for counts in holding:
         weight = rarity(len(lengths), len(counts))
         for text, often in counts.items():
-            norm = K1 * (1 - B + B * lengths[text] / mean)
-            scores[text] = scores.get(text, 0.0) + weight * often * (K1 + 1) / (often + norm)
+            scores[text] = scores.get(text, 0.0) + weight * often * (K1 + 1) / (often + norms[text])
     return {text: round(score, DIGITS) for text, score in scores.items()}
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
+from sys import intern
 from typing import NamedTuple
 
 from infinimem.grounding.sentences import common_terms, strip_ordinal
@@ -55,7 +56,8 @@ def content_words(text: str) -> tuple[Word, ...]:
         if parts:
             term = "-".join(parts) if "-" in surface else parts[0]
             named = surface[0].isupper() and (_is_inside(text, match.start()) or _leads(match, following))
-            words.append(Word(term, _bare(surface), match.start(), named, _nounish(before)))
+            written = intern(_bare(surface))  # thousands of texts are kept, and share their words
+            words.append(Word(intern(term), written, match.start(), named, _nounish(before)))
         before = fold(surface)
     return tuple(words)
 
