@@ -31,7 +31,7 @@ from infinimem.terms import fold
 
 Weights = Mapping[str, float]
 
-REMEMBERED = 1 << 14
+REMEMBERED = 1 << 13
 """Texts whose reading is kept: a topic's facts are read again each time that it is summed up."""
 
 _EVERYWHERE = 0.3
