@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from infini_library import Library, assigned, document, entry, ids
 
 from infinimem.llm.base import Reply
+from infinimem.markdown.document import Document
+from infinimem.settings import Settings
+from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker
-from infinimem.strategies.infini.plan import GIVE_UP, Planner
+from infinimem.strategies.infini.plan import GIVE_UP, Planner, open_documents
 from infinimem.strategies.infini.topics import (
     INBOX,
     Slugs,
@@ -87,6 +90,24 @@ def test_only_open_topic_documents_are_offered() -> None:
     seq = library.view().buffer.entries[0].entry.seq
     _, llm, _ = route(library, assigned(("Figs", [seq])))
     assert [doc["id"] for doc in llm.calls[0].variables["docs"]] == ["topics/food"]
+
+
+def test_which_are_open_is_known_of_the_snapshot_before() -> None:
+    files = {name: f"# {name[-1]}\n\n{document(entry(1, 'figs'))}" for name in ("topics/a", "topics/b")}
+    before = _snapshot(files)
+    assert open_documents(before) == {"topics/a": "a", "topics/b": "b"}
+    later = {"topics/a": "---\ntoken_count: 99999\n---\n", "topics/c": "# C\n"}
+    now = _snapshot(later, (before, {"topics/a", "topics/b", "topics/c"}))
+    assert open_documents(now) == open_documents(_snapshot(later)) == {"topics/c": "c"}
+    assert open_documents(_snapshot({**later, "topics/0": ""}, (now, {"topics/0"}))) == {
+        "topics/0": "0",
+        "topics/c": "c",
+    }
+
+
+def _snapshot(files: dict[str, str], before: tuple[View, set[str]] | None = None) -> View:
+    documents = {name: Document.parse(name, text.encode()) for name, text in files.items()}
+    return View(tuple(sorted(documents)), documents.__getitem__, Settings(), before=before)
 
 
 def test_of_many_documents_the_nearest_are_offered() -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from weakref import ref
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions
@@ -38,13 +37,13 @@ def compared(holding: Iterable[Mapping[T, int]], lengths: Mapping[T, int]) -> di
         holding: for each term the texts that hold it, and how often.
         lengths: terms of each text.
     """
-    mean = sum(lengths.values()) / max(len(lengths), 1)
+    mean = sum(lengths.values()) / max(len(lengths), 1) or 1.0  # of texts without a term none is asked for
+    norms = {text: K1 * (1 - B + B * length / mean) for text, length in lengths.items()}
     scores: dict[T, float] = {}
     for counts in holding:
         weight = rarity(len(lengths), len(counts))
         for text, often in counts.items():
-            norm = K1 * (1 - B + B * lengths[text] / mean)
-            scores[text] = scores.get(text, 0.0) + weight * often * (K1 + 1) / (often + norm)
+            scores[text] = scores.get(text, 0.0) + weight * often * (K1 + 1) / (often + norms[text])
     return {text: round(score, DIGITS) for text, score in scores.items()}
 
 
@@ -53,7 +52,8 @@ class DocumentTerms:
     """The terms of a document's heading blocks."""
 
     document: Document
-    counts: Mapping[str, int]
+    terms: tuple[str, ...]
+    """Each once."""
     length: int
     """How many they are, repeats counted."""
     language: str
@@ -61,44 +61,86 @@ class DocumentTerms:
     asked: Mapping[int, Located | None]
     """The lines that were looked up for it, by seq: an entry is also counted by who said it, and when."""
 
+    @property
+    def homes(self) -> set[str]:
+        """The documents in which those lines stand; "" for those that stood nowhere."""
+        return {place.doc_id if place else "" for place in self.asked.values()}
 
-class TermCounts:
-    """The terms of a library's documents, read when first asked for and handed from snapshot to snapshot."""
+
+class _Known:
+    """The terms of a library's documents as they were last asked for; its snapshots share it."""
 
     def __init__(self) -> None:
-        self._turns = threading.Lock()
-        self._known: dict[str, DocumentTerms] = {}
-        self._holding: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self._sure: tuple[Callable[[], View | None], set[str]] = (lambda: None, set())
-        """A snapshot, and the documents that are known as they are there."""
+        self.turns = threading.Lock()
+        self.documents: dict[str, DocumentTerms] = {}
+        self.holding: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self.asking: defaultdict[str, set[str]] = defaultdict(set)
+        """The documents that looked lines up, by the document in which those stand."""
+        self.sure: tuple[object, set[str]] = None, set()
+        """Which snapshot asked last, and the documents that are known as they are there."""
+
+    def forget(self, doc_id: str) -> None:
+        """Take out what is known of a document."""
+        if one := self.documents.pop(doc_id, None):
+            for term in one.terms:
+                del self.holding[term][doc_id]
+            for home in one.homes:
+                self.asking[home].discard(doc_id)
+
+    def add(self, doc_id: str, one: DocumentTerms, counts: Mapping[str, int]) -> None:
+        self.documents[doc_id] = one
+        for term, often in counts.items():
+            self.holding[term][doc_id] = often
+        for home in one.homes:
+            self.asking[home].add(doc_id)
+
+
+class TermCounts:
+    """The terms of a snapshot's documents, read when first asked for.
+
+    Args:
+        before: those of a snapshot that this one follows.
+        changed: the documents in which they differ.
+    """
+
+    def __init__(self, before: TermCounts | None = None, changed: Collection[str] | None = None) -> None:
+        self._known: _Known = before._known if before else _Known()
+        self._self = object()
+        self._before = (before._self, changed) if before and changed is not None else None
 
     def texts(
         self, view: View, doc_ids: Collection[str], terms: Sequence[str]
     ) -> tuple[list[dict[str, int]], dict[str, int]]:
         """For each term those of some documents that hold it, and how often; and how many terms each has."""
         chosen = frozenset(doc_ids)
-        with self._turns:
+        with self._known.turns:
             self._read(view, chosen)
-            found = [self._holding.get(term, {}) for term in terms]
+            found = [self._known.holding.get(term, {}) for term in terms]
             holding = [
                 {doc_id: often for doc_id, often in held.items() if doc_id in chosen} for held in found
             ]
-            return holding, {doc_id: self._known[doc_id].length for doc_id in chosen}
+            return holding, {doc_id: self._known.documents[doc_id].length for doc_id in chosen}
 
     def _read(self, view: View, doc_ids: frozenset[str]) -> None:
-        if self._sure[0]() is not view:
-            self._sure = ref(view), set()
-            doc_ids |= {doc_id for doc_id in self._known if doc_id not in view}
-        for doc_id in sorted(doc_ids - self._sure[1]):
+        known = self._known
+        last, sure = known.sure
+        if last is not self._self:
+            if self._before and self._before[0] is last and not view.lines.doubled:
+                changed = self._before[1]
+                sure.difference_update(changed, *(known.asking[home] for home in ("", *changed)))
+            else:  # another snapshot was asked in between, or one line hides another
+                sure.clear()
+            for doc_id in [doc_id for doc_id in known.documents if doc_id not in view]:
+                known.forget(doc_id)
+                sure.discard(doc_id)
+            known.sure = self._self, sure
+        for doc_id in sorted(doc_ids - sure):
             document = view.document(doc_id) if doc_id in view else NOTHING
-            one = self._known.get(doc_id)
+            one = known.documents.get(doc_id)
             if one is None or one.document is not document or not _holds(one, view):
-                for term in one.counts if one else ():
-                    del self._holding[term][doc_id]
-                self._known[doc_id] = one = _made(view, document)
-                for term, often in one.counts.items():
-                    self._holding[term][doc_id] = often
-            self._sure[1].add(doc_id)
+                known.forget(doc_id)
+                known.add(doc_id, *_made(view, document))
+            sure.add(doc_id)
 
 
 def _holds(one: DocumentTerms, view: View) -> bool:
@@ -107,19 +149,20 @@ def _holds(one: DocumentTerms, view: View) -> bool:
     return one.language == view.settings.search.language and all(same)
 
 
-def _made(view: View, document: Document) -> DocumentTerms:
+def _made(view: View, document: Document) -> tuple[DocumentTerms, Mapping[str, int]]:
     lines = _Asked(view)
     pieces = Pieces(view, Origins(view, lines))
     counts: Counter[str] = Counter()
     for block in partitions(document):
         if block.text.strip():
             counts.update(pieces.terms_at(document, block.start_line, block.end_line).split())
-    return DocumentTerms(document, counts, counts.total(), view.settings.search.language, lines.found)
+    language = view.settings.search.language
+    return DocumentTerms(document, tuple(counts), counts.total(), language, lines.found), counts
 
 
-def term_counts(_: View, known: TermCounts | None, __: Collection[str] | None) -> TermCounts:
-    """The one of a library (`View.derived`)."""
-    return known or TermCounts()
+def term_counts(_: View, known: TermCounts | None, changed: Collection[str] | None) -> TermCounts:
+    """Those of a snapshot (`View.derived`)."""
+    return TermCounts(known, changed)
 
 
 class _Asked:

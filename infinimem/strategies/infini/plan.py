@@ -8,7 +8,7 @@ Source: Infini Memory, algorithm 2 and prompt C.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
@@ -78,7 +78,7 @@ class Planner:
     _failures: int = 0
 
     @cached_property
-    def _open(self) -> Mapping[str, CatalogRow]:
+    def _open(self) -> Mapping[str, str]:
         return open_documents(self.view) if self.offer else {}
 
     def route(self, topics: Sequence[Topic]) -> tuple[Route, ...]:
@@ -187,7 +187,7 @@ class Planner:
     def _routes(self, topics: Sequence[Topic], assigned: Sequence[_Assigned]) -> list[Route]:
         """Assignments with ids: equal titles are one document, and one of that name that exists is taken."""
         slugs = Slugs(self.view)
-        ids = {same(title_of(doc_id, self.view)): doc_id for doc_id in self._open}
+        ids = {title: doc_id for doc_id, title in self._open.items()}
         routes = []
         assigned = [item for item in assigned if item.seqs]
         for item, part in zip(assigned, parted(topics, (item.seqs for item in assigned)), strict=True):
@@ -199,13 +199,13 @@ class Planner:
         return routes
 
 
-def near(view: View, entries: Iterable[Entry], rows: Mapping[str, CatalogRow]) -> list[CatalogRow]:
+def near(view: View, entries: Iterable[Entry], ids: Collection[str]) -> list[CatalogRow]:
     """Those of the documents that are nearest to some lines, best first."""
-    if not rows:
+    if not ids:
         return []
     limit = view.settings.of(InfiniSettings).planner_docs
     text = "\n".join(entry.text for entry in entries)
-    return [rows[doc_id] for doc_id in searcher(view).documents(text, limit=limit, ids=list(rows))]
+    return [view.row(doc_id) for doc_id in searcher(view).documents(text, limit=limit, ids=list(ids))]
 
 
 def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
@@ -226,14 +226,24 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
     return _united(routes)
 
 
-def open_documents(view: View) -> Mapping[str, CatalogRow]:
-    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox."""
+def open_documents(view: View) -> Mapping[str, str]:
+    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox; with
+    what their titles are compared by."""
+    return view.derived(_open_documents)
+
+
+def _open_documents(
+    view: View, known: Mapping[str, str] | None, changed: Collection[str] | None
+) -> Mapping[str, str]:
     limit = view.settings.of(InfiniSettings).markdown_length
-    return {
-        row.id: row
-        for row in view.catalog(folder=TOPICS)
-        if row.id != INBOX and row.tokens <= limit and view.document(row.id).header.problem is None
-    }
+    if known is None or changed is None:
+        known, changed = {}, view.below(TOPICS)
+    found = {doc_id: title for doc_id, title in known.items() if doc_id not in changed}
+    for doc_id in changed:
+        there = doc_id.startswith(TOPICS) and doc_id != INBOX and doc_id in view
+        if there and view.row(doc_id).tokens <= limit and view.document(doc_id).header.problem is None:
+            found[doc_id] = same(title_of(doc_id, view))
+    return dict(sorted(found.items()))
 
 
 def _united(routes: Sequence[Route]) -> tuple[Route, ...]:

@@ -61,10 +61,10 @@ def rewrite(view: View, asker: Asker, count: int | None = None) -> Draft:
     topics: list[Topic] = []
     claims: list[Claim] = []
     unmended: list[Reason] = []
-    rows = open_documents(view)
+    open_ids = open_documents(view)
     for chunk in packed(lines, _share(lines, view.settings.of(InfiniSettings).plan_split_threshold)):
         part = [places[line.entries[0].seq] for line in chunk]
-        docs = [known(row, view) for row in near(view, entries_of(chunk), rows)]
+        docs = [known(row, view) for row in near(view, entries_of(chunk), open_ids)]
         found, said, wrong = _part(part, docs, asker, view)
         topics += found
         claims += said
