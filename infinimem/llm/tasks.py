@@ -11,8 +11,8 @@ Shapes that several tasks share:
     fact     {"id", "time", "source", "text"}, and "speaker", "when" where they are known
     topic    {"title", "facts": [fact, …]}
     doc      {"id", "summary"}, "title" where it has one, and "tokens" where it may grow
-    unit     {"id", "time", "speaker", "text", "summary", "keywords"}; "time" and "speaker" may be null
-    anchor   {"id", "time", "summary", "keywords"}
+    anchor   {"id", "summary", "keywords"}, and "time", "speaker", "when" where they are known
+    unit     an anchor and "text"
 """
 
 from __future__ import annotations
