@@ -100,7 +100,9 @@ def test_a_phrased_entry_names_its_origin_and_a_copied_one_is_nobodys() -> None:
         "speaker": "Ana",
         "time": "2023-05-08",
         "text": text,
+        "told": [f"[1] 2023-05-08 Ana: {text}"],
     }
+    assert llm.calls[0].variables["turns"][1]["told"] == ["[2] Ana: Nice!"]
 
 
 @pytest.mark.parametrize("when", ["2023-04-31", "2022-04", "2023-05-06T10:00", "last month", " "])

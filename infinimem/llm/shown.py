@@ -37,11 +37,11 @@ def shown(value: Any) -> str:
 def _lines(value: Any) -> Iterator[str]:
     if not isinstance(value, Mapping):
         yield _json(value)
-    elif _is_said(value):
-        yield _line(value)
     elif "told" in value:
         first, *rest = map(one_line, value["told"])
         yield from (first, *(f"  {line}" for line in rest))
+    elif _is_said(value):
+        yield _line(value)
     elif {"id", "summary"} <= value.keys() <= {"id", "title", "summary"}:
         yield one_line(": ".join(filter(None, (value["id"], value.get("title"), value["summary"]))))
     else:

@@ -61,6 +61,19 @@ def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Re
     return _PlanRenderer(view, receipt, now).render(plan, first_seq)
 
 
+def by_heading(lines: Iterable[tuple[str, str]]) -> str:
+    """Lines as they are put at the end of a buffer: those without a heading, then each heading with its
+    own."""
+    sections: dict[str, list[str]] = {"": []}
+    for heading, line in lines:
+        sections.setdefault(heading, []).append(line)
+    return "".join(
+        f"{line}\n"
+        for heading, those in sections.items()
+        for line in ([f"# {heading}"] * bool(heading) + those)
+    )
+
+
 class _PlanRenderer:
     """Documents being edited, and what has happened to each."""
 
