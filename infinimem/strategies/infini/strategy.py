@@ -179,13 +179,13 @@ class Infini:
                 view = outcome.view
 
     def estimate(self, view: View) -> int:
-        """Each line of the buffer is read three times (grouped, routed, laid out), beside the summaries and
-        the bodies of the documents on offer."""
+        """Each line of the buffer is read about once more (compared, or parted), beside the names of the
+        documents on offer."""
         size = tokens.count(view.buffer.body)
         if not size:
             return 0
         rows = view.catalog(folder=TOPICS)[: self.own.planner_docs]
-        return 3 * size + sum(tokens.count(row.summary) + row.tokens for row in rows)
+        return size + sum(2 * tokens.count(row.id) for row in rows)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How full the buffer is."""
