@@ -318,8 +318,7 @@ class Library:
         there = CURRENT in view or not done.documents
         if plan.op == "append" and not plan.moves and set(done.documents) <= {CURRENT} and there:
             if done.added:
-                headings = {seq: add.heading for seq, add in enumerate(plan.adds, first)}
-                lines = by_heading((headings.get(seq, ""), line) for seq, line in done.added)
+                lines = by_heading(plan.adds, first, done.added)
                 self._append(CURRENT, lines.encode("utf-8", "surrogateescape"))
         else:
             moved = (place for document in done.documents.values() if document for place in document.entries)

@@ -61,17 +61,19 @@ def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Re
     return _PlanRenderer(view, receipt, now).render(plan, first_seq)
 
 
-def by_heading(lines: Iterable[tuple[str, str]]) -> str:
-    """Lines as they are put at the end of a buffer: those without a heading, then each heading with its
-    own."""
+def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Line]) -> str:
+    """New lines as they are put at the end of a buffer: those without a heading, then each heading's.
+
+    Args:
+        adds: with their headings; the first has this seq.
+        added: the lines.
+    """
+    headings = {seq: add.heading for seq, add in enumerate(adds, first_seq)}
     sections: dict[str, list[str]] = {"": []}
-    for heading, line in lines:
-        sections.setdefault(heading, []).append(line)
-    return "".join(
-        f"{line}\n"
-        for heading, those in sections.items()
-        for line in ([f"# {heading}"] * bool(heading) + those)
-    )
+    for seq, line in added:
+        heading = headings.get(seq, "")
+        sections.setdefault(heading, [f"# {heading}"]).append(line)
+    return "".join(f"{line}\n" for lines in sections.values() for line in lines)
 
 
 class _PlanRenderer:

@@ -11,7 +11,7 @@ from typing import Any
 from infinimem import tokens
 from infinimem.grounding.claims import Fact
 from infinimem.llm.offline.lexicon import content_terms, content_words
-from infinimem.llm.offline.salience import Corpus, similarity, title
+from infinimem.llm.offline.salience import Corpus, similarity, summary, title
 from infinimem.llm.offline.topics import continues, day_of, is_leftover
 from infinimem.terms import fold, query_terms
 from infinimem.terms import tokens as terms_of
@@ -222,16 +222,21 @@ Sections = dict[str, list[Fact]]
 def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `layout`: every fact stays under its heading.
 
-    `incoming`, for the program alone, goes under headings that say the same as its titles, or under these.
+    For the program alone: `incoming` goes under headings that say the same as its titles, or under these, and
+    the document is summed up in `summary_length` tokens.
     """
     sections = _sections(variables["doc"], variables.get("incoming", ()))
-    return {
+    laid: dict[str, Any] = {
         "layout": [
             {"heading": heading, "fact_ids": [fact["id"] for fact in facts]}
             for heading, facts in sections.items()
             if facts
         ]
     }
+    if "incoming" in variables:
+        facts = [fact for those in sections.values() for fact in those]
+        laid["summary"] = summary(facts, variables["summary_length"])
+    return laid
 
 
 def compare(variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,7 +76,8 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     portions, few = units(new, settings), max(1, settings.workers)
     while portions:
         titles = topic_titles(view, portions[0])
-        side_by_side = portions[: few if titles else 1]  # without titles each would make up its own
+        begun = titles or view.buffer.entries  # else each would make up titles of its own
+        side_by_side = portions[: few if begun else 1]
         portions = portions[len(side_by_side) :]
         asked = in_order(partial(_attempt, view, asker, titles), side_by_side, few)
         for unit, (plan, own) in zip(side_by_side, asked, strict=True):

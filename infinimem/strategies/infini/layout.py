@@ -12,11 +12,10 @@ keeping a memory. A rule's summary names what the whole document holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from infinimem.llm.offline.salience import summary
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
 from infinimem.plugins import load
@@ -39,6 +38,8 @@ from infinimem.strategies.infini.topics import (
     sections,
     shown,
 )
+
+Fact = dict[str, str | None]
 
 FEW = 4
 """Facts of a document that no model is asked to arrange anew."""
@@ -130,12 +131,17 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
         Topic(topic.title, tuple(entry for entry in topic.entries if entry.seq not in gone))
         for topic in target.topics
     ]
-    by_title = [shown(topic) for topic in topics if topic.entries]
-    placed = load(LAYOUT.rule)({**_question(target, sections(before)), "incoming": by_title})["layout"]
+    ruled = load(LAYOUT.rule)(
+        {
+            **_question(target, sections(before), tell=fact),
+            "incoming": [shown(topic) for topic in topics if topic.entries],
+            "summary_length": settings.summary_length,
+        }
+    )
     entries = {entry.seq: entry for entry in (*(p.entry for p in before), *entries_of(topics))}
     whole = [
         Topic(item["heading"], tuple(entries[seq] for seq in seqs_of(item["fact_ids"], entries)))
-        for item in placed
+        for item in ruled["layout"]
     ]
     headings = {
         entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
@@ -147,7 +153,7 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
         crowded = [topic for topic in whole if (anew and len(entries) > FEW) or _crowded(topic, target)]
         lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
         for chunk in packed(lines, settings.markdown_length):
-            asked = _question(target, joined(chunk), headings.values())
+            asked = _question(target, joined(chunk), headings.values(), tell=_timeless)
             found, wrong = _parted(asked, target, {e.seq for e in entries_of(chunk)}, asker)
             headings |= found
             notes += (f"layout of {target.doc_id}: {reason}" for reason in wrong)
@@ -156,8 +162,7 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
         for seq, heading in headings.items()
         if seq not in target.standing or target.standing[seq].casefold() != heading.casefold()
     }
-    told = summary([fact(entry) for entry in entries.values()], settings.summary_length)
-    return Laid(moved, told or plain(target).summary, tuple(notes))
+    return Laid(moved, ruled["summary"] or plain(target).summary, tuple(notes))
 
 
 def _crowded(topic: Topic, target: Target) -> bool:
@@ -185,16 +190,22 @@ def _parted(
     return found, wrong
 
 
-def _question(target: Target, whole: Sequence[Topic], headings: Iterable[str] = ()) -> dict[str, object]:
+def _question(
+    target: Target, whole: Sequence[Topic], headings: Iterable[str] = (), *, tell: Callable[[Entry], Fact]
+) -> dict[str, object]:
     """The document as LAYOUT is told of it: these sections with their lines, the headings of all others."""
     parts: list[dict[str, object]] = [
-        {"heading": topic.title, "facts": [{**brief(entry), "time": None} for entry in topic.entries]}
-        for topic in whole
+        {"heading": topic.title, "facts": [tell(entry) for entry in topic.entries]} for topic in whole
     ]
     told = {topic.title for topic in whole}
     bare = dict.fromkeys([*(heading_of(place) for place in target.places), *headings])
     parts += [{"heading": title, "facts": []} for title in bare if title and title not in told]
     return {"doc": {"id": target.doc_id, "title": target.title, "sections": parts}}
+
+
+def _timeless(entry: Entry) -> Fact:
+    """A line as it is told to be put under a heading."""
+    return {**brief(entry), "time": None}
 
 
 _WHY: dict[str, Why] = {"split": "split", "merge": "merged"}

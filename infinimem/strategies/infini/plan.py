@@ -80,6 +80,7 @@ class Planner:
     notes: list[str] = field(default_factory=list)
     _titles: dict[str, None] = field(default_factory=dict)
     _failures: int = 0
+    _given: frozenset[str] = frozenset()
 
     @cached_property
     def _open(self) -> Mapping[str, CatalogRow]:
@@ -95,21 +96,16 @@ class Planner:
         Raises:
             ModelUnavailable: nothing is planned.
         """
+        self._given = frozenset(titled)
         ids = {same(title_of(doc_id, self.view)): doc_id for doc_id in self._open} if titled else {}
         homes = {topic.title: ids.get(same(topic.title)) for topic in topics if topic.title in titled}
         settled = [Route(name, topic.title, (topic,)) for topic in topics if (name := homes.get(topic.title))]
         topics = [topic for topic in topics if not homes.get(topic.title)]
-        return _united([*settled, *(self._planned(topics, titled) if topics else ())])
+        return _united([*settled, *(self._planned(topics) if topics else ())])
 
-    def _planned(self, topics: Sequence[Topic], titled: Collection[str]) -> list[Route]:
+    def _planned(self, topics: Sequence[Topic]) -> list[Route]:
         entries = {entry.seq: entry for entry in entries_of(topics)}
         assigned = self._safe(topics, 0)
-        named = {seq for item in assigned for seq in item.seqs}
-        assigned += (
-            _Assigned(None, topic.title, seqs)
-            for topic in topics
-            if topic.title in titled and named.isdisjoint(seqs := [entry.seq for entry in topic.entries])
-        )
         placed, wrong = once(([str(seq) for seq in item.seqs] for item in assigned), entries)
         settled = [replace(item, seqs=seqs) for item, seqs in zip(assigned, placed, strict=True)]
         if wrong:
@@ -176,9 +172,20 @@ class Planner:
             self.notes.append(f"plan: {unreadable(reply)}")
             return None, reply.failure
         self._failures = 0
-        groups = _facts([item["fact_ids"] for item in reply.data["assign"]], named)
+        items = [*reply.data["assign"], *self._left(reply.data, named)]
+        groups = _facts([item["fact_ids"] for item in items], named)
         self.asker.reject(PLAN, reply, once(groups, known)[1])
-        return self._read(reply.data, groups, {row.id for row in docs}, known), None
+        return self._read(items, groups, {row.id for row in docs}, known), None
+
+    def _left(self, data: Data, named: Mapping[str, Topic]) -> list[Data]:
+        """What a reply need not say: topics that it leaves out are new documents of the titles they have."""
+        told = {name for item in data["assign"] for name in item["fact_ids"]}
+        return [
+            {"doc_id": None, "new_title": topic.title, "fact_ids": [name]}
+            for name, topic in named.items()
+            if topic.title in self._given
+            and told.isdisjoint([name, *(str(entry.seq) for entry in topic.entries)])
+        ]
 
     def _shown(self, name: str, topic: Topic) -> dict[str, object]:
         """A topic as data, and told by its first facts; of a document that is to be parted by all."""
@@ -187,11 +194,15 @@ class Planner:
         return {**shown(topic), "told": [f"[{name}] {topic.title}, {len(topic.entries)}", *lines]}
 
     def _read(
-        self, data: Data, groups: Sequence[Sequence[str]], offered: set[str], known: Sequence[int]
+        self,
+        items: Sequence[Data],
+        groups: Sequence[Sequence[str]],
+        offered: set[str],
+        known: Sequence[int],
     ) -> list[_Assigned]:
         """Assignments with a target; an id that was not offered becomes the title of a new document."""
         assigned = []
-        for item, names in zip(data["assign"], groups, strict=True):
+        for item, names in zip(items, groups, strict=True):
             named, seqs = item["doc_id"], seqs_of(names, known)
             if named in offered:
                 assigned.append(_Assigned(named, title_of(named, self.view), seqs))
