@@ -66,12 +66,13 @@ def test_the_documents_nearest_to_what_comes_in_are_looked_through_too() -> None
 )
 def test_what_cannot_be_outdated_is_not_shown(lines: tuple[str, str], marks: dict[str, Any]) -> None:
     library = Library()
+    told = ""
     for number, line in enumerate(lines):
         fields = {"speaker": "AB"[number]} if "speaker" in marks else {}
         origin = ",origin=1" if "origin" in marks else ""
-        text = entry(number + 2, line, **fields).replace(",source=user", f",source=user{origin}")
-        before = library.documents[CURRENT].body if number else ""
-        library.write(CURRENT, f"{before}{text}\n")
+        told += entry(number + 2, line, **fields).replace(",source=user", f",source=user{origin}") + "\n"
+    library.write(CURRENT, told)
+    assert len(library.view().buffer.entries) == 2
     found, llm = compared(library)
     assert (found.claims, llm.calls) == ((), [])
 
