@@ -34,8 +34,8 @@ from infinimem.terms import query_terms
 
 NEAR = 0.25
 """Cosine from which two lines are near, their terms weighed by how few lines hold them. Of the 14 facts of
-sample_library that newer ones replace 10 are found with it, 6 with 0.35, 11 with 0.2, which shows half as many
-lines more."""
+sample_library that newer ones replace 10 are found with it, 6 with 0.35, 11 with 0.2, which shows half as
+many lines more."""
 FEWEST = 100
 """Lines of which there are taken to be, where there are less: of a few, most hold any word that two share."""
 NEAREST = 2
