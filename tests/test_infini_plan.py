@@ -43,10 +43,10 @@ def topics(library: Library, *sizes: int) -> list[Topic]:
 
 
 def route(
-    library: Library, *replies: Any, sizes: tuple[int, ...] = ()
+    library: Library, *replies: Any, sizes: tuple[int, ...] = (), offer: bool = True
 ) -> tuple[dict[str, list[int]], Any, Planner]:
     llm = ScriptedLLM({"plan": replies[0] if callable(replies[0]) else replies})
-    planner = Planner(library.view(), Asker(llm))
+    planner = Planner(library.view(), Asker(llm), offer=offer)
     routes = planner.route(topics(library, *sizes))
     return {found.doc_id: [line.seq for line in entries_of(found.topics)] for found in routes}, llm, planner
 
@@ -60,10 +60,35 @@ def test_lines_go_where_the_planner_says() -> None:
     assert found == {"topics/food": [103], "topics/board-games": [105], "topics/trips": [104]}
     variables = llm.calls[0].variables
     assert variables["docs"] == [
-        {"id": "topics/food", "title": "Food", "summary": "food and drinks", "tokens": 15},
-        {"id": "topics/trips", "title": "Trips", "summary": "journeys", "tokens": 16},
+        {
+            "id": "topics/food",
+            "title": "Food",
+            "summary": "food and drinks",
+            "tokens": 15,
+            "told": ["topics/food: Food, 15"],
+        },
+        {
+            "id": "topics/trips",
+            "title": "Trips",
+            "summary": "journeys",
+            "tokens": 16,
+            "told": ["topics/trips: Trips, 16"],
+        },
     ]
     assert variables["markdown_length"] == "5000"
+
+
+def test_a_topic_is_told_by_its_first_facts_and_its_name_stands_for_those_named_nowhere() -> None:
+    library = Library()
+    library.buffer("Likes figs", "Flew to Oslo", "Plays chess", "Plays go", speaker="Ana")
+    found, llm, _ = route(library, assigned(("Trips", [2]), ("Games", ["T2", "T1"])), sizes=(3, 1))
+    assert [topic["told"] for topic in llm.calls[0].variables["topics"]] == [
+        ["[T1] A, 3", "[1] Ana: Likes figs", "[2] Ana: Flew to Oslo"],
+        ["[T2] B, 1", "[4] Ana: Plays go"],
+    ]
+    assert found == {"topics/trips": [2], "topics/games": [1, 3, 4]}
+    _, llm, _ = route(library, assigned(("X", ["T1", "T2"])), sizes=(3, 1), offer=False)
+    assert len(llm.calls[0].variables["topics"][0]["told"]) == 4  # what is to be parted is told whole
 
 
 def test_the_title_of_a_document_is_offered_and_leads_to_it() -> None:
@@ -186,7 +211,7 @@ def test_content_over_the_threshold_is_planned_in_whole_topics() -> None:
 def test_one_oversized_topic_is_halved() -> None:
     library = Library(plan_split_threshold=60, markdown_length=60)
     library.buffer(*(f"fact number {number} of six" for number in range(6)))
-    found, llm, _ = route(library, lambda v: assigned(("X", ids(v["topics"]))))
+    found, llm, _ = route(library, lambda v: assigned(("X", ids(v["topics"]))), offer=False)
     assert [ids(call.variables["topics"]) for call in llm.calls] == [["1", "2", "3"], ["4", "5", "6"]]
     assert found == {"topics/x": [1, 2, 3, 4, 5, 6]}
 

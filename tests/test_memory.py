@@ -180,19 +180,20 @@ def test_a_model_that_stops_mid_json_costs_quality_only(tmp_path: Path) -> None:
 def test_a_superseded_fact_moves_to_the_archive_with_its_reason(tmp_path: Path) -> None:
     def rewrite(variables: dict[str, list[dict[str, str]]]) -> dict[str, object]:
         ids = [fact["id"] for fact in variables["facts"]]
-        return {
-            "topics": [{"title": "Drinks", "fact_ids": ids[1:]}],
-            "duplicates": [],
-            "superseded": [{"old": ids[0], "new": ids[1]}],
-        }
+        return {"topics": [{"title": "Drinks", "fact_ids": ids}]}
+
+    def compare(variables: dict[str, list[dict[str, list[dict[str, str]]]]]) -> dict[str, object]:
+        old, new = (fact["id"] for fact in variables["groups"][0]["facts"])
+        return {"superseded": [{"old": old, "new": new}]}
 
     memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(turns(["I drink black coffee.", "I stopped: it is oat-milk latte now."]))
+    memory.observe(turns(["I drink black coffee.", "I drink oat-milk coffee: it is oat-milk latte now."]))
     memory = open_memory(
         tmp_path / "m",
         model=ScriptedLLM(
             {
                 "rewrite": rewrite,  # type: ignore[dict-item]
+                "compare": compare,  # type: ignore[dict-item]
                 "plan": lambda v: {
                     "assign": [
                         {

@@ -37,6 +37,9 @@ def shown(value: Any) -> str:
 def _lines(value: Any) -> Iterator[str]:
     if not isinstance(value, Mapping):
         yield _json(value)
+    elif "told" in value:
+        first, *rest = map(one_line, value["told"])
+        yield from (first, *(f"  {line}" for line in rest))
     elif _is_said(value):
         yield _line(value)
     elif "span" in value:
@@ -44,9 +47,8 @@ def _lines(value: Any) -> Iterator[str]:
         if not all(row.get("id", "").startswith(f"{doc_id}:") for row in rows):  # else each line tells
             yield one_line(f"{doc_id} {value['span']}")
         yield from _evidence(rows)
-    elif "told" in value:
-        first, *rest = map(one_line, value["told"])
-        yield from (first, *(f"  {line}" for line in rest))
+    elif _is_said(value):
+        yield _line(value)
     elif {"id", "summary"} <= value.keys() <= {"id", "title", "summary"}:
         yield one_line(": ".join(filter(None, (value["id"], value.get("title"), value["summary"]))))
     else:

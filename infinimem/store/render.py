@@ -61,6 +61,21 @@ def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Re
     return _PlanRenderer(view, receipt, now).render(plan, first_seq)
 
 
+def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Line]) -> str:
+    """New lines as they are put at the end of a buffer: those without a heading, then each heading's.
+
+    Args:
+        adds: with their headings; the first has this seq.
+        added: the lines.
+    """
+    headings = {seq: add.heading for seq, add in enumerate(adds, first_seq)}
+    sections: dict[str, list[str]] = {"": []}
+    for seq, line in added:
+        heading = headings.get(seq, "")
+        sections.setdefault(heading, [f"# {heading}"]).append(line)
+    return "".join(f"{line}\n" for lines in sections.values() for line in lines)
+
+
 class _PlanRenderer:
     """Documents being edited, and what has happened to each."""
 
