@@ -6,17 +6,20 @@ It knows evidence and one language task, nothing of files or strategies.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from infinimem import tokens
+from infinimem.grounding.asked import asked_for
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Retrieved
-from infinimem.store.spec import EVIDENCE, MEMORIES
+from infinimem.operations.provenance import replaced_by
+from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, STANDING
 
 QUOTED = 3
 """Lines that are cited where a model made up its citations."""
@@ -39,6 +42,7 @@ class _Line:
     speaker: str | None = None
     when: str | None = None
     refers: str | None = None
+    superseded_by: str | None = None
 
     @property
     def is_heading(self) -> bool:
@@ -50,7 +54,7 @@ class _Line:
         """As data (llm/tasks.py); what is not known is left out."""
         if self.is_heading:
             return {"heading": self.text.lstrip("#").strip()}
-        keys = ("id", "time", "source", "speaker", "text", "when", "refers")
+        keys = ("id", "time", "source", "speaker", "text", "when", "refers", "superseded_by")
         return {key: value for key in keys if (value := getattr(self, key))}
 
 
@@ -76,7 +80,9 @@ def answer(
     lines = _within(budget, _lines(items))
     if not lines:
         return NOTHING, ()
-    reply = llm.complete(tasks.ANSWER, {"question": question, "evidence": _by_document(lines), "now": now})
+    reply = llm.complete(
+        tasks.ANSWER, {"question": question, "evidence": _arranged(question, lines), "now": now}
+    )
     best = tuple(line.citation for line in lines if not line.is_heading)[:QUOTED]
     if reply.data is None or not reply.data["answer"].strip():
         quoted = next((line for line in lines if not line.is_heading), lines[0])
@@ -116,6 +122,7 @@ def _split(item: Retrieved) -> Iterator[_Line]:
             item.speaker,
             item.when,
             item.refers,
+            str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None,
         )
         return
     quoted = () if item.seqs else item.origin  # of a record, which shows what turns said
@@ -149,8 +156,20 @@ def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
     return kept
 
 
+def _arranged(question: str, lines: Sequence[_Line]) -> list[dict[str, Any]]:
+    """The `evidence` variable of the task: by document, or by day where the question asks how things went."""
+    if asked_for(question) == "fact":
+        return _by_document(lines)
+    wishes = [line for line in lines if line.citation.doc_id == STANDING]
+    said = [line for line in lines if not line.is_heading and line not in wishes]
+    said.sort(key=lambda line: (line.time or "", line.citation.seqs, line.citation.start_line))
+    days = groupby(said, key=lambda line: (line.time or "")[:10])
+    told = [{"day": day, "lines": [line.shown for line in those]} for day, those in days]
+    return [*told, *_by_document(wishes)]
+
+
 def _by_document(lines: Iterable[_Line]) -> list[dict[str, Any]]:
-    """The `evidence` variable of the task: documents by their best line, the lines of each in their order,
+    """Documents by their best line, the lines of each in their order,
     which in a session is that of time."""
     documents: dict[str, list[_Line]] = {}
     for line in lines:

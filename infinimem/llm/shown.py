@@ -13,7 +13,7 @@ from typing import Any
 
 from infinimem.markdown.characters import one_line
 
-_NOTED = ("when", "refers")
+_NOTED = ("when", "refers", "superseded_by")
 _BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _INDENT = "\n" + 8 * " "
 """Before what goes on on another line: no text can pass for a line of its own."""
@@ -69,7 +69,7 @@ def _line(row: Mapping[str, Any]) -> str:
     source = row.get("source") or row.get("role") or "user"
     who = " ".join(filter(None, (speaker, "" if source in ("user", "human") else f"({source})")))
     head = " ".join(filter(None, (f"[{row['id']}]", (row.get("time") or "")[:10], who)))
-    notes = ", ".join(f"{key} {row[key]}" for key in _NOTED if row.get(key))
+    notes = ", ".join(f"{key.replace('_', ' ')} {row[key]}" for key in _NOTED if row.get(key))
     return f"{head}: {_BREAK.sub(_INDENT, text)}" + (f" ({notes})" if notes else "")
 
 

@@ -17,7 +17,7 @@ Shapes that several tasks share:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -34,18 +34,18 @@ IDS: Schema = {"type": "array", "items": TEXT}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 
 
-def object_of(**properties: Schema) -> Schema:
-    """An object with exactly these properties, all required (what strict servers ask for)."""
+def object_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
+    """An object with exactly these properties; strict servers ask that none is optional."""
     return {
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }
 
 
-def list_of(**properties: Schema) -> Schema:
-    return {"type": "array", "items": object_of(**properties)}
+def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
+    return {"type": "array", "items": object_of(optional, **properties)}
 
 
 def task(name: str, variables: str, max_tokens: int, rule: str, **properties: Schema) -> Task:

@@ -26,6 +26,7 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini.asking import Asker, Data, cut, seqs_of, unsupported, verbatim
 from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.standing import filed
 from infinimem.strategies.infini.tasks import EXTRACT
 
 CONTEXT_TURNS = 2
@@ -217,7 +218,8 @@ def _read(item: Data, turns: Mapping[int, ShownTurn], people: Sequence[str]) -> 
         return Reason("UNSUPPORTED", seqs, ", ".join(missing))
     refers = one_line(clean_text(item["refers"] or "")).strip()[:REFERS_LENGTH]
     by: Literal["model"] | None = None if copied else "model"
-    return NewEntry(text, seqs, when=_when(item["when"], origin), by=by, refers=refers or None)
+    entry = NewEntry(text, seqs, when=_when(item["when"], origin), by=by, refers=refers or None)
+    return filed(entry, item.get("standing"), (piece.place.entry for piece in origin))
 
 
 def joins_facts(entry: NewEntry) -> bool:

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 
 from infinimem.model import Entry, Reason
 from infinimem.retrieval.searcher import searcher
-from infinimem.store.spec import TOPICS
+from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of, unreadable
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -227,12 +227,15 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
 
 
 def open_documents(view: View) -> Mapping[str, CatalogRow]:
-    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox."""
+    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox
+    or what the user asked for once and for all."""
     limit = view.settings.of(InfiniSettings).markdown_length
     return {
         row.id: row
         for row in view.catalog(folder=TOPICS)
-        if row.id != INBOX and row.tokens <= limit and view.document(row.id).header.problem is None
+        if row.id not in (INBOX, STANDING)
+        and row.tokens <= limit
+        and view.document(row.id).header.problem is None
     }
 
 

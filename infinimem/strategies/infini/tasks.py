@@ -13,10 +13,11 @@ EXTRACT = task(
     "turns context problems",
     4096,
     "extract:extract",
-    entries=list_of(text=TEXT, **{"from": IDS}, when=MAYBE, refers=MAYBE),
+    entries=list_of(("standing",), text=TEXT, **{"from": IDS}, when=MAYBE, refers=MAYBE, standing=MAYBE),
 )
 """Turns into standing facts. `context`: the turns just before, for pronouns only. `problems`: what was
-wrong with the last reply ([] at first). Turns that no entry names held nothing to keep."""
+wrong with the last reply ([] at first). `standing`: "instruction" or "preference" of the user's, if it is one
+that holds from now on. Turns that no entry names held nothing to keep."""
 
 REWRITE = task(
     "rewrite",
