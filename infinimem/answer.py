@@ -8,15 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from infinimem import tokens
+from infinimem.grounding.asked import asked_for
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.signature import parse_entry
 from infinimem.model import Citation, Evidence, Retrieved
-from infinimem.store.spec import EVIDENCE, MEMORIES
+from infinimem.operations.provenance import replaced_by
+from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, STANDING
 from infinimem.strategies.readers.agentic import Search
 from infinimem.strategies.readers.pipeline import Trace, size
 
@@ -41,6 +44,7 @@ class _Line:
     speaker: str | None = None
     when: str | None = None
     refers: str | None = None
+    superseded_by: str | None = None
 
     @property
     def is_heading(self) -> bool:
@@ -52,7 +56,7 @@ class _Line:
         """As data (llm/tasks.py); what is not known is left out."""
         if self.is_heading:
             return {"heading": self.text.lstrip("#").strip()}
-        keys = ("id", "time", "source", "speaker", "text", "when", "refers")
+        keys = ("id", "time", "source", "speaker", "text", "when", "refers", "superseded_by")
         return {key: value for key in keys if (value := getattr(self, key))}
 
 
@@ -96,7 +100,7 @@ def answer(
     lines = _within(budget, _lines(items, seen))
     if not lines and search is None:
         return Answered(NOTHING, (), evidence)
-    told = {"question": question, "evidence": _by_document(lines), "now": now}
+    told = {"question": question, "evidence": _arranged(question, lines), "now": now}
     trace, reply = Trace(evidence.trace[:-1]), None
     while reply is None and search and search.rounds_left:
         reply = llm.complete(tasks.SEARCHING, {**told, **search.told})
@@ -104,7 +108,7 @@ def answer(
             new, step = search.run(reply, items, budget - size(items))
             trace.add(step)
             fresh = list(_lines(new, seen))
-            told["evidence"] = [*told["evidence"], *_by_document(fresh)]
+            told["evidence"] = [*told["evidence"], *_arranged(question, fresh)]
             items, lines, reply = [*items, *new], [*lines, *fresh], None
     if search:
         evidence = trace.evidence(items)
@@ -153,6 +157,7 @@ def _split(item: Retrieved) -> Iterator[_Line]:
             item.speaker,
             item.when,
             item.refers,
+            str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None,
         )
         return
     quoted = () if item.seqs else item.origin  # of a record, which shows what turns said
@@ -186,8 +191,20 @@ def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
     return kept
 
 
+def _arranged(question: str, lines: Sequence[_Line]) -> list[dict[str, Any]]:
+    """The `evidence` variable of the task: by document, or by day where the question asks how things went."""
+    if asked_for(question) == "fact":
+        return _by_document(lines)
+    wishes = [line for line in lines if line.citation.doc_id == STANDING]
+    said = [line for line in lines if not line.is_heading and line not in wishes]
+    said.sort(key=lambda line: (line.time or "", line.citation.seqs, line.citation.start_line))
+    days = groupby(said, key=lambda line: (line.time or "")[:10])
+    told = [{"day": day, "lines": [line.shown for line in those]} for day, those in days]
+    return [*told, *_by_document(wishes)]
+
+
 def _by_document(lines: Iterable[_Line]) -> list[dict[str, Any]]:
-    """The `evidence` variable of the task: documents by their best line, the lines of each in their order,
+    """Documents by their best line, the lines of each in their order,
     which in a session is that of time."""
     documents: dict[str, list[_Line]] = {}
     for line in lines:

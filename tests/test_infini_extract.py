@@ -14,6 +14,7 @@ from infinimem import tokens
 from infinimem.errors import ModelUnavailable
 from infinimem.model import NewEntry, Plan
 from infinimem.settings import Settings
+from infinimem.store.spec import STANDING
 from infinimem.strategies.infini.asking import cut, unsupported, verbatim
 from infinimem.strategies.infini.extract import units
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -288,6 +289,26 @@ def test_after_a_refused_plan_its_turns_stand_for_themselves_and_after_another_n
         ([], (2,)),
     ]
     assert [place.entry.seq for place in library.view().uncited()] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("standing", "role", "to", "heading"),
+    [
+        ("instruction", "user", STANDING, "Instructions"),
+        ("preference", "user", STANDING, "Preferences"),
+        ("preference", "assistant", "CURRENT", ""),
+        ("order", "user", "CURRENT", ""),
+        (None, "user", "CURRENT", ""),
+    ],
+)
+def test_what_the_user_asks_for_once_and_for_all_has_a_document_of_its_own(
+    standing: str | None, role: str, to: str, heading: str
+) -> None:
+    library = Library()
+    text = "Always answer in metric units."
+    library.say(text, role=role)
+    (plan,), _ = observe(library, reply(item(text, 1) | {"standing": standing}))
+    assert plan.adds == (NewEntry(text, (1,), to, heading),)
 
 
 def test_context_is_the_two_turns_before_of_the_same_session() -> None:

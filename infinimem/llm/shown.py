@@ -13,7 +13,7 @@ from typing import Any
 
 from infinimem.markdown.characters import one_line
 
-_NOTED = ("when", "refers")
+_NOTED = ("when", "refers", "superseded_by")
 _BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _INDENT = "\n" + 8 * " "
 """Before what goes on on another line: no text can pass for a line of its own."""
@@ -87,7 +87,7 @@ def _line(row: Mapping[str, Any], above: Mapping[str, Any] | None = None) -> str
     head = _head(row)
     if above and (day := _day(row)) == _day(above):
         head = "-" if head == _head(above) else head.removeprefix(day).lstrip()
-    notes = ", ".join(f"{key} {row[key]}" for key in _NOTED if row.get(key))
+    notes = ", ".join(f"{key.replace('_', ' ')} {row[key]}" for key in _NOTED if row.get(key))
     told = _BREAK.sub(_INDENT, text) + (f" ({notes})" if notes else "")
     begin = f"[{row['id']}] {head}".rstrip()
     return f"{begin} {told}" if head == "-" else f"{begin}: {told}"

@@ -10,7 +10,7 @@ model is told the titles that there are, and an entry stands in CURRENT under th
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,13 +23,14 @@ from infinimem.llm.parallel import in_order
 from infinimem.llm.shown import shown
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
-from infinimem.model import Located, NewEntry, Plan, Reason
-from infinimem.store.spec import TOPICS
+from infinimem.model import CURRENT, Located, NewEntry, Plan, Reason
+from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
 from infinimem.strategies.infini.asking import Asker, Data, cut, seqs_of, unreadable, unsupported, verbatim
 from infinimem.strategies.infini.plan import near
 from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.standing import filed
 from infinimem.strategies.infini.tasks import EXTRACT
 from infinimem.strategies.infini.topics import INBOX, clean_title, heading_of, same, title_of, unsorted
 from infinimem.terms import query_terms
@@ -111,7 +112,7 @@ def topic_titles(view: View, new: Sequence[Located]) -> list[str]:
     rows = {
         row.id: row
         for row in view.catalog(folder=TOPICS)
-        if row.id != INBOX and row.tokens <= settings.markdown_length
+        if row.id not in (INBOX, STANDING) and row.tokens <= settings.markdown_length
     }
     if len(rows) > settings.planner_docs:
         rows = {row.id: row for row in near(view, (place.entry for place in new), rows)}
@@ -185,7 +186,7 @@ def _plan(view: View, unit: Sequence[Located], titles: Sequence[str], asker: Ask
         refused |= unfit
         notes += (f"extract: {reason}" for reason in reasons)
         context = [piece.shown for piece in said[-1:]]
-    if any(entry.heading for entry in entries) or any(map(heading_of, view.buffer.entries)):
+    if _topics(entries) or any(map(heading_of, view.buffer.entries)):
         entries = [replace(entry, heading=entry.heading or unsorted(view)) for entry in entries]
     return _closed(unit, entries, refused, notes)
 
@@ -254,10 +255,15 @@ def _ask(
         if not problems:
             break
         said = _concerned(said, found.wrong, problems) or said
-        titles = list(dict.fromkeys([*titles, *(entry.heading for entry in found.entries if entry.heading)]))
+        titles = list(dict.fromkeys([*titles, *_topics(found.entries)]))
     if first is None and again is None:
         return [], problems, {piece.seq for piece in said}
     return _settled(first or _Drawn(), again or _Drawn())
+
+
+def _topics(entries: Iterable[NewEntry]) -> list[str]:
+    """The topics that were named for entries."""
+    return [entry.heading for entry in entries if entry.heading and entry.to == CURRENT]
 
 
 def _concerned(
@@ -286,9 +292,12 @@ def _settled(first: _Drawn, again: _Drawn) -> tuple[list[NewEntry], list[Reason]
     wrong = [*again.wrong, *(reason for reason in first.wrong if mended.isdisjoint(reason.seqs))]
     refused = {seq for reason in wrong if reason.code in ("UNSUPPORTED", "NO_ORIGIN") for seq in reason.seqs}
     entries = sorted([*stands, *again.entries], key=lambda entry: max(entry.origin))
-    for at, entry in enumerate(entries[1:], 1):
+    heading = ""
+    for at, entry in enumerate(entries):
         if not entry.heading:  # what was mended stands under the topic of what was said with it
-            entries[at] = replace(entry, heading=entries[at - 1].heading)
+            entries[at] = replace(entry, heading=heading)
+        elif entry.to == CURRENT:
+            heading = entry.heading
     return entries, list(dict.fromkeys([*wrong, *first.vague, *again.vague])), refused
 
 
@@ -362,7 +371,7 @@ def _read(
     if not copied and (missing := unsupported(text, [piece.origin for piece in origin], people)):
         return Reason("UNSUPPORTED", seqs, f"{', '.join(missing)} in: {text[:80]}")
     refers = one_line(clean_text(item.get("refers") or "")).strip()[:REFERS_LENGTH]
-    return NewEntry(
+    entry = NewEntry(
         text,
         seqs,
         heading=heading,
@@ -370,6 +379,7 @@ def _read(
         by=None if copied else "model",
         refers=refers or None,
     )
+    return filed(entry, item.get("standing"), (piece.place.entry for piece in origin))
 
 
 def joins_facts(entry: NewEntry) -> bool:

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from infinimem.llm.shown import shown as line_of
 from infinimem.model import Entry, Reason
 from infinimem.retrieval.searcher import searcher
-from infinimem.store.spec import TOPICS
+from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.infini.asking import Asker, Data, once, seq_of, seqs_of, unreadable
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -295,8 +295,8 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
 
 
 def open_documents(view: View) -> Mapping[str, str]:
-    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox; with
-    what their titles are compared by."""
+    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox or
+    what the user asked for once and for all; with what their titles are compared by."""
     return view.derived(_open_documents)
 
 
@@ -308,7 +308,7 @@ def _open_documents(
         known, changed = {}, view.below(TOPICS)
     found = {doc_id: title for doc_id, title in known.items() if doc_id not in changed}
     for doc_id in changed:
-        there = doc_id.startswith(TOPICS) and doc_id != INBOX and doc_id in view
+        there = doc_id.startswith(TOPICS) and doc_id not in (INBOX, STANDING) and doc_id in view
         if there and view.row(doc_id).tokens <= limit and view.document(doc_id).header.problem is None:
             found[doc_id] = same(title_of(doc_id, view))
     return dict(sorted(found.items()))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from infinimem import tokens
 from infinimem.model import Plan, Reason
 from infinimem.store.render import HEADER_KEYS
-from infinimem.store.spec import TOPICS
+from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome, Rejected
 from infinimem.strategies.infini.asking import Asker, Data
@@ -231,7 +231,7 @@ def _created(doc_id: str, view: View) -> str:
 
 def may_change(doc_id: str, view: View) -> bool:
     """Whether all of the document is the program's: lines that may move, under a header of its own keys."""
-    if not doc_id.startswith(TOPICS):
+    if not doc_id.startswith(TOPICS) or doc_id == STANDING:
         return False
     document = view.document(doc_id)
     foreign = document.has_prose or document.unsigned or document.malformed

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Move, Plan, Reason
-from infinimem.retrieval.origins import best_that_fit
-from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
@@ -44,8 +41,10 @@ from infinimem.strategies.infini.topics import (
     title_of,
     unsorted,
 )
+from infinimem.strategies.readers.beside import with_beside
 from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.readers.pipeline import Trace
+from infinimem.strategies.readers.spread import best_lines
 
 
 class Infini:
@@ -200,7 +199,7 @@ class Infini:
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
         trace = Trace()
-        return trace.evidence(best_that_fit(partial(searcher(view).entries, query), budget), query)
+        return trace.evidence(with_beside(view, query, best_lines(view, query, budget), budget), query)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by one of the shared readers (strategies/readers/collect.py)."""

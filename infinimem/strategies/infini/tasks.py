@@ -11,12 +11,19 @@ EXTRACT = task(
     4096,
     "extract:extract",
     entries=list_of(
-        ("when", "refers", "topic"), text=TEXT, **{"from": IDS}, when=MAYBE, refers=MAYBE, topic=MAYBE
+        ("when", "refers", "topic", "standing"),
+        text=TEXT,
+        **{"from": IDS},
+        when=MAYBE,
+        refers=MAYBE,
+        topic=MAYBE,
+        standing=MAYBE,
     ),
 )
 """Turns into standing facts. `context`: the turns just before, for pronouns only. `topics`: titles that there
 are. An entry without "topic" has that of the entry before it. `problems`: what was wrong with the last reply
-([] at first). Turns that no entry names held nothing to keep."""
+([] at first). `standing`: "instruction" or "preference" of the user's, if it is one that holds from now on.
+Turns that no entry names held nothing to keep."""
 
 REWRITE = task(
     "rewrite",

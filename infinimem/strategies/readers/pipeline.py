@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from infinimem import tokens
+from infinimem.grounding.asked import asked_for
 from infinimem.llm.base import LLM
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Candidate, Evidence, Retrieved, Step
@@ -22,6 +23,8 @@ from infinimem.retrieval.origins import best_that_fit, pack
 from infinimem.retrieval.searcher import Searcher, searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
+from infinimem.strategies.readers.beside import with_beside
+from infinimem.strategies.readers.spread import spread
 
 FLOOR = 0.3
 """Of the best entry's score; what has less is not shown. On LoCoMo's development half it costs 0.1 % of the
@@ -130,11 +133,15 @@ def bodies(request: Request, doc_ids: Iterable[str], budget: int) -> list[Retrie
 
 
 def assemble(request: Request, items: Iterable[Retrieved]) -> list[Retrieved]:
-    """What the answer is read from: the items, best first, then the newest entries of CURRENT, where the
-    strategy has one; up to a quarter of the budget is kept for those."""
+    """What the answer is read from: the items, best first, with what belongs beside them, then the newest
+    entries of CURRENT, where the strategy has one; up to a quarter of the budget is kept for those. Where the
+    question asks for the order of things or for a summary, half is kept for lines from the whole library."""
     view, budget = request.view, request.budget
+    if asked_for(request.question) != "fact":
+        items = [*pack(items, budget // 2), *spread(view, request.question)]
     kept = view.spec.buffer is not None and CURRENT in view
     newest = request.search.entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []
     newest = newest[: -RECENT - 1 : -1]
     room = min(budget // 4, size(newest))
-    return pack([*pack(items, budget - room), *newest], budget)
+    found = with_beside(view, request.question, pack(items, budget - room), budget - room)
+    return pack([*found, *newest], budget)
