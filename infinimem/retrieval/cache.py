@@ -7,6 +7,9 @@
 
 Readers take no lock. One that finds a named file missing reads the manifest again. All of it may be gone at
 any moment: `forget` deletes the whole cache root, and what was read before then has no place to go.
+
+Nothing is synced: what a power failure tears does not agree with its checksum and is made anew, which is rarer
+and cheaper than to wait for the disk at every commit.
 """
 
 from __future__ import annotations
@@ -151,7 +154,6 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     write_file(folder, name, data, b"\n%d\n" % zlib.crc32(data))
     here = _held[threading.get_ident(), folder]
     os.replace(name, MANIFEST, src_dir_fd=here, dst_dir_fd=here)
-    os.fsync(here)
 
 
 def new_name(stem: str) -> str:
@@ -160,7 +162,7 @@ def new_name(stem: str) -> str:
 
 
 def write_file(folder: Path, name: str, *buffers: bytes | bytearray | memoryview) -> None:
-    """Write a new file, durably. The caller holds the lock.
+    """Write a new file. The caller holds the lock.
 
     Raises:
         OSError: the disk refused, or the folder was deleted meanwhile; the file is gone.
@@ -172,7 +174,7 @@ def write_file(folder: Path, name: str, *buffers: bytes | bytearray | memoryview
 
 @contextmanager
 def new_file(folder: Path, name: str) -> Iterator[IO[bytes]]:
-    """A new file to write to, durable at the end. The caller holds the lock.
+    """A new file to write to. The caller holds the lock.
 
     Raises:
         OSError: the disk refused, or the folder was deleted meanwhile; the file is gone.
@@ -183,8 +185,6 @@ def new_file(folder: Path, name: str) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(descriptor, "wb", buffering=1 << 20) as file:
             yield file
-            file.flush()
-            os.fsync(descriptor)
         if not _stands(folder, here):  # a `forget` that deletes it may have looked already
             raise FileNotFoundError(f"{folder} was deleted")
     except BaseException:

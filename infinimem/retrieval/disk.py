@@ -202,7 +202,6 @@ class DiskIndex:
                 "documents": documents,
                 "checksum": zlib.crc32(data),
             }
-            _sync(folder)
             cache.write_manifest(self.folder, manifest)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -307,13 +306,3 @@ def _sum_of(path: Path) -> list[int]:
             return [0, 0]
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return [size, zlib.crc32(data)]
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder, and in those in it, durable; tantivy has seen to the files."""
-    for path in (*(inner for inner in folder.iterdir() if inner.is_dir()), folder):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
-from infinimem.retrieval.batching import Batches
+from infinimem.retrieval.batching import portions
 from infinimem.retrieval.rows import KEY
 from infinimem.retrieval.rows import text_key as text_key
 from infinimem.store.listing import state_of
@@ -118,15 +118,6 @@ class Vectors:
             self._held = self._read(folder, mark) if folder else self._nothing()
         return self._held
 
-    @property
-    def matrix(self) -> Matrix:
-        """All vectors, one row each; see `held` for rows and positions of one moment."""
-        return self.held.matrix
-
-    def rows(self, keys: Sequence[bytes] | NDArray[Any]) -> Positions:
-        """Where the vectors of these keys stand in `matrix`; -1 for those without."""
-        return self.held.rows(keys)
-
     def add(self, texts: Sequence[str], still: Callable[[], bool] = lambda: True) -> Held:
         """Compute the vectors of those texts that have none, and keep them.
 
@@ -148,8 +139,7 @@ class Vectors:
             folder = self._opened(stack) if missing else None
             if folder and not still():  # asked after the folder was opened: a later `forget` deletes that
                 folder = None
-            batches = Batches(self.embedder.name, len(missing))
-            while portion := batches.next():
+            for portion in portions(self.embedder.name, len(missing)):
                 keys = missing[portion]
                 rows = self.embedder.embed([wanted[key] for key in keys])
                 held = self._keep(held, as_keys(keys), np.ascontiguousarray(rows, np.float32), folder)
@@ -194,32 +184,26 @@ class Vectors:
 
     def _append(self, folder: Path, held: Held, keys: Keys, rows: Matrix) -> None:
         """Write after the rows that count, and commit."""
-        named, count = dict(held.manifest), len(held.keys)
+        named, count = held.manifest, len(held.keys)
         if not named:
-            named = {"keys": cache.new_name("keys"), "rows": cache.new_name("rows")}
+            named = {part: cache.new_name(part) for part in ("keys", "rows")}
             for name in named.values():
                 cache.write_file(folder, name)
-        before = dict(zip(("keys", "rows"), held.checksums, strict=True))
-        sums: dict[str, int] = {}
-        for part, data in (("keys", keys), ("rows", rows)):
+        for part, data, width in (("keys", keys, KEY), ("rows", rows, 4 * self.embedder.size)):
             with (folder / named[part]).open("r+b") as file:
-                file.truncate(count * (KEY if part == "keys" else 4 * self.embedder.size))
+                file.truncate(count * width)
                 file.seek(0, os.SEEK_END)
                 file.write(data.data.cast("B") if len(data) else b"")
-                file.flush()
-                os.fsync(file.fileno())
-            sums[part] = zlib.crc32(data.data, before[part])
         manifest = {
             "format": FORMAT,
             "embedder": self.embedder.name,
             "size": self.embedder.size,
             "count": count + len(keys),
-            "keys": named["keys"],
-            "rows": named["rows"],
-            "checksums": [sums["keys"], sums["rows"]],
+            **named,
+            "checksums": _sums(keys, rows, held.checksums),
         }
         cache.write_manifest(folder, manifest)
-        cache.sweep(folder, (named["keys"], named["rows"]))
+        cache.sweep(folder, named.values())
 
     def _read(self, folder: Path, mark: bytes | None, known: Held | None = None) -> Held:
         """What the manifest names; nothing where it is garbled or does not fit its files.
@@ -242,7 +226,10 @@ class Vectors:
                 )
                 named = {part: manifest[part] for part in ("keys", "rows")}
                 before = known if known and known.manifest == named and len(known.keys) <= len(keys) else None
-                sums = _checked(manifest, keys, rows, before)
+                start = len(before.keys) if before else 0  # only what is new is read
+                sums = _sums(keys[start:], rows[start:], before.checksums if before else (0, 0))
+                if list(sums) != manifest["checksums"]:
+                    raise ValueError("the vectors are garbled")
                 order = {"known": before.order} if before else {}
                 return Held(keys, rows, sums, mark, named, **order)
         return self._nothing(mark)
@@ -278,17 +265,9 @@ def _mapped(path: Path, kind: np.dtype[Any], width: int, count: int) -> NDArray[
     return np.frombuffer(data, kind).reshape(count, width)
 
 
-def _checked(manifest: dict[str, Any], keys: Keys, rows: Matrix, before: Held | None) -> tuple[int, int]:
-    """The checksums, once they agree; only rows are read that were not there before.
-
-    Raises:
-        ValueError: they do not.
-    """
-    start, sums = (len(before.keys), before.checksums) if before else (0, (0, 0))
-    found = zlib.crc32(keys[start:].data, sums[0]), zlib.crc32(rows[start:].data, sums[1])
-    if list(found) != manifest["checksums"]:
-        raise ValueError("the vectors are garbled")
-    return found
+def _sums(keys: Keys, rows: Matrix, before: tuple[int, int]) -> tuple[int, int]:
+    """The checksums of keys and rows, with those of all that stand before them."""
+    return zlib.crc32(keys.data, before[0]), zlib.crc32(rows.data, before[1])
 
 
 _shared: dict[tuple[str, str], Vectors] = {}
