@@ -14,6 +14,7 @@ import pytest
 from disk_library import assert_same, index_folder, large_library, write_note
 from fault_strace import traceable as traceable
 
+from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.retrieval import cache, disk, scoring
@@ -80,7 +81,7 @@ def test_a_note_that_could_not_be_read_is_found_once_it_can(
 
     def refused(self: disk.Files, path: str, *bounds: int) -> tuple[bytes, object]:
         if path == "notes/n3.md":
-            raise disk.LibraryError("too many open files")
+            raise LibraryError("too many open files")
         return read(self, path, *bounds)
 
     with monkeypatch.context() as patch:

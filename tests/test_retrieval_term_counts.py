@@ -13,7 +13,6 @@ from infinimem.markdown.document import Document
 from infinimem.retrieval import searcher
 from infinimem.retrieval.origins import KnownLines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.rows import read
 from infinimem.retrieval.searcher import Searcher
 from infinimem.retrieval.term_counts import TermCounts, compared, term_counts
 from infinimem.settings import Settings
@@ -78,7 +77,7 @@ def _bags(view: View, ids: list[str]) -> list[Counter[str]]:
     owned = sorted(view.ids("all"), key=precedence)
     lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
     pieces = Pieces(view, Origins(view, lines))
-    found = [read(view, pieces, view.document(doc_id), 1) if doc_id in view else None for doc_id in ids]
+    found = [pieces.read(view.document(doc_id), 1) if doc_id in view else None for doc_id in ids]
     return [Counter(one.whole.split()) if one else Counter() for one in found]
 
 

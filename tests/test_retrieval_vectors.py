@@ -291,7 +291,7 @@ def test_a_long_wait_is_told_and_kept_in_portions(caplog: pytest.LogCaptureFixtu
     def sizes(count: int, speed: float) -> list[int]:
         """Of the portions of work of so many texts a second."""
         found: list[int] = []
-        for portion in portions("model", count, lambda: sum(found) / speed):
+        for portion in portions("model", count, lambda found=found: sum(found) / speed):
             found += [len(range(count)[portion])]
         return found
 

@@ -8,8 +8,8 @@
 Readers take no lock. One that finds a named file missing reads the manifest again. All of it may be gone at
 any moment: `forget` deletes the whole cache root, and what was read before then has no place to go.
 
-Nothing is synced: what a power failure tears does not agree with its checksum and is made anew, which is rarer
-and cheaper than to wait for the disk at every commit.
+Nothing is synced: what a power failure tears does not agree with its checksum and is made anew, which is
+rarer and cheaper than to wait for the disk at every commit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ import os
 import secrets
 import threading
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+from infinimem.errors import LibraryError
+from infinimem.store.files import Files
+from infinimem.store.listing import Stamp
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root
 
@@ -34,6 +38,16 @@ MANIFEST, LOCK = "manifest.json", "lock"
 SMALL_DOCUMENTS = 300
 SMALL_BYTES = 4 << 20
 """A library up to this size is looked through in memory, and nothing is written to disk."""
+
+
+@dataclass(frozen=True, eq=False)
+class Commit:
+    """What a manifest names, as it was loaded."""
+
+    manifest: dict[str, Any]
+
+
+C = TypeVar("C", bound=Commit)
 
 _held: dict[tuple[int, Path], int] = {}
 """The opened folder that a thread holds under a path: after a `forget` the path may lead to another."""
@@ -154,6 +168,36 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     write_file(folder, name, data, b"\n%d\n" % zlib.crc32(data))
     here = _held[threading.get_ident(), folder]
     os.replace(name, MANIFEST, src_dir_fd=here, dst_dir_fd=here)
+
+
+def newest(folder: Path, layout: str, known: C | None, load: Callable[[dict[str, Any]], C]) -> C | None:
+    """The last commit; None where there is none, or what it names is garbled.
+
+    Args:
+        folder: as `cache_folder` gave it.
+        layout: of its files.
+        known: what was loaded last.
+        load: reads what a manifest names.
+    """
+    for _ in range(3):
+        manifest = read_manifest(folder, layout)
+        if manifest is None or (known is not None and known.manifest == manifest):
+            return known if manifest else None
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            return load(manifest)  # a newer commit may have swept a file: then look again
+    return None
+
+
+def as_stored(files: Files, doc_id: str, stamp: Stamp) -> bytes | None:
+    """The bytes of a document's file, if it can be read and is in the state that a snapshot says.
+
+    What is held in memory may be of before a `forget`, and must not come back into the cache.
+    """
+    try:
+        data, found = files.read_stamped(f"{doc_id}.md", stamp.size)
+    except LibraryError:
+        return None
+    return data if found == stamp else None
 
 
 def new_name(stem: str) -> str:

@@ -19,24 +19,21 @@ import os
 import shutil
 import threading
 import zlib
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
-from infinimem.model import Located
 from infinimem.retrieval import cache
 from infinimem.retrieval.origins import KnownLines, Origins, precedence
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.rows import read
 from infinimem.retrieval.scoring import Ranking
 from infinimem.retrieval.tables import TableLines, Tables
 from infinimem.store.files import Files
-from infinimem.store.listing import Stamp
-from infinimem.store.view import View
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import Stored, View
 from infinimem.terms import analyzer
 
 LAYOUT = 6
@@ -50,16 +47,11 @@ log = logging.getLogger("infinimem")
 
 
 @dataclass(frozen=True, eq=False)
-class Committed:
-    """What the cache directory holds.
+class Committed(cache.Commit):
+    """What the cache directory holds."""
 
-    Args:
-        manifest: as it was read.
-        tables: opened at this commit; a later one does not change them.
-    """
-
-    manifest: dict[str, Any]
     tables: Tables
+    """Opened at this commit; a later one does not change them."""
 
 
 @dataclass(frozen=True)
@@ -112,34 +104,24 @@ class DiskIndex:
 
     def _open(self, layout: str) -> Committed | None:
         """The newest commit."""
-        for _ in range(3):
-            manifest = cache.read_manifest(self.folder, layout)
-            if manifest is None:
-                return None
-            if self._newest is None or self._newest.manifest != manifest:
-                # A newer commit may have swept a file: look again. What is garbled is built anew.
-                with suppress(OSError, ValueError, LookupError, TypeError):
-                    known = json.loads(self._checked(manifest))
-                    tables = Tables(manifest["notes"], self.folder / manifest["index"], known)
-                    self._newest = Committed(manifest, tables)
-            if self._newest is not None and self._newest.manifest == manifest:
-                return self._newest
-        return None
+        self._newest = cache.newest(self.folder, layout, self._newest, self._load)
+        return self._newest
 
-    def _checked(self, manifest: dict[str, Any]) -> bytes:
-        """What is known of the documents, once all files agree with the manifest.
+    def _load(self, manifest: dict[str, Any]) -> Committed:
+        """What a manifest names; files that this process has checked are not read again.
 
         Raises:
-            OSError, ValueError: they do not. Files that this process has checked are passed over.
+            OSError, ValueError: something is not as the manifest says.
         """
         passed = self._newest.manifest["files"] if self._newest else {}
         for name, row in manifest["files"].items():
             if passed.get(name) != row and _sum_of(self.folder / manifest["index"] / name) != row:
                 raise ValueError(f"{name} is garbled")
-        data: bytes = (self.folder / str(manifest["documents"])).read_bytes()
+        data = (self.folder / str(manifest["documents"])).read_bytes()
         if zlib.crc32(data) != manifest["checksum"]:
             raise ValueError("the list of documents is garbled")
-        return data
+        tables = Tables(manifest["notes"], self.folder / manifest["index"], json.loads(data))
+        return Committed(manifest, tables)
 
     def _committed(self, old: Committed | None, view: View, layout: str) -> Committed | None:
         """A commit that holds the snapshot; the old one where another process is writing it."""
@@ -184,13 +166,14 @@ class DiskIndex:
                 log.warning("indexing %d documents; this is done once", len(changes.changed))
             tables = Tables(not view.initialised, folder, known)
             tables.drop(changes.changed | changes.gone)
-            pieces = Pieces(view, Origins(view, _lines(view, changes, old.tables if old else None)))
-            files = Files(Path(stored.root))
+            read = _AsStored(stored).read
+            lines = _lines(view, changes, old.tables if old else None, read)
+            pieces = Pieces(view, Origins(view, lines, read))
             for doc_id in sorted(changes.changed):
-                document = as_stored(files, doc_id, stored.stamps[doc_id])
+                document = read(doc_id)
                 if document is not None:  # else it counts as changed, and is looked at again
                     uid = tables.next_uid()
-                    tables.add(doc_id, uid, read(view, pieces, document, uid), stored.stamps[doc_id])
+                    tables.add(doc_id, uid, pieces.read(document, uid), stored.stamps[doc_id])
             tables.commit()
             data = json.dumps(tables.known).encode("utf-8", "surrogatepass")
             cache.write_file(self.folder, documents, data)
@@ -219,16 +202,17 @@ def in_memory(view: View) -> Ranking:
     pieces, tables = Pieces(view, Origins(view, lines)), Tables(not view.initialised)
     for doc_id in view.ids("all"):
         uid = tables.next_uid()
-        tables.add(doc_id, uid, read(view, pieces, view.document(doc_id), uid))
+        tables.add(doc_id, uid, pieces.read(view.document(doc_id), uid))
     tables.commit()
     return Ranking(view, tables, lines)
 
 
 def _beside(tables: Tables, changes: Changes, view: View) -> Ranking:
     """The ranking of a snapshot: a commit, and beside it what changed since."""
-    lines, uid = _lines(view, changes, tables), tables.next_uid()
+    assert view.stored, "files show it"
+    lines, uid = _lines(view, changes, tables, view.stored.read), tables.next_uid()
     pieces, documents = Pieces(view, Origins(view, lines)), view.each(sorted(changes.changed))
-    over = {document.id: read(view, pieces, document, uid + at) for at, document in enumerate(documents)}
+    over = {document.id: pieces.read(document, uid + at) for at, document in enumerate(documents)}
     found = {doc_id: one for doc_id, one in over.items() if one is not None}
     return Ranking(view, tables, lines, changes.changed | changes.gone, found)
 
@@ -247,28 +231,33 @@ def _changes(committed: Committed | None, view: View) -> Changes:
     return Changes(frozenset(changed), frozenset(gone), sum(now[doc_id].size for doc_id in changed))
 
 
-def _lines(view: View, changes: Changes, tables: Tables | None) -> KnownLines:
+def _lines(
+    view: View, changes: Changes, tables: Tables | None, read: Callable[[str], Document | None]
+) -> KnownLines:
     """Where each numbered line stands: looked up in what changed, then in the tables."""
     under = TableLines(tables, view, changes.changed | changes.gone) if tables else None
-    return KnownLines(_places(view, changes.changed), under)
+    owned = (doc_id for doc_id in changes.changed if not view.is_note(doc_id))
+    documents = map(read, sorted(owned, key=precedence))
+    return KnownLines((place for document in documents if document for place in document.entries), under)
 
 
-def _places(view: View, doc_ids: Collection[str]) -> Iterator[Located]:
-    owned = (doc_id for doc_id in doc_ids if not view.is_note(doc_id))
-    for document in view.each(sorted(owned, key=precedence)):
-        yield from document.entries
+class _AsStored:
+    """The documents of a snapshot, read from their files (`cache.as_stored`); what was said is read once."""
 
+    def __init__(self, stored: Stored) -> None:
+        self._stamps = stored.stamps
+        self._files = Files(Path(stored.root))
+        self._said: dict[str, Document | None] = {}
 
-def as_stored(files: Files, doc_id: str, stamp: Stamp) -> Document | None:
-    """A document read from its file, if that can be read and is in the state that the snapshot says.
-
-    What is held in memory may be of before a `forget`, and must not come back into the cache.
-    """
-    try:
-        data, found = files.read_stamped(f"{doc_id}.md", stamp.size)
-    except LibraryError:
-        return None
-    return Document.parse(doc_id, data) if found == stamp else None
+    def read(self, doc_id: str) -> Document | None:
+        if doc_id in self._said:
+            return self._said[doc_id]
+        stamp = self._stamps.get(doc_id)
+        data = cache.as_stored(self._files, doc_id, stamp) if stamp else None
+        document = None if data is None else Document.parse(doc_id, data)
+        if doc_id.startswith(EVIDENCE):
+            self._said[doc_id] = document
+        return document
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────

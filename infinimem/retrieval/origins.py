@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from infinimem import tokens
+from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Retrieved
 from infinimem.store.lines import drawn_from
 from infinimem.store.spec import ARCHIVE, EVIDENCE
@@ -19,6 +21,8 @@ from infinimem.store.view import View
 
 NEIGHBOURS = 2
 """How many turns before and after count as what was said around one."""
+SESSIONS = 64
+"""Of which the turns are at hand."""
 
 
 def precedence(doc_id: str) -> tuple[int, str]:
@@ -76,13 +80,17 @@ class Origins:
     Args:
         view: gives the documents.
         lines: knows where each line stands.
+        read: gives them instead, None for one that is not there.
     """
 
-    def __init__(self, view: View, lines: Lines) -> None:
-        self._view = view
+    def __init__(
+        self, view: View, lines: Lines, read: Callable[[str], Document | None] | None = None
+    ) -> None:
         self._lines = lines
         self._found: dict[int, tuple[int, ...]] = {}
-        self._places: dict[str, Mapping[int, int]] = {}
+        self._read = read or (lambda doc_id: view.document(doc_id) if doc_id in view else None)
+        self._session = lru_cache(SESSIONS)(self._turns_of)
+        self._last: tuple[Located | None, list[Located]] = None, []
 
     def of(self, place: Located) -> tuple[int, ...]:
         """The evidence seqs behind an entry, followed through entries that it replaced."""
@@ -102,6 +110,14 @@ class Origins:
                     waiting += self._lines.cites(seq)
             self._found[first] = tuple(found)
         return self._found[first]
+
+    def behind(self, place: Located) -> list[Located]:
+        """The evidence lines behind an entry; the last answer is kept, for it is asked again at once."""
+        of, turns = self._last
+        if of is not place:
+            turns = self.turns(self.of(place))
+            self._last = place, turns
+        return turns
 
     def turns(self, seqs: Iterable[int]) -> list[Located]:
         """The evidence lines with these seqs; one that was taken out meanwhile is left out."""
@@ -123,12 +139,13 @@ class Origins:
     def _said(self, seq: int) -> tuple[tuple[Located, ...], int]:
         """All turns of a session, and which of them has that seq; -1 for none."""
         doc_id = self._lines.evidence(seq)
-        if doc_id is None or doc_id not in self._view:
-            return (), -1
-        places = self._view.document(doc_id).entries
-        if doc_id not in self._places:
-            self._places[doc_id] = {place.entry.seq: number for number, place in enumerate(places)}
-        return places, self._places[doc_id].get(seq, -1)
+        places, numbers = self._session(doc_id) if doc_id else ((), {})
+        return places, numbers.get(seq, -1)
+
+    def _turns_of(self, doc_id: str) -> tuple[tuple[Located, ...], Mapping[int, int]]:
+        document = self._read(doc_id)
+        places = document.entries if document else ()
+        return places, {place.entry.seq: number for number, place in enumerate(places)}
 
 
 FIRST, MOST = 50, 200

@@ -36,11 +36,10 @@ Place = tuple[int, int, int]
 """Segment, offset and length of a document's text."""
 
 
-@dataclass(frozen=True)
-class _Table:
+@dataclass(frozen=True, eq=False)
+class _Table(cache.Commit):
     """What one commit says."""
 
-    manifest: Mapping[str, Any]
     segments: tuple[mmap.mmap, ...]
     places: Mapping[str, Place]
     stamps: Mapping[str, tuple[int, int, int]]
@@ -109,26 +108,19 @@ class Packed:
         return self._writable and (len(sizes) > FEW or sum(sizes) > MUCH)
 
     def _read(self) -> _Table:
-        """The last commit; a file of it may be gone when a newer one is there."""
-        for _ in range(3):
-            manifest = cache.read_manifest(self.folder, FORMAT)
-            if manifest is None or manifest == self._table.manifest:
-                break
-            try:
-                known = dict(zip(self._table.manifest.get("segments", ()), self._table.segments, strict=True))
-                segments = tuple(
-                    known.get(name) or _mapped(self.folder / name, manifest["checksums"][name])
-                    for name in manifest["segments"]
-                )
-                table = _mapped(self.folder / manifest["rows"], manifest["checksums"][manifest["rows"]])
-                rows = json.loads(table[:])
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError, LookupError, TypeError):
-                return _Table({}, (), {}, {})
-            places = {row[0]: (row[1], row[2], row[3]) for row in rows}
-            return _Table(manifest, segments, places, {row[0]: tuple(row[4:]) for row in rows})
-        return self._table if manifest else _Table({}, (), {}, {})
+        """The last commit."""
+        return cache.newest(self.folder, FORMAT, self._table, self._load) or _Table({}, (), {}, {})
+
+    def _load(self, manifest: dict[str, Any]) -> _Table:
+        known = dict(zip(self._table.manifest.get("segments", ()), self._table.segments, strict=True))
+        segments = tuple(
+            known.get(name) or _mapped(self.folder / name, manifest["checksums"][name])
+            for name in manifest["segments"]
+        )
+        table = _mapped(self.folder / manifest["rows"], manifest["checksums"][manifest["rows"]])
+        rows = json.loads(table[:])
+        places = {row[0]: (row[1], row[2], row[3]) for row in rows}
+        return _Table(manifest, segments, places, {row[0]: tuple(row[4:]) for row in rows})
 
     def _write(self, ids: tuple[str, ...], stored: Stored, held: Mapping[str, Place]) -> None:
         """Commit what is missing as a further segment, or everything anew where too much is dead."""
@@ -167,12 +159,9 @@ class Packed:
 
 
 def _packable(reader: Files, doc_id: str, stamp: Stamp) -> bytes | None:
-    """Read from the file itself, never from what is held: that may be of before a `forget`."""
-    try:
-        data, found = reader.read_stamped(f"{doc_id}.md", stamp.size)
-    except LibraryError:
-        return None
-    if found != stamp:
+    """The lines of a document as they are shown; None where its file is not as the snapshot says."""
+    data = cache.as_stored(reader, doc_id, stamp)
+    if data is None:
         return None
     if b"\r" not in data and not data.startswith(b"\xef\xbb\xbf"):
         try:
