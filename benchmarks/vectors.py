@@ -21,7 +21,8 @@ import numpy as np
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured
-from infinimem.retrieval.vectors import Matrix, Vectors, text_key, top
+from infinimem.retrieval.rows import text_key
+from infinimem.retrieval.vectors import Matrix, Vectors, top
 from infinimem.settings import EmbedderSettings
 
 LOCAL = {"lexical": 5000, "static": 5000, "minilm": 200}

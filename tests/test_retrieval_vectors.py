@@ -17,8 +17,8 @@ from infinimem.embedders.lexical import Lexical
 from infinimem.memory import open_memory
 from infinimem.model import Turn
 from infinimem.retrieval import cache
-from infinimem.retrieval.batching import portions
-from infinimem.retrieval.vectors import Vectors, as_keys, text_key, top, unchanged, vectors_of
+from infinimem.retrieval.rows import text_key
+from infinimem.retrieval.vectors import Vectors, as_keys, portions, top, unchanged, vectors_of
 
 ROOT = "/library"
 TEXTS = [f"entry number {at} of the library" for at in range(50)]
@@ -372,10 +372,6 @@ def test_the_nearest_are_exact_and_ties_go_by_position() -> None:
             places, scores = top(rows, query, k, among)
             assert places.tolist() == expected(rows, query, k, chosen)
             assert np.array_equal(scores, np.round(rows[places] @ query, 6))
-            if among is not None:
-                mask = np.zeros(400, bool)
-                mask[among] = True
-                assert top(rows, query, k, mask)[0].tolist() == places.tolist()
 
 
 def test_nothing_is_near_to_nothing() -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import mmap
 import os
 import secrets
 import threading
@@ -198,6 +199,22 @@ def as_stored(files: Files, doc_id: str, stamp: Stamp) -> bytes | None:
     except LibraryError:
         return None
     return data if found == stamp else None
+
+
+def mapped(path: Path, size: int = 0) -> mmap.mmap | bytes:
+    """A file, as far as it is read.
+
+    Args:
+        path: of a file.
+        size: bytes of it; 0 for all.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is shorter than that.
+    """
+    with path.open("rb") as file:
+        whole = os.fstat(file.fileno()).st_size
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if whole else b""
 
 
 def new_name(stem: str) -> str:

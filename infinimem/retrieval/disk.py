@@ -1,6 +1,6 @@
 """The index of a library: in the cache directory, built once, then changed document by document.
 
-    manifest.json       the folder and the file below, and the size and checksum of everything in them
+    manifest.json       the folder and the file below, and the checksum of everything in them
     index.<16 hex>      tantivy's tables; nothing in it changes once the manifest names it
     documents.<16 hex>  the documents that they hold, and the state of each one's file
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import logging
-import mmap
 import os
 import shutil
 import threading
@@ -36,7 +35,7 @@ from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import Stored, View
 from infinimem.terms import analyzer
 
-LAYOUT = 6
+LAYOUT = 7
 """Of files and rows: raise it when either changes, and indexes are built anew."""
 SLOW = 1000
 """Documents whose indexing people wait for, and are told so."""
@@ -114,8 +113,10 @@ class DiskIndex:
             OSError, ValueError: something is not as the manifest says.
         """
         passed = self._newest.manifest["files"] if self._newest else {}
-        for name, row in manifest["files"].items():
-            if passed.get(name) != row and _sum_of(self.folder / manifest["index"] / name) != row:
+        for name, checksum in manifest["files"].items():
+            if passed.get(name) != checksum and (
+                zlib.crc32(cache.mapped(self.folder / manifest["index"] / name)) != checksum
+            ):
                 raise ValueError(f"{name} is garbled")
         data = (self.folder / str(manifest["documents"])).read_bytes()
         if zlib.crc32(data) != manifest["checksum"]:
@@ -172,8 +173,7 @@ class DiskIndex:
             for doc_id in sorted(changes.changed):
                 document = read(doc_id)
                 if document is not None:  # else it counts as changed, and is looked at again
-                    uid = tables.next_uid()
-                    tables.add(doc_id, uid, pieces.read(document, uid), stored.stamps[doc_id])
+                    tables.add(pieces, document, stored.stamps[doc_id])
             tables.commit()
             data = json.dumps(tables.known).encode("utf-8", "surrogatepass")
             cache.write_file(self.folder, documents, data)
@@ -201,8 +201,7 @@ def in_memory(view: View) -> Ranking:
     lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
     pieces, tables = Pieces(view, Origins(view, lines)), Tables(not view.initialised)
     for doc_id in view.ids("all"):
-        uid = tables.next_uid()
-        tables.add(doc_id, uid, pieces.read(view.document(doc_id), uid))
+        tables.add(pieces, view.document(doc_id))
     tables.commit()
     return Ranking(view, tables, lines)
 
@@ -210,9 +209,9 @@ def in_memory(view: View) -> Ranking:
 def _beside(tables: Tables, changes: Changes, view: View) -> Ranking:
     """The ranking of a snapshot: a commit, and beside it what changed since."""
     assert view.stored, "files show it"
-    lines, uid = _lines(view, changes, tables, view.stored.read), tables.next_uid()
+    lines = _lines(view, changes, tables, view.stored.read)
     pieces, documents = Pieces(view, Origins(view, lines)), view.each(sorted(changes.changed))
-    over = {document.id: pieces.read(document, uid + at) for at, document in enumerate(documents)}
+    over = {document.id: pieces.read(document, uid) for uid, document in enumerate(documents, tables.uid)}
     found = {doc_id: one for doc_id, one in over.items() if one is not None}
     return Ranking(view, tables, lines, changes.changed | changes.gone, found)
 
@@ -278,20 +277,11 @@ def _files(folder: Path) -> Iterable[Path]:
     return sorted(path for path in folder.glob("*/*") if not path.name.endswith(".lock"))
 
 
-def _sums(folder: Path, known: dict[str, list[int]]) -> dict[str, list[int]]:
-    """Size and checksum of each file of an index; those that are linked are known."""
+def _sums(folder: Path, known: dict[str, int]) -> dict[str, int]:
+    """The checksum of each file of an index; those that are linked are known."""
     found = {}
     for path in _files(folder):
         name = str(path.relative_to(folder))
         same = path.suffix != ".json" and name in known
-        found[name] = known[name] if same else _sum_of(path)
+        found[name] = known[name] if same else zlib.crc32(cache.mapped(path))
     return found
-
-
-def _sum_of(path: Path) -> list[int]:
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            return [0, 0]
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return [size, zlib.crc32(data)]

@@ -40,14 +40,14 @@ Place = tuple[int, int, int]
 class _Table(cache.Commit):
     """What one commit says."""
 
-    segments: tuple[mmap.mmap, ...]
+    segments: tuple[mmap.mmap | bytes, ...]
     places: Mapping[str, Place]
     stamps: Mapping[str, tuple[int, int, int]]
 
-    def held(self, ids: tuple[str, ...], stored: Stored) -> dict[str, Place]:
-        """Where the documents stand that are here as they are now."""
+    def missing(self, ids: tuple[str, ...], stored: Stored) -> list[str]:
+        """The documents that are not here as they are now."""
         now, known = stored.stamps, self.stamps
-        return {doc_id: self.places[doc_id] for doc_id in ids if known.get(doc_id) == now[doc_id]}
+        return [doc_id for doc_id in ids if known.get(doc_id) != now[doc_id]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Snapshot:
     """The packed text of the documents of one view."""
 
     stored: Stored
-    segments: tuple[mmap.mmap, ...]
+    segments: tuple[mmap.mmap | bytes, ...]
     places: Mapping[str, Place]
     pending: tuple[str, ...]
     """Documents that are to be read from their files."""
@@ -86,25 +86,23 @@ class Packed:
 
     def _fresh(self, ids: tuple[str, ...], stored: Stored) -> Snapshot:
         self._table = self._read()
-        held = self._table.held(ids, stored)
-        if self._is_much(ids, stored, held):
+        if self._is_much(ids, stored):
             try:
                 with cache.exclusive(self.folder, True) as mine:
                     self._table = self._read()
-                    held = self._table.held(ids, stored)
-                    if mine and self._is_much(ids, stored, held):
-                        self._write(ids, stored, held)
+                    if mine and self._is_much(ids, stored):
+                        self._write(ids, stored)
                         self._table = self._read()
-                        held = self._table.held(ids, stored)
                     self._writable = mine
             except (OSError, LibraryError):  # no space, or a `forget` took the folder away
                 self._writable = False
-        pending = tuple(doc_id for doc_id in ids if doc_id not in held)
-        return Snapshot(stored, self._table.segments, held, pending)
+        pending = self._table.missing(ids, stored)
+        places = {doc_id: self._table.places[doc_id] for doc_id in set(ids).difference(pending)}
+        return Snapshot(stored, self._table.segments, places, tuple(pending))
 
-    def _is_much(self, ids: tuple[str, ...], stored: Stored, held: Collection[str]) -> bool:
+    def _is_much(self, ids: tuple[str, ...], stored: Stored) -> bool:
         """Whether what is not packed is worth a segment."""
-        sizes = [stored.stamps[doc_id].size for doc_id in ids if doc_id not in held]
+        sizes = [stored.stamps[doc_id].size for doc_id in self._table.missing(ids, stored)]
         return self._writable and (len(sizes) > FEW or sum(sizes) > MUCH)
 
     def _read(self) -> _Table:
@@ -122,9 +120,10 @@ class Packed:
         places = {row[0]: (row[1], row[2], row[3]) for row in rows}
         return _Table(manifest, segments, places, {row[0]: tuple(row[4:]) for row in rows})
 
-    def _write(self, ids: tuple[str, ...], stored: Stored, held: Mapping[str, Place]) -> None:
+    def _write(self, ids: tuple[str, ...], stored: Stored) -> None:
         """Commit what is missing as a further segment, or everything anew where too much is dead."""
         table = self._table
+        held = {doc_id: table.places[doc_id] for doc_id in set(ids).difference(table.missing(ids, stored))}
         live = sum(length for _, _, length in held.values())
         dead = sum(map(len, table.segments)) - live
         anew = dead * 3 > dead + live or not table.segments
@@ -173,15 +172,14 @@ def _packable(reader: Files, doc_id: str, stamp: Stamp) -> bytes | None:
     return text_of(Document.parse(doc_id, data))
 
 
-def _mapped(path: Path, checksum: int) -> mmap.mmap:
+def _mapped(path: Path, checksum: int) -> mmap.mmap | bytes:
     """A file.
 
     Raises:
         OSError: there is none.
-        ValueError: it is empty, or not what its checksum says.
+        ValueError: it is not what its checksum says.
     """
-    with path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data = cache.mapped(path)
     if zlib.crc32(data) != checksum:
         raise ValueError(f"{path.name} is garbled")
     return data

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infinimem.retrieval.origins import precedence
-from infinimem.retrieval.rows import LINES, SAID, Found, Kind, Read, Row, doc_hash
+from infinimem.retrieval.rows import LINES, SAID, Found, Kind, Row, doc_hash
 from infinimem.retrieval.tantivy_index import Table, padded
 from infinimem.store.listing import Stamp
 from infinimem.store.view import View
 
 if TYPE_CHECKING:
     from tantivy import DocAddress
+
+    from infinimem.markdown.document import Document
+    from infinimem.retrieval.pieces import Pieces
 
 OWN, AROUND, WHOLE = "own", "around", "text"
 PADDING: Mapping[str, Mapping[str, int]] = {
@@ -52,7 +55,8 @@ class Tables:
             self.uids[doc_id] = uid
             self.stamps[doc_id] = (stamp[0], stamp[1], stamp[2])
         self.speakers: list[str] = list(known["speakers"])
-        self._uid: int = known["uid"]
+        self.uid: int = known["uid"]
+        """Of the next document."""
         self._sizes: dict[str, dict[str, int]] = {
             name: {"": 0, **dict.fromkeys(fields, 0), **known["sizes"].get(name, {})}
             for name, fields in PADDING.items()
@@ -68,7 +72,7 @@ class Tables:
     def known(self) -> dict[str, Any]:
         """What is to be kept beside the tables: JSON."""
         documents = [(doc_id, uid, *self.stamps[doc_id]) for doc_id, uid in self.uids.items()]
-        return {"uid": self._uid, "speakers": self.speakers, "documents": documents, "sizes": self._sizes}
+        return {"uid": self.uid, "speakers": self.speakers, "documents": documents, "sizes": self._sizes}
 
     def table(self, kind: Kind) -> Table:
         """Where rows of a kind are."""
@@ -93,29 +97,25 @@ class Tables:
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
-    def next_uid(self) -> int:
-        """A number for the next document."""
-        self._uid += 1
-        return self._uid - 1
-
-    def add(self, doc_id: str, uid: int, read: Read | None, stamp: Stamp | None = None) -> None:
+    def add(self, pieces: Pieces, document: Document, stamp: Stamp | None = None) -> None:
         """Take a document in.
 
         Args:
-            doc_id: its id.
-            uid: of `next_uid`, with which it was read.
-            read: what of it can be found.
+            pieces: reads it.
+            document: as it is.
             stamp: the state of its file.
         """
-        self.uids[doc_id] = uid
-        self.stamps[doc_id] = (stamp.mtime_ns, stamp.size, stamp.inode) if stamp else (0, 0, 0)
+        uid = self.uids[document.id] = self.uid
+        self.uid += 1
+        self.stamps[document.id] = (stamp.mtime_ns, stamp.size, stamp.inode) if stamp else (0, 0, 0)
+        read = pieces.read(document, uid)
         if read is None:
             return
         for name, rows in (("blocks", read.blocks), ("entries", () if self.notes else read.entries)):
             for found in rows:
                 self._add_row(name, uid, found)
         if whole := read.whole:
-            numbers = {"doc": uid, "group": read.group, "whole": doc_hash(doc_id)}
+            numbers = {"doc": uid, "group": read.group, "whole": doc_hash(document.id)}
             self._add("documents", {WHOLE: whole}, numbers)
 
     def _add_row(self, name: str, uid: int, found: Found) -> None:

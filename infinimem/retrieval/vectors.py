@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import mmap
 import os
 import threading
+import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,9 +30,7 @@ from numpy.typing import NDArray
 from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
-from infinimem.retrieval.batching import portions
-from infinimem.retrieval.rows import KEY
-from infinimem.retrieval.rows import text_key as text_key
+from infinimem.retrieval.rows import KEY, text_key
 from infinimem.store.listing import state_of
 from infinimem.store.view import Stored
 
@@ -46,6 +44,12 @@ Positions = NDArray[np.int64]
 FORMAT = "vectors-1"
 _DIGITS = 6
 """Of a score; beyond them processors differ."""
+_FIRST, _MOST = 64, 4096
+"""Texts of a portion."""
+_SHORT = 0.5
+"""Seconds; after a portion that took less the next is twice as large."""
+_LONG = 10.0
+"""Seconds that are left where it is told."""
 
 
 def as_keys(keys: Sequence[bytes] | NDArray[Any]) -> Keys:
@@ -260,14 +264,34 @@ def _mapped(path: Path, kind: np.dtype[Any], width: int, count: int) -> NDArray[
     """
     if not count:
         return np.zeros((0, width), kind)
-    with path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), count * width * kind.itemsize, access=mmap.ACCESS_READ)
+    data = cache.mapped(path, count * width * kind.itemsize)
     return np.frombuffer(data, kind).reshape(count, width)
 
 
 def _sums(keys: Keys, rows: Matrix, before: tuple[int, int]) -> tuple[int, int]:
     """The checksums of keys and rows, with those of all that stand before them."""
     return zlib.crc32(keys.data, before[0]), zlib.crc32(rows.data, before[1])
+
+
+def portions(name: str, count: int, clock: Callable[[], float] = time.monotonic) -> Iterator[slice]:
+    """Portions of about a second, as places of texts: so much is lost at most where the process is killed.
+
+    Args:
+        name: of the embedder, for the message.
+        count: of texts.
+        clock: gives seconds; the next portion is asked for when the last one is done.
+    """
+    done, size, told = 0, _FIRST, False
+    while done < count:
+        began = clock()
+        yield slice(done, done + size)
+        took, done = clock() - began, done + size
+        left = took * (count - done) / size
+        if left > _LONG and not told:
+            log.warning("%s reads %d texts, once; about %.0f s", name, count, took + left)
+            told = True
+        if took < _SHORT:
+            size = min(2 * size, _MOST)
 
 
 _shared: dict[tuple[str, str], Vectors] = {}
@@ -312,26 +336,25 @@ def top(
         matrix: one row a text.
         query: of the same size; one of zeros is near to nothing.
         k: at most so many.
-        among: a mask of the rows, or positions in rising order, that alone are looked at; None for all.
+        among: positions in rising order, that alone are looked at; None for all.
 
     Returns:
         Positions and scores, the latter rounded to 6 digits. Every row is compared: exact, in one product.
     """
-    chosen = np.flatnonzero(among) if among is not None and among.dtype == np.bool_ else among
-    count = len(matrix) if chosen is None else len(chosen)
+    count = len(matrix) if among is None else len(among)
     if k <= 0 or not count or not np.any(query):
         return np.zeros(0, np.int64), np.zeros(0, np.float32)
-    if chosen is None:
+    if among is None:
         scores = matrix @ query
     elif 4 * count < len(matrix):
-        scores = matrix[chosen] @ query
+        scores = matrix[among] @ query
     else:
-        scores = (matrix @ query)[chosen]
+        scores = (matrix @ query)[among]
     scores = np.round(scores, _DIGITS)
     near = np.arange(count)
     if k < count:
         least = np.partition(scores, count - k)[count - k]
         near = np.flatnonzero(scores >= least)
     near = near[np.argsort(-scores[near], kind="stable")][:k]
-    places = near if chosen is None else chosen[near]
+    places = near if among is None else among[near]
     return places.astype(np.int64), scores[near].astype(np.float32)
