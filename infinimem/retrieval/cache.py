@@ -184,7 +184,7 @@ def newest(folder: Path, layout: str, known: C | None, load: Callable[[dict[str,
         manifest = read_manifest(folder, layout)
         if manifest is None or (known is not None and known.manifest == manifest):
             return known if manifest else None
-        with suppress(OSError, ValueError, LookupError, TypeError):
+        with suppress(OSError, ValueError, LookupError, TypeError, OverflowError):
             return load(manifest)  # a newer commit may have swept a file: then look again
     return None
 

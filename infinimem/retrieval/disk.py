@@ -26,8 +26,9 @@ from typing import Any
 
 from infinimem.markdown.document import Document
 from infinimem.retrieval import cache
-from infinimem.retrieval.origins import KnownLines, Origins, precedence
+from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
+from infinimem.retrieval.rows import precedence
 from infinimem.retrieval.scoring import Ranking
 from infinimem.retrieval.tables import TableLines, Tables
 from infinimem.store.files import Files
@@ -173,7 +174,7 @@ class DiskIndex:
             for doc_id in sorted(changes.changed):
                 document = read(doc_id)
                 if document is not None:  # else it counts as changed, and is looked at again
-                    tables.add(pieces, document, stored.stamps[doc_id])
+                    tables.add(document, pieces.read, stored.stamps[doc_id])
             tables.commit()
             data = json.dumps(tables.known).encode("utf-8", "surrogatepass")
             cache.write_file(self.folder, documents, data)
@@ -201,7 +202,7 @@ def in_memory(view: View) -> Ranking:
     lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
     pieces, tables = Pieces(view, Origins(view, lines)), Tables(not view.initialised)
     for doc_id in view.ids("all"):
-        tables.add(pieces, view.document(doc_id))
+        tables.add(view.document(doc_id), pieces.read)
     tables.commit()
     return Ranking(view, tables, lines)
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from infinimem import tokens
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Located, Retrieved
+from infinimem.model import Located, Retrieved
 from infinimem.store.lines import drawn_from
-from infinimem.store.spec import ARCHIVE, EVIDENCE
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
+
+if TYPE_CHECKING:
+    from infinimem.retrieval.tables import TableLines
 
 NEIGHBOURS = 2
 """How many turns before and after count as what was said around one."""
@@ -25,33 +28,15 @@ SESSIONS = 64
 """Of which the turns are at hand."""
 
 
-def precedence(doc_id: str) -> tuple[int, str]:
-    """Of several lines with one number that counts whose document comes last, as in `View.entry`."""
-    rank = 0 if doc_id.startswith(ARCHIVE) else 1 if doc_id == CURRENT else 2
-    return rank, doc_id
-
-
-class Lines(Protocol):
-    """Where each numbered line of a library stands, and what it was drawn from."""
-
-    def evidence(self, seq: int) -> str | None:
-        """Id of the document in which a turn was said; None if no turn has this seq."""
-        ...
-
-    def cites(self, seq: int) -> tuple[int, ...]:
-        """What an entry was drawn from; nothing if no entry has this seq."""
-        ...
-
-
 class KnownLines:
-    """The lines of some documents.
+    """Where each numbered line of a library stands, and what it was drawn from.
 
     Args:
-        places: their entries; of those with one number the last counts.
-        under: what knows all others.
+        places: the entries of some documents; of those with one number the last counts.
+        under: knows all others.
     """
 
-    def __init__(self, places: Iterable[Located], under: Lines | None = None) -> None:
+    def __init__(self, places: Iterable[Located], under: TableLines | None = None) -> None:
         self._said: dict[int, str] = {}
         self._cites: dict[int, tuple[int, ...]] = {}
         self._under = under
@@ -62,10 +47,12 @@ class KnownLines:
                 self._cites[place.entry.seq] = drawn_from(place.entry)
 
     def evidence(self, seq: int) -> str | None:
+        """Id of the document in which a turn was said; None if no turn has this seq."""
         found = self._said.get(seq)
         return self._under.evidence(seq) if found is None and self._under else found
 
     def cites(self, seq: int) -> tuple[int, ...]:
+        """What an entry was drawn from; nothing if no entry has this seq."""
         found = self._cites.get(seq)
         return self._under.cites(seq) if found is None and self._under else found or ()
 
@@ -84,7 +71,7 @@ class Origins:
     """
 
     def __init__(
-        self, view: View, lines: Lines, read: Callable[[str], Document | None] | None = None
+        self, view: View, lines: KnownLines, read: Callable[[str], Document | None] | None = None
     ) -> None:
         self._lines = lines
         self._found: dict[int, tuple[int, ...]] = {}

@@ -11,7 +11,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from infinimem.model import Retrieved
+from infinimem.model import CURRENT, Retrieved
+from infinimem.store.spec import ARCHIVE
 from infinimem.store.view import Scope
 
 Kind = Literal["entries", "blocks"]
@@ -110,6 +111,12 @@ def doc_hash(doc_id: str) -> int:
     return int.from_bytes(
         blake2b(doc_id.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little"
     )
+
+
+def precedence(doc_id: str) -> tuple[int, str]:
+    """Of several lines with one number that counts whose document comes last, as in `View.entry`."""
+    rank = 0 if doc_id.startswith(ARCHIVE) else 1 if doc_id == CURRENT else 2
+    return rank, doc_id
 
 
 def found_of(

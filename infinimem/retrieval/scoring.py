@@ -25,7 +25,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from infinimem.errors import ModelUnavailable
-from infinimem.retrieval.origins import Lines, Origins
+from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.priors import factors
 from infinimem.retrieval.rows import GROUPS_OF, LINES, SAID, Found, Kind, Read, Row, doc_hash
@@ -89,7 +89,7 @@ class Ranking:
 
     view: View
     tables: Tables
-    lines: Lines
+    lines: KnownLines
     gone: frozenset[str] = frozenset()
     over: Mapping[str, Read] = field(default_factory=dict)
 

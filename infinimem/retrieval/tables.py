@@ -6,13 +6,12 @@ and a block is ten times as long as an entry. In a library of notes alone blocks
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infinimem.retrieval.origins import precedence
-from infinimem.retrieval.rows import LINES, SAID, Found, Kind, Row, doc_hash
+from infinimem.retrieval.rows import LINES, SAID, Found, Kind, Read, Row, doc_hash, precedence
 from infinimem.retrieval.tantivy_index import Table, padded
 from infinimem.store.listing import Stamp
 from infinimem.store.view import View
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from tantivy import DocAddress
 
     from infinimem.markdown.document import Document
-    from infinimem.retrieval.pieces import Pieces
 
 OWN, AROUND, WHOLE = "own", "around", "text"
 PADDING: Mapping[str, Mapping[str, int]] = {
@@ -97,25 +95,30 @@ class Tables:
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
-    def add(self, pieces: Pieces, document: Document, stamp: Stamp | None = None) -> None:
+    def add(
+        self,
+        document: Document,
+        read: Callable[[Document, int], Read | None],
+        stamp: Stamp | None = None,
+    ) -> None:
         """Take a document in.
 
         Args:
-            pieces: reads it.
             document: as it is.
+            read: reads it (`Pieces.read`).
             stamp: the state of its file.
         """
         uid = self.uids[document.id] = self.uid
         self.uid += 1
         self.stamps[document.id] = (stamp.mtime_ns, stamp.size, stamp.inode) if stamp else (0, 0, 0)
-        read = pieces.read(document, uid)
-        if read is None:
+        found = read(document, uid)
+        if found is None:
             return
-        for name, rows in (("blocks", read.blocks), ("entries", () if self.notes else read.entries)):
-            for found in rows:
-                self._add_row(name, uid, found)
-        if whole := read.whole:
-            numbers = {"doc": uid, "group": read.group, "whole": doc_hash(document.id)}
+        for name, rows in (("blocks", found.blocks), ("entries", () if self.notes else found.entries)):
+            for row in rows:
+                self._add_row(name, uid, row)
+        if whole := found.whole:
+            numbers = {"doc": uid, "group": found.group, "whole": doc_hash(document.id)}
             self._add("documents", {WHOLE: whole}, numbers)
 
     def _add_row(self, name: str, uid: int, found: Found) -> None:
@@ -252,7 +255,7 @@ class Tables:
 
 
 class TableLines:
-    """Where each numbered line of some tables stands (origins.Lines); of a doubled one as a snapshot chooses.
+    """Where each numbered line of some tables stands; of a doubled one as a snapshot chooses.
 
     Args:
         tables: of a library.

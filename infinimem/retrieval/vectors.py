@@ -18,9 +18,9 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +63,18 @@ def as_keys(keys: Sequence[bytes] | NDArray[Any]) -> Keys:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """What is known at one moment; it never changes, so positions in it hold as long as it is held."""
+class Held(cache.Commit):
+    """What is known at one moment; it never changes, so positions in it hold as long as it is held.
+
+    Args:
+        manifest: that it was read from; empty in memory.
+    """
 
     keys: Keys
     matrix: Matrix
     """One row of length 1 (or of zeros) a key."""
     checksums: tuple[int, int] = (0, 0)
     """Of keys and rows, from the first on."""
-    mark: bytes | None = None
-    """The manifest that it was read from; None in memory."""
-    manifest: dict[str, Any] = field(default_factory=dict)
     known: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
     """The order of the first keys, as it was found before the others came."""
 
@@ -106,20 +107,15 @@ class Vectors:
         self.embedder = embedder
         self._root = root
         self._writing = threading.Lock()
-        self._held: Held | None = None
+        self._held = self._nothing()
         self._in_memory = root is None
         """Also where the disk refused: this process then keeps what it knows."""
 
     @property
     def held(self) -> Held:
         """What is known now, of this process and of others."""
-        if self._in_memory:
-            self._held = self._held or self._nothing()
-            return self._held
-        folder = self.folder()
-        mark = _mark(folder) if folder else None
-        if self._held is None or self._held.mark != mark:
-            self._held = self._read(folder, mark) if folder else self._nothing()
+        if not self._in_memory:
+            self._held = self._newest(self.folder())
         return self._held
 
     def add(self, texts: Sequence[str], still: Callable[[], bool] = lambda: True) -> Held:
@@ -170,10 +166,10 @@ class Vectors:
             try:
                 with cache.exclusive(folder, wait=True) as alone:
                     if alone and os.path.samestat(folder.lstat(), os.fstat(here)):
-                        held = self._read(folder, _mark(folder))
+                        self._held = held = self._newest(folder)
                         new = held.rows(keys) < 0  # another process may have come first
                         self._append(folder, held, keys[new], rows[new])
-                        self._held = self._read(folder, _mark(folder), held)
+                        self._held = self._newest(folder)
                         return self._held
             except FileNotFoundError:
                 pass  # a `forget` came between
@@ -181,16 +177,16 @@ class Vectors:
                 log.warning("vectors are kept in memory (%s: %s)", folder, error.strerror or error)
                 self._in_memory = True
         new = known.rows(keys) < 0
-        held = Held(np.concatenate([known.keys, keys[new]]), np.concatenate([known.matrix, rows[new]]))
+        held = Held({}, np.concatenate([known.keys, keys[new]]), np.concatenate([known.matrix, rows[new]]))
         if self._in_memory:
             self._held = held
         return held
 
     def _append(self, folder: Path, held: Held, keys: Keys, rows: Matrix) -> None:
         """Write after the rows that count, and commit."""
-        named, count = held.manifest, len(held.keys)
-        if not named:
-            named = {part: cache.new_name(part) for part in ("keys", "rows")}
+        named, count = {part: held.manifest.get(part, "") for part in ("keys", "rows")}, len(held.keys)
+        if not held.manifest:
+            named = {part: cache.new_name(part) for part in named}
             for name in named.values():
                 cache.write_file(folder, name)
         for part, data, width in (("keys", keys, KEY), ("rows", rows, 4 * self.embedder.size)):
@@ -209,50 +205,32 @@ class Vectors:
         cache.write_manifest(folder, manifest)
         cache.sweep(folder, named.values())
 
-    def _read(self, folder: Path, mark: bytes | None, known: Held | None = None) -> Held:
-        """What the manifest names; nothing where it is garbled or does not fit its files.
+    def _newest(self, folder: Path | None) -> Held:
+        """What the manifest names; nothing where it is garbled or does not fit its files."""
+        held = folder and cache.newest(folder, FORMAT, self._held, partial(self._load, folder))
+        return held or self._nothing()
 
-        Args:
-            folder: the embedder's.
-            mark: of the manifest, seen before it is read: a later one is then read at the next look.
-            known: rows that were checked already.
-        """
-        manifest = cache.read_manifest(folder, FORMAT)
-        known = known or self._held
-        with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
-            if manifest and (manifest["embedder"], manifest["size"]) == (
-                self.embedder.name,
-                self.embedder.size,
-            ):
-                keys = _mapped(folder / manifest["keys"], np.dtype(np.uint64), 2, manifest["count"])
-                rows = _mapped(
-                    folder / manifest["rows"], np.dtype(np.float32), self.embedder.size, manifest["count"]
-                )
-                named = {part: manifest[part] for part in ("keys", "rows")}
-                before = known if known and known.manifest == named and len(known.keys) <= len(keys) else None
-                start = len(before.keys) if before else 0  # only what is new is read
-                sums = _sums(keys[start:], rows[start:], before.checksums if before else (0, 0))
-                if list(sums) != manifest["checksums"]:
-                    raise ValueError("the vectors are garbled")
-                order = {"known": before.order} if before else {}
-                return Held(keys, rows, sums, mark, named, **order)
-        return self._nothing(mark)
+    def _load(self, folder: Path, manifest: dict[str, Any]) -> Held:
+        size, count, before = self.embedder.size, manifest["count"], self._held
+        if (manifest["embedder"], manifest["size"]) != (self.embedder.name, size):
+            raise ValueError("these are another embedder's")
+        keys = _mapped(folder / manifest["keys"], np.dtype(np.uint64), 2, count)
+        rows = _mapped(folder / manifest["rows"], np.dtype(np.float32), size, count)
+        if before.manifest.get("keys") != manifest["keys"] or len(before.keys) > count:
+            before = self._nothing()
+        start = len(before.keys)  # only what is new is read
+        sums = _sums(keys[start:], rows[start:], before.checksums)
+        if list(sums) != manifest["checksums"]:
+            raise ValueError("the vectors are garbled")
+        return Held(manifest, keys, rows, sums, before.order)
 
-    def _nothing(self, mark: bytes | None = None) -> Held:
-        return Held(np.zeros((0, 2), np.uint64), np.zeros((0, self.embedder.size), np.float32), mark=mark)
+    def _nothing(self) -> Held:
+        return Held({}, np.zeros((0, 2), np.uint64), np.zeros((0, self.embedder.size), np.float32))
 
     def folder(self) -> Path | None:
         """Where they are kept, made anew where a `forget` deleted it; None where they are not kept."""
         name = hashlib.sha256(self.embedder.name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return cache.cache_folder(self._root, "vectors", name) if self._root is not None else None
-
-
-def _mark(folder: Path) -> bytes | None:
-    """What changes with every commit; None where there is none."""
-    try:
-        return (folder / cache.MANIFEST).read_bytes()
-    except OSError:
-        return None
 
 
 def _mapped(path: Path, kind: np.dtype[Any], width: int, count: int) -> NDArray[Any]:
