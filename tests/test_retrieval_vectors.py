@@ -187,8 +187,9 @@ def test_a_manifest_that_says_what_cannot_be(said: dict[str, Any]) -> None:
     first.add(TEXTS)
     manifest = cache.read_manifest(folder_of(first), "vectors-1")
     assert manifest
-    with cache.exclusive(folder_of(first), True):
-        cache.write_manifest(folder_of(first), manifest | said)
+    with cache.exclusive(folder_of(first), True) as writer:
+        assert writer
+        writer.commit(manifest | said, [manifest["keys"], manifest["rows"]])
     store = Vectors(ROOT, Counting())
     store.add(TEXTS)
     assert is_whole(store)

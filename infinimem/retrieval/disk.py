@@ -140,7 +140,7 @@ class DiskIndex:
             changes = _changes(old, view)
             if old is None or changes.many:
                 try:
-                    self._write(old, changes, view, layout)
+                    self._write(mine, old, changes, view, layout)
                 except (OSError, ValueError):
                     if old is None:
                         raise
@@ -153,8 +153,10 @@ class DiskIndex:
             raise OSError(f"{self.folder} cannot be read")
         return found
 
-    def _write(self, old: Committed | None, changes: Changes, view: View, layout: str) -> None:
-        """Commit what changed. The caller holds the lock."""
+    def _write(
+        self, writer: cache.Writer, old: Committed | None, changes: Changes, view: View, layout: str
+    ) -> None:
+        """Commit what changed."""
         stored = view.stored
         assert stored, "only what files show is written"
         name, documents = cache.new_name("index"), cache.new_name("documents")
@@ -177,7 +179,7 @@ class DiskIndex:
                     tables.add(document, pieces.read, stored.stamps[doc_id])
             tables.commit()
             data = json.dumps(tables.known).encode("utf-8", "surrogatepass")
-            cache.write_file(self.folder, documents, data)
+            writer.write(documents, data)
             manifest = {
                 "format": layout,
                 "notes": not view.initialised,
@@ -186,11 +188,10 @@ class DiskIndex:
                 "documents": documents,
                 "checksum": zlib.crc32(data),
             }
-            cache.write_manifest(self.folder, manifest)
+            writer.commit(manifest, [documents])
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        cache.sweep(self.folder, [documents])
         for other in self.folder.iterdir():
             if other.is_dir() and other.name != name:
                 shutil.rmtree(other, ignore_errors=True)

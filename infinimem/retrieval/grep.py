@@ -28,7 +28,6 @@ LARGE = 500
 _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 """What means something else in a whole text, or may: such a pattern is looked for line by line."""
 
-
 _PART = "the pattern is too large for so much text; a part was searched"
 
 _OTHER_FORMS = ("\u017f".encode(), "\u212a".encode())
@@ -37,7 +36,6 @@ _DENSE = 200
 """Lines of a chunk that are found one by one before the others are counted."""
 
 _META = re.compile(r"[\\.^$|?*+()\[{]")
-
 
 Search = Callable[[Any, int, int], tuple[int, int]]
 """From a text and two offsets in it, where a match begins and ends; -1 where there is none."""

@@ -77,7 +77,6 @@ class Origins:
         self._found: dict[int, tuple[int, ...]] = {}
         self._read = read or (lambda doc_id: view.document(doc_id) if doc_id in view else None)
         self._session = lru_cache(SESSIONS)(self._turns_of)
-        self._last: tuple[Located | None, list[Located]] = None, []
 
     def of(self, place: Located) -> tuple[int, ...]:
         """The evidence seqs behind an entry, followed through entries that it replaced."""
@@ -99,12 +98,8 @@ class Origins:
         return self._found[first]
 
     def behind(self, place: Located) -> list[Located]:
-        """The evidence lines behind an entry; the last answer is kept, for it is asked again at once."""
-        of, turns = self._last
-        if of is not place:
-            turns = self.turns(self.of(place))
-            self._last = place, turns
-        return turns
+        """The evidence lines behind an entry."""
+        return self.turns(self.of(place))
 
     def turns(self, seqs: Iterable[int]) -> list[Located]:
         """The evidence lines with these seqs; one that was taken out meanwhile is left out."""

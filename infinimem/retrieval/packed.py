@@ -88,12 +88,12 @@ class Packed:
         self._table = self._read()
         if self._is_much(ids, stored):
             try:
-                with cache.exclusive(self.folder, True) as mine:
+                with cache.exclusive(self.folder, True) as writer:
                     self._table = self._read()
-                    if mine and self._is_much(ids, stored):
-                        self._write(ids, stored)
+                    if writer and self._is_much(ids, stored):
+                        self._write(writer, ids, stored)
                         self._table = self._read()
-                    self._writable = mine
+                    self._writable = writer is not None
             except (OSError, LibraryError):  # no space, or a `forget` took the folder away
                 self._writable = False
         pending = self._table.missing(ids, stored)
@@ -120,7 +120,7 @@ class Packed:
         places = {row[0]: (row[1], row[2], row[3]) for row in rows}
         return _Table(manifest, segments, places, {row[0]: tuple(row[4:]) for row in rows})
 
-    def _write(self, ids: tuple[str, ...], stored: Stored) -> None:
+    def _write(self, writer: cache.Writer, ids: tuple[str, ...], stored: Stored) -> None:
         """Commit what is missing as a further segment, or everything anew where too much is dead."""
         table = self._table
         held = {doc_id: table.places[doc_id] for doc_id in set(ids).difference(table.missing(ids, stored))}
@@ -132,7 +132,7 @@ class Packed:
         places = {} if anew else dict(held)
         reader = Files(Path(stored.root))
         text, size, checksum = cache.new_name("text"), 0, 0
-        with cache.new_file(self.folder, text) as file:
+        with writer.file(text) as file:
             for doc_id in ids:
                 if doc_id in places:
                     continue
@@ -149,27 +149,15 @@ class Packed:
         rows = cache.new_name("rows")
         stamps = stored.stamps
         data = json.dumps([(doc_id, *place, *stamps[doc_id]) for doc_id, place in places.items()]).encode()
-        cache.write_file(self.folder, rows, data)
+        writer.write(rows, data)
         sums = {**sums, rows: zlib.crc32(data)}
-        cache.write_manifest(
-            self.folder, {"format": FORMAT, "segments": names, "rows": rows, "checksums": sums}
-        )
-        cache.sweep(self.folder, sums)
+        writer.commit({"format": FORMAT, "segments": names, "rows": rows, "checksums": sums}, sums)
 
 
 def _packable(reader: Files, doc_id: str, stamp: Stamp) -> bytes | None:
     """The lines of a document as they are shown; None where its file is not as the snapshot says."""
     data = cache.as_stored(reader, doc_id, stamp)
-    if data is None:
-        return None
-    if b"\r" not in data and not data.startswith(b"\xef\xbb\xbf"):
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            pass
-        else:
-            return data if data.endswith(b"\n") or not data else data + b"\n"
-    return text_of(Document.parse(doc_id, data))
+    return None if data is None else text_of(Document.parse(doc_id, data))
 
 
 def _mapped(path: Path, checksum: int) -> mmap.mmap | bytes:

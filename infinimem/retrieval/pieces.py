@@ -158,7 +158,9 @@ class Pieces:
         entry, origin, turns = place.entry, self._origins.of(place), self._origins.behind(place)
         # a model's wording is also found by what was said
         said = (turn for turn in turns if turn.entry.text != entry.text)
-        context = map(self._context, (*self._origins.around(origin), *said))
+        # of a pasted book only how it begins
+        beside = (turn.entry.text[:CONTEXT_LENGTH] for turn in (*self._origins.around(origin), *said))
+        context = map(self._words.kept, beside)
         around = _joined([*context, self._words.kept(" ".join(place.headings))])
         whole = turns[0].doc_id if turns else place.doc_id
         own, cites = self._entry_terms(place), drawn_from(entry)
@@ -190,10 +192,6 @@ class Pieces:
             line += 1
             if ends:
                 start = line
-
-    def _context(self, turn: Located) -> str:
-        """The terms of a turn, as context of others: of a pasted book only how it begins."""
-        return self._words.kept(turn.entry.text[:CONTEXT_LENGTH])
 
     def _speaker(self, place: Located) -> str | None:
         """Who said it: the entry's own field, or the one speaker of all its origins."""

@@ -6,7 +6,7 @@ and a block is ten times as long as an entry. In a library of notes alone blocks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,17 +166,14 @@ class Tables:
         """Make it durable, where it has a folder, and found."""
         for table in self._tables.values():
             table.commit()
-        self.__dict__.pop("_ids", None)
+        self.__dict__.pop("ids", None)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def _ids(self) -> dict[int, str]:
+    def ids(self) -> dict[int, str]:
+        """The documents by their uids."""
         return {uid: doc_id for doc_id, uid in self.uids.items()}
-
-    def id_of(self, uid: int) -> str:
-        """The document with that uid."""
-        return self._ids[uid]
 
     def rows(self, table: Table, addresses: Sequence[DocAddress]) -> list[Row]:
         """Some rows of a table."""
@@ -185,7 +182,7 @@ class Tables:
         return [
             Row(
                 number,
-                self._ids[number >> LINES],
+                self.ids[number >> LINES],
                 end,
                 group,
                 seq,
@@ -219,7 +216,7 @@ class Tables:
         columns = (table.values(name, addresses) for name in ("row", "group"))
         for address, number, group in zip(addresses, *columns, strict=True):
             uid = number >> LINES
-            if group != SAID and uid not in gone and not view.is_note(self._ids[uid]):
+            if group != SAID and uid not in gone and not view.is_note(self.ids[uid]):
                 found.update(table.several("cites", address))
         return found.intersection(seqs)
 
@@ -237,21 +234,9 @@ class Tables:
         while wanted := wanted - known:
             known |= wanted
             addresses = [address for _, address in table.find(table.any_of("cites", wanted))]
-            found.update(self._ids[number >> LINES] for number in table.values("row", addresses))
+            found.update(self.ids[number >> LINES] for number in table.values("row", addresses))
             wanted = set(table.values("seq", addresses))
         return found
-
-    def places(self, seq: int) -> list[tuple[str, bool, DocAddress]]:
-        """The documents in which a line with this seq stands, and whether it was said there."""
-        if self.notes:
-            return []
-        table = self._tables["entries"]
-        addresses = [address for _, address in table.find(table.any_of("seq", [seq]))]
-        columns = (table.values(name, addresses) for name in ("row", "group"))
-        return [
-            (self._ids[number >> LINES], group == SAID, address)
-            for address, number, group in zip(addresses, *columns, strict=True)
-        ]
 
 
 class TableLines:
@@ -264,21 +249,26 @@ class TableLines:
     """
 
     def __init__(self, tables: Tables, view: View, gone: Collection[str]) -> None:
-        self._tables = tables
+        self._tables, self._table = tables, tables.table("entries")
         self._view = view
         self._gone = gone
 
     def evidence(self, seq: int) -> str | None:
-        places = (doc_id for doc_id, said, _ in self._tables.places(seq) if said and doc_id not in self._gone)
-        return max(places, key=precedence, default=None)
+        """As `KnownLines.evidence`."""
+        return max((doc_id for doc_id, said, _ in self._places(seq) if said), key=precedence, default=None)
 
     def cites(self, seq: int) -> tuple[int, ...]:
-        found = [
-            (precedence(doc_id), address)
-            for doc_id, said, address in self._tables.places(seq)
-            if not said and doc_id not in self._gone and not self._view.is_note(doc_id)
-        ]
-        if not found:
-            return ()
-        _, address = max(found, key=lambda item: item[0])
-        return self._tables.table("entries").several("cites", address)
+        """As `KnownLines.cites`."""
+        places = ((precedence(doc_id), address) for doc_id, said, address in self._places(seq) if not said)
+        _, address = max(places, key=lambda place: place[0], default=(None, None))
+        return self._table.several("cites", address) if address else ()
+
+    def _places(self, seq: int) -> Iterator[tuple[str, bool, DocAddress]]:
+        """The documents in which a line with this seq stands, and whether it was said there."""
+        table, ids = self._table, self._tables.ids
+        addresses = [address for _, address in table.find(table.any_of("seq", [seq]))]
+        columns = (table.values(name, addresses) for name in ("row", "group"))
+        for address, number, group in zip(addresses, *columns, strict=True):
+            doc_id = ids[number >> LINES]
+            if doc_id not in self._gone and not self._view.is_note(doc_id):
+                yield doc_id, group == SAID, address

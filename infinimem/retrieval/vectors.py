@@ -164,11 +164,11 @@ class Vectors:
         if opened and not self._in_memory:
             folder, here = opened
             try:
-                with cache.exclusive(folder, wait=True) as alone:
-                    if alone and os.path.samestat(folder.lstat(), os.fstat(here)):
+                with cache.exclusive(folder, wait=True) as writer:
+                    if writer and os.path.samestat(folder.lstat(), os.fstat(here)):
                         self._held = held = self._newest(folder)
                         new = held.rows(keys) < 0  # another process may have come first
-                        self._append(folder, held, keys[new], rows[new])
+                        self._append(writer, folder, held, keys[new], rows[new])
                         self._held = self._newest(folder)
                         return self._held
             except FileNotFoundError:
@@ -182,13 +182,13 @@ class Vectors:
             self._held = held
         return held
 
-    def _append(self, folder: Path, held: Held, keys: Keys, rows: Matrix) -> None:
+    def _append(self, writer: cache.Writer, folder: Path, held: Held, keys: Keys, rows: Matrix) -> None:
         """Write after the rows that count, and commit."""
         named, count = {part: held.manifest.get(part, "") for part in ("keys", "rows")}, len(held.keys)
         if not held.manifest:
             named = {part: cache.new_name(part) for part in named}
             for name in named.values():
-                cache.write_file(folder, name)
+                writer.write(name)
         for part, data, width in (("keys", keys, KEY), ("rows", rows, 4 * self.embedder.size)):
             with (folder / named[part]).open("r+b") as file:
                 file.truncate(count * width)
@@ -202,8 +202,7 @@ class Vectors:
             **named,
             "checksums": _sums(keys, rows, held.checksums),
         }
-        cache.write_manifest(folder, manifest)
-        cache.sweep(folder, named.values())
+        writer.commit(manifest, named.values())
 
     def _newest(self, folder: Path | None) -> Held:
         """What the manifest names; nothing where it is garbled or does not fit its files."""
