@@ -92,6 +92,7 @@ class Ranking:
     lines: KnownLines
     gone: frozenset[str] = frozenset()
     over: Mapping[str, Read] = field(default_factory=dict)
+    _dense: dict[Kind, Dense] = field(default_factory=dict, init=False)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -347,10 +348,6 @@ class Ranking:
         except ModelUnavailable as error:
             log.warning("ranked by words alone: %s", error)
             return None
-
-    @cached_property
-    def _dense(self) -> dict[Kind, Dense]:
-        return {}
 
 
 @dataclass(frozen=True)
