@@ -13,7 +13,8 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.retrieval.vectors import Held, Positions, Vectors, text_key, unchanged, vectors_of
+from infinimem.retrieval.rows import text_key
+from infinimem.retrieval.vectors import Held, Positions, Vectors, unchanged, vectors_of
 from infinimem.store.view import Stored, View
 from infinimem.strategies.records.record import Record, number_of
 from infinimem.strategies.records.record_store import RecordStore
