@@ -11,7 +11,7 @@ from infinimem import tokens
 from infinimem.answer import answer
 from infinimem.grounding.asked import about_my_words, about_past, asked_for
 from infinimem.llm.shown import shown
-from infinimem.model import Retrieved
+from infinimem.model import Evidence, Retrieved
 from infinimem.settings import ReaderSettings
 from infinimem.store.spec import STANDING
 from infinimem.store.view import View
@@ -81,7 +81,8 @@ def test_what_a_line_replaced_is_shown_beside_it_where_the_past_matters() -> Non
 
 def test_an_answerer_is_told_by_which_line_it_was_replaced() -> None:
     llm = ScriptedLLM({"answer": [{"answer": "Porto", "cites": ["11"]}]})
-    answer(llm, "Where did Ana live before?", read("Where did Ana live before?", VIEW), "2023-08-01", 4096)
+    question = "Where did Ana live before?"
+    answer(llm, question, Evidence(tuple(read(question, VIEW))), "2023-08-01", 4096)
     assert "Ana lives in Porto (when 2022-01-01, superseded by 13)" in shown(
         llm.calls[0].variables["evidence"]
     )
@@ -115,7 +116,7 @@ def test_an_answer_on_the_order_of_things_reads_lines_by_day() -> None:
     view = view_of(
         SESSIONS | {STANDING: WISHES[STANDING].replace("origin=1>", "origin=101>")}, drawn=frozenset()
     )
-    answer(llm, question, read(question, view), "2024-04-01", 4096)
+    answer(llm, question, Evidence(tuple(read(question, view))), "2024-04-01", 4096)
     told: list[dict[str, Any]] = llm.calls[0].variables["evidence"]
     assert [row.get("day") or row["doc_id"] for row in told][:3] == ["2024-03-01", "2024-03-02", "2024-03-03"]
     assert [row["doc_id"] for row in told[3:]] == [STANDING]

@@ -108,4 +108,4 @@ def test_who_answers_reads_what_the_rules_wrote(name: str, tmp_path: Path) -> No
             return self.rules.complete(task, variables)
 
     Run(request(tmp_path, name, answerer=Reader()), Small([case("one")])).start(lambda *_: None, 0)
-    assert set(asked) == {"answer", "step" if name == "infini" else "select"}
+    assert set(asked) == ({"answer"} if name == "infini" else {"answer", "select"})
