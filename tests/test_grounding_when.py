@@ -47,6 +47,7 @@ def test_what_words_settle(text: str, when: str) -> None:
         "I like tea.",
         "I run every Monday.",
         "I am tired today.",  # that is when it was said
+        "We scheduled the sprint, which ends on September 29.",  # the participle is not the sprint's
         "I have an appointment next Friday.",  # of this week or of the next
         "Last summer I worked in Porto.",  # which months that is depends on the hemisphere
         "A few days ago I fell.",

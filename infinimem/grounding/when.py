@@ -151,6 +151,8 @@ def _near(one: Span, other: Span) -> bool:
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
 
 _SIDES = {"last": -1, "past": -1, "next": 1}
+SOON = 92
+"""Days within which a day on the other side than that of the sentence's tense is as likely meant."""
 _Reader = Callable[[re.Match[str], date], Mention | None]
 
 _COUNTS = {
@@ -271,12 +273,15 @@ def _named(match: re.Match[str], said: date) -> Mention | None:
     which = (parts.get("which") or "").lower()
     past = {"last": True, "next": False}.get(which, _past(match))
     years = (said.year - 1, said.year, said.year + 1)
+    nearest = min(map(span, years), key=lambda one: abs((one[0] - said).days))
     if past is None:
-        nearest = min(map(span, years), key=lambda one: abs((one[0] - said).days))
         return Mention(match[0], nearest, sure=False)
     if past:
-        return Mention(match[0], max(one for one in map(span, years) if one[0] <= said))
-    return Mention(match[0], min(one for one in map(span, years) if one[1] >= said))
+        found = max(one for one in map(span, years) if one[0] <= said)
+    else:
+        found = min(one for one in map(span, years) if one[1] >= said)
+    soon = day and abs((nearest[0] - said).days) < SOON  # "scheduled it for 29 March", said on the 15th
+    return Mention(match[0], found, sure=found == nearest or not soon)
 
 
 def _plain(match: re.Match[str], said: date) -> Mention | None:
