@@ -17,6 +17,7 @@ from infinimem.store.spec import STANDING
 from infinimem.store.view import View
 from infinimem.strategies.infini.plan import open_documents
 from infinimem.strategies.infini.split_merge import may_change
+from infinimem.strategies.readers.agentic import ROUND
 from infinimem.strategies.readers.beside import standing, with_beside
 from infinimem.strategies.readers.collect import collect
 from infinimem.strategies.readers.spread import best_lines, spread
@@ -44,14 +45,14 @@ def seqs(items: list[Retrieved]) -> list[int]:
 
 
 def test_instructions_are_known_whatever_is_asked_the_newest_first_and_preferences_by_relevance() -> None:
-    assert seqs(standing(VIEW, HOTEL, 200)) == [22, 21, 23]
-    assert seqs(standing(VIEW, "How tall is the tower?", 200)) == [22, 21]
-    assert standing(view_of(LISBON), HOTEL, 200) == []
+    assert seqs(standing(VIEW, HOTEL, 1024)) == [22, 21, 23]
+    assert seqs(standing(VIEW, "How tall is the tower?", 1024)) == [22, 21]
+    assert standing(view_of(LISBON), HOTEL, 1024) == []
 
 
 def test_each_kind_of_wish_has_its_room() -> None:
     room = tokens.count("From now on call me Bo.")
-    assert seqs(standing(VIEW, HOTEL, room)) == [22]
+    assert seqs(standing(VIEW, HOTEL, 4 * room)) == [22]
 
 
 def test_a_reader_shows_them_within_the_budget() -> None:
@@ -103,6 +104,22 @@ def test_the_order_of_things_is_read_from_all_sessions() -> None:
     assert sorted(seq // 100 for seq in found[:3]) == [1, 2, 3]
     assert sorted(seq // 100 for seq in found[3:6]) == [1, 2, 3]
     assert len(found) == 9
+
+
+def test_the_agent_begins_with_more_where_the_whole_is_asked_for() -> None:
+    long = {
+        name: text.replace("The garden:", "The garden: " + "roses and beans, " * 30)
+        for name, text in SESSIONS.items()
+    }
+    view = view_of(long, drawn=frozenset())
+    some, few = (
+        sum(
+            tokens.count(item.text)
+            for item in collect(ScriptedLLM({}), view, asked, "agent", ReaderSettings(), 4096).items
+        )
+        for asked in ("Summarize the garden.", "Where is the garden?")
+    )
+    assert few <= ROUND < some <= 4096 // 2
 
 
 def test_of_what_the_user_brought_up_the_users_lines_are_shown() -> None:

@@ -17,7 +17,7 @@ from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
 
 STANDING_TOKENS = 200
-"""Of instructions, and as much of preferences, at most; of a small budget an eighth each."""
+"""Of instructions, and as much of preferences, at most; of a small budget a quarter and an eighth."""
 SUPERSEDED_TOKENS = 200
 FIRST = 5
 """Pieces that stay before the user's wishes: who takes few of a ranking takes what was asked for."""
@@ -37,18 +37,18 @@ def with_beside(view: View, question: str, items: Sequence[Retrieved], budget: i
     found = [
         piece for item in items for piece in (item, *(old for seq in item.seqs for old in past.get(seq, ())))
     ]
-    wishes = standing(view, question, min(STANDING_TOKENS, share))
+    wishes = standing(view, question, budget)
     return pack([*found[:FIRST], *wishes, *found[FIRST:]], budget) if wishes or past else list(items)
 
 
-def standing(view: View, question: str, room: int) -> list[Retrieved]:
+def standing(view: View, question: str, budget: int) -> list[Retrieved]:
     """What the user asked for once and for all: the newest instructions, and the preferences that share a
     word with the question, the nearest first.
 
     Args:
         view: the snapshot.
         question: in plain words.
-        room: tokens of the instructions, and of the preferences.
+        budget: tokens of all that is shown.
     """
     if STANDING not in view or view.group(STANDING) != "live":  # another strategy's
         return []
@@ -57,7 +57,10 @@ def standing(view: View, question: str, room: int) -> list[Retrieved]:
     always = [line for line in lines if line.headings[-1:] == (INSTRUCTIONS,)]
     others = (line for line in lines if line not in always and line.score)
     newest = sorted(always, key=lambda line: (line.time or "", line.seqs), reverse=True)
-    return [*pack(newest, room), *pack(others, room)]
+    return [
+        *pack(newest, min(STANDING_TOKENS, budget // 4)),
+        *pack(others, min(STANDING_TOKENS, budget // 8)),
+    ]
 
 
 def superseded(view: View, items: Iterable[Retrieved], room: int) -> dict[int, list[Retrieved]]:

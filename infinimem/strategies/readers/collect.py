@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from infinimem.errors import UsageError
+from infinimem.grounding.asked import asked_for
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Step
@@ -30,8 +31,13 @@ OFFERED = 200
 
 
 def read_agentic(request: Request) -> Evidence:
-    """What an answer begins with; its model may search on (agentic.py)."""
-    return read_bm25(replace(request, budget=min(request.budget, ROUND)))
+    """What an answer begins with; its model may search on (agentic.py).
+
+    Where the whole is asked for, the order of things or a summary, it begins with half the budget: no search
+    for a word finds what is missing there.
+    """
+    first = ROUND if asked_for(request.question) == "fact" else max(ROUND, request.budget // 2)
+    return read_bm25(replace(request, budget=min(request.budget, first)))
 
 
 def read_hybrid(request: Request) -> Evidence:
