@@ -107,7 +107,7 @@ class RecordStore:
         folders = view.spec.record_folders
         base = known if known is not None and changed is not None and not known.edited else None
         store = cls(view.spec, view.entry) if base is None else base.copy()
-        store.turn, store.held = lambda seq: _turn(view, seq), view.cited
+        store.turn, store.held = lambda seq: turn_of(view, seq), view.cited
         found = [doc_id for folder in folders for doc_id in view.below(folder)] if base is None else changed
         documents = [doc_id for doc_id in found or () if doc_id.startswith(folders)]
         before = store._read if known is None else known._read
@@ -296,7 +296,8 @@ class RecordStore:
         return render(self.records[name], self.links(name), self.quotes(name))
 
 
-def _turn(view: View, seq: int) -> Located | None:
+def turn_of(view: View, seq: int) -> Located | None:
+    """A turn of the evidence by its seq."""
     place = view.entry(seq)
     return place if place and place.doc_id.startswith(EVIDENCE) else None
 
