@@ -37,7 +37,7 @@ TIERS = "tiers"
 _Step = tuple[int, str | None]
 """A turn to list, or an exchange to attend to."""
 PAPER = 0.7
-THETAS: Mapping[str, float] = {"lexical": 0.5, "static": 0.5, "minilm": 0.5, "openai": PAPER}
+THETAS: Mapping[str, float] = {"lexical": 0.5, "static": 0.58, "minilm": 0.5, "openai": PAPER}
 
 
 class RecMem:
