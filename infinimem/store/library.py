@@ -327,14 +327,7 @@ class Library:
             receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
-        if plan.op == "append" and self.spec.has_entries:
-            cited = (seq for add in plan.adds for seq in add.origin)
-            drawn.refuse(self.files, plan.refused)
-            drawn.note(self.files, view, [*plan.empty, *plan.refused, *cited])
-        elif self.spec.sparse and plan.op == "rebuild":
-            drawn.clear(self.files, self.spec)
-        elif self.spec.sparse:
-            drawn.note(self.files, view, plan.empty)
+        drawn.applied(self.files, view, plan)
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
         if receipt is None:

@@ -291,13 +291,8 @@ class View:
 
     def unfiled(self) -> tuple[int, ...]:
         """Seqs of the turns that readers see themselves: no entry says yet, or acceptably, what they say."""
-        lines = self.lines
-        if self.spec.sparse:
-            said = self.entries("evidence")
-            return tuple(
-                sorted(one.seq for one in said if one.seq not in lines.cites and not self.repeats(one))
-            )
-        refused = (seq for seq in self.refused if self._is_evidence(seq) and seq not in lines.cites)
+        seqs, cites = self.lines.places if self.spec.sparse else self.refused, self.lines.cites
+        refused = (seq for seq in seqs if self._is_evidence(seq) and seq not in cites)
         return tuple(sorted({place.seq for place in self.uncited()}.union(refused)))
 
     @property

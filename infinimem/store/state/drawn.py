@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
-from infinimem.model import NewEntry
+from infinimem.model import NewEntry, Plan
 from infinimem.spec import StrategySpec
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.lines import Seqs
@@ -68,10 +68,24 @@ def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int
         (files.append if sound else files.replace)(path, _rows(new))
 
 
-def clear(files: Files, spec: StrategySpec) -> None:
-    """Let all be looked at again, under the lock."""
-    if files.exists(path_of(spec)):
-        files.remove(path_of(spec))
+def applied(files: Files, view: View, plan: Plan) -> None:
+    """Keep the list after a plan, under the lock; after a rebuild of a strategy with a list of its own all is
+    looked at again.
+
+    Args:
+        files: of the library.
+        view: as it was before the plan.
+        plan: which was carried out.
+    """
+    if plan.op == "append" and view.spec.has_entries:
+        cited = (seq for add in plan.adds for seq in add.origin)
+        refuse(files, plan.refused)
+        note(files, view, [*plan.empty, *plan.refused, *cited])
+    elif view.spec.sparse and plan.op == "rebuild":
+        if files.exists(path_of(view.spec)):
+            files.remove(path_of(view.spec))
+    elif view.spec.sparse:
+        note(files, view, plan.empty)
 
 
 def refuse(files: Files, seqs: Iterable[int]) -> None:

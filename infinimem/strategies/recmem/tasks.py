@@ -31,7 +31,7 @@ REFINE = task(
     "episodes:refine",
     facts=list_of(text=TEXT, type=TEXT, **{"from": IDS}, replaces=MAYBE),
 )
-"""What the turns say that the episode leaves out. `facts`: [fact, …], those that are known already; `replaces`: the
-id of one of them that no longer holds."""
+"""What the turns say that the episode leaves out. `facts`: [fact, …], those that are known already; one of
+their ids in `replaces` tells which of them no longer holds."""
 
 ALL: tuple[Task, ...] = (EPISODES, MERGE, REFINE)
