@@ -1,4 +1,4 @@
-"""RecMem under whatever people and models do: no turn is lost, none is in two episodes, the files are sound."""
+"""RecMem under whatever people and models do: no turn is lost, none is in two episodes, files are sound."""
 
 from __future__ import annotations
 

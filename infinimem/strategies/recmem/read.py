@@ -6,10 +6,13 @@ Source: RecMem, section 3.5.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from infinimem.model import Candidate, Evidence, Retrieved, Step
 from infinimem.retrieval.origins import pack
+from infinimem.retrieval.searcher import searcher
+from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import Trace, ranked, size
 from infinimem.strategies.recmem.consolidate import Held
@@ -19,17 +22,14 @@ from infinimem.strategies.records.beside import beside
 from infinimem.strategies.records.evidence_builder import EvidenceBuilder
 from infinimem.strategies.records.record import Ref, number_of
 
-Tiers = dict[str, list[Candidate]]
-"""What was found in each, best first."""
-
 EPISODES, UNITS, FACTS = "episodes", "exchanges", "facts"
-SMOOTHED = 60
-"""Of a reciprocal rank: how little the first place counts before the second."""
+
+LOOKED_AT = 200
+"""Rows of the library's search among which the tiers are found."""
 
 
 def retrieve(view: View, held: Held, query: str, budget: int, own: RecmemSettings) -> Evidence:
-    """Turns by rank: by the sum of the reciprocal ranks of what shows them, an exchange, episode or fact; of
-    equal ones by the cosine of their exchange.
+    """Turns by rank: by the best cosine of what shows them, an exchange, an episode or a fact.
 
     What does not fit is passed over for what comes behind it. At most a quarter of the budget is kept for
     people's notes, and for records that cannot be read.
@@ -42,7 +42,7 @@ def retrieve(view: View, held: Held, query: str, budget: int, own: RecmemSetting
         own: how many are looked at in which tier.
     """
     trace = Trace()
-    turns = _fused(held, query, _tiers(held, query, own, trace))
+    turns = _fused(held, _search(view, held, query, own, trace))
     trace.add(Step("turns", found=tuple(turns)))
     others = beside(view, held.records, query, budget, ())
     room = EvidenceBuilder(held.units, budget - size(others))
@@ -55,7 +55,7 @@ def read(view: View, held: Held, query: str, budget: int, own: RecmemSettings) -
     """Evidence for an answer: episodes as they are told, then exchanges as they were said, then facts, each
     tier by rank; arguments and what is kept for other evidence as in `retrieve`."""
     trace = Trace()
-    tiers = _tiers(held, query, own, trace)
+    tiers = _search(view, held, query, own, trace).tiers
     others = beside(view, held.records, query, budget, ())
     units = EvidenceBuilder(held.units, budget)
     for unit in tiers[UNITS]:
@@ -89,39 +89,84 @@ def _told(view: View, held: Held, found: Candidate) -> Retrieved:
 # ── the tiers ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _tiers(held: Held, query: str, own: RecmemSettings, trace: Trace) -> Tiers:
-    """The nearest of each tier, best first."""
-    row = held.index.embed(query)
+@dataclass(frozen=True)
+class _Found:
+    """What was found in each tier, best first, and how near to the question any turn is by itself."""
+
+    tiers: Mapping[str, Sequence[Candidate]]
+    near: Callable[[Sequence[int]], Sequence[float]]
+
+
+def _search(view: View, held: Held, query: str, own: RecmemSettings, trace: Trace) -> _Found:
+    """The best of each tier."""
     trace.add(Step("query", (query,)))
-    of_units = (RAW, WAITING, HELD) if own.units == "all" else (RAW, WAITING)
-    asked = {
-        EPISODES: (held.index, own.k_epi * own.read_episodes, (EPISODE.folder,)),
-        UNITS: (held.near, own.k_sub * own.read_units, of_units),
-        FACTS: (held.index, own.k_sem * own.read_facts, (FACT.folder,)),
+    most = {
+        EPISODES: own.k_epi * own.read_episodes,
+        UNITS: own.k_sub * own.read_units,
+        FACTS: own.k_sem * own.read_facts,
     }
-    tiers: Tiers = {}
-    for tier, (index, most, folders) in asked.items():
-        near = (Candidate(name, {"cosine": cosine}) for name, cosine in index.nearest(row, most, folders))
-        tiers[tier] = ranked(near, lambda parts: parts["cosine"], lambda one: number_of(one.id))
-        trace.add(Step(tier, found=tuple(tiers[tier])))
-    return tiers
+    by_words = own.rank == "library"
+    found = _by_words(view, held, query, own, most) if by_words else _by_cosine(held, query, own, most)
+    for tier, best in found.tiers.items():
+        trace.add(Step(tier, found=tuple(best)))
+    return found
 
 
-def _fused(held: Held, query: str, tiers: Tiers) -> list[Candidate]:
+def _by_cosine(held: Held, query: str, own: RecmemSettings, most: Mapping[str, int]) -> _Found:
+    """As the paper ranks (section 3.5): by vectors alone."""
+    row = held.index.embed(query)
+    of_units = (RAW, WAITING, HELD) if own.units == "all" else (RAW, WAITING)
+    where = {
+        EPISODES: (held.index, (EPISODE.folder,)),
+        UNITS: (held.near, of_units),
+        FACTS: (held.index, (FACT.folder,)),
+    }
+    tiers = {}
+    for tier, (index, folders) in where.items():
+        best = (Candidate(name, {"cosine": cos}) for name, cos in index.nearest(row, most[tier], folders))
+        tiers[tier] = ranked(best, lambda parts: parts["cosine"], lambda one: number_of(one.id))
+
+    def near(seqs: Sequence[int]) -> Sequence[float]:
+        return held.near.cosines(row, [held.units.unit_of[seq] for seq in seqs])
+
+    return _Found(tiers, near)
+
+
+def _by_words(view: View, held: Held, query: str, own: RecmemSettings, most: Mapping[str, int]) -> _Found:
+    """By the library's search, in which words count, and vectors beside them."""
+    said = {item.seqs[0]: item.score for item in searcher(view).entries(query, LOOKED_AT, "evidence")}
+    best: dict[str, dict[str, float]] = {EPISODES: {}, UNITS: {}, FACTS: {}}
+    for item in searcher(view).entries(query, LOOKED_AT):
+        for tier, kind in ((EPISODES, EPISODE), (FACTS, FACT)):
+            if item.doc_id.startswith(kind.folder):
+                best[tier].setdefault(stem(item.doc_id), item.score)
+    for seq, score in said.items():
+        name = held.units.unit_of.get(seq)
+        if name and (own.units == "all" or held.is_open(name)):
+            best[UNITS].setdefault(name, score)
+    tiers = {
+        tier: [Candidate(name, {"words": score}, score) for name, score in [*those.items()][: most[tier]]]
+        for tier, those in best.items()
+    }
+    return _Found(tiers, lambda seqs: [said.get(seq, 0.0) for seq in seqs])
+
+
+def _fused(held: Held, found: _Found) -> list[Candidate]:
     """The turns that the tiers show, best first."""
     parts: dict[int, dict[str, float]] = defaultdict(dict)
-    for tier, found in tiers.items():
+    for tier, best in found.tiers.items():
         store = held.units if tier == UNITS else held.records
-        for rank, one in enumerate(found, 1):
-            for ref in store.records[one.id].refs:
-                parts[ref.seq].setdefault(tier, 1 / (SMOOTHED + rank))
+        for one in best:
+            for ref in store.records[one.id].refs if one.id in store else ():
+                parts[ref.seq].setdefault(tier, one.score)
     seqs = [seq for seq in parts if seq in held.units.unit_of]
-    units = [held.units.unit_of[seq] for seq in seqs]
-    cosines = held.near.cosines(held.near.embed(query), units)
-    near = dict(zip(seqs, cosines, strict=True))
-    turns = (Candidate(str(seq), {**parts[seq], "near": near[seq]}) for seq in seqs)
-    return ranked(turns, _score, lambda turn: (-turn.parts["near"], int(turn.id)))
+    for seq, score in zip(seqs, found.near(seqs), strict=True):
+        parts[seq] |= {tier: min(score, parts[seq][tier]) for tier in (EPISODES, UNITS) if tier in parts[seq]}
+    turns = (Candidate(str(seq), parts[seq]) for seq in seqs)
+    return ranked(turns, _score, lambda turn: int(turn.id))
 
 
 def _score(parts: Mapping[str, float]) -> float:
-    return round(sum(parts.get(tier, 0.0) for tier in (EPISODES, UNITS, FACTS)), 9)
+    """The best of what shows a turn. An episode or an exchange, of which it is a part, shows it no better
+    than it is near by itself: else the turns of a long episode would fill all places."""
+    return max(parts.values())
