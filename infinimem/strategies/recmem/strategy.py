@@ -18,6 +18,7 @@ from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.outcome import Outcome, Rejected
+from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.graph.draw import Topology
@@ -25,7 +26,7 @@ from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.recmem.consolidate import Consolidation, Holding, doubled, faults
 from infinimem.strategies.recmem.read import read, retrieve
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
-from infinimem.strategies.recmem.subconscious import EPISODE, HELD, RAW, WAITING, Units
+from infinimem.strategies.recmem.subconscious import EPISODE, HELD, RAW, WAITING, Units, crowded
 from infinimem.strategies.records.picture import picture
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.rounds import emptied
@@ -85,13 +86,22 @@ class RecMem:
         if event == "consolidate":
             units = view.derived(Units.of)
             names = units.open()
-            again = [name for name in names if units.records[name].state == RAW]
-            yield from self._attended(view, [(0, name) for name in names], again)
+            again = self._crowded(view, [name for name in names if units.records[name].state == RAW])
+            steps = [(0, name) for name in names if name in again or units.records[name].state != RAW]
+            yield from self._attended(view, steps, again)
+
+    def _crowded(self, view: View, names: Sequence[str]) -> set[str]:
+        """Those of these exchanges that others of them make a cluster with, if they all were raw before."""
+        if len(names) < self.own.theta_count:
+            return set()
+        with self._reading.at(view) as held:
+            theta, _ = self._thetas(view)
+            return crowded(held.near, names, theta, self.own.theta_count)
 
     def _attended(self, view: View, steps: Sequence[_Step], again: Collection[str] = ()) -> Plans:
         left, seen, looked = deque(steps), list[int](), list[str]()
         hidden = set(again)
-        told = {name for name, one in view.derived(RecordStore.load).records.items() if one.kind is EPISODE}
+        told = set(map(stem, view.below(EPISODE.folder))) if again else set[str]()
         while left:
             plan = None
             with self._writing.at(view) as held:
@@ -129,17 +139,8 @@ class RecMem:
     def estimate(self, view: View) -> int:
         """What a model is shown for the clusters that there are now, each exchange of them twice."""
         units = view.derived(Units.of)
-        names = units.open()
-        if len(names) < self.own.theta_count:
-            return 0
-        with self._reading.at(view) as held:
-            theta, _ = self._thetas(view)
-            found: set[str] = set()
-            for name in names:
-                near = held.near.nearest(held.near.row(name), 2 * self.own.theta_count, (RAW, WAITING))
-                close = {other for other, cosine in near if cosine >= theta}
-                found |= close if len(close) >= self.own.theta_count else set()
-            return 2 * sum(tokens.count(held.units.records[name].text) for name in found)
+        found = self._crowded(view, units.open())
+        return 2 * sum(tokens.count(units.records[name].text) for name in found)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from infinimem.model import Located
-from infinimem.store.records import held_by
+from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.graph.shared_dict import SharedDict
@@ -26,6 +28,10 @@ RAW, WAITING, HELD = "raw/", "waiting/", "held/"
 
 EPISODE, FACT = SPEC.kinds
 _PREFIX = "rx"
+AT_ONCE = 256
+"""Exchanges that one product compares with all."""
+SLACK = 1e-4
+"""How far it may be off."""
 _NEVER = 1 << 62
 
 
@@ -129,7 +135,7 @@ class Units(RecordStore):
     def _cited(self, view: View, changed: Iterable[str]) -> Iterator[str]:
         """Take in which turns episodes hold; the exchanges of which that is news."""
         for doc_id in changed:
-            if not doc_id.startswith(SPEC.record_folders) or prefix_of(_stem(doc_id)) != EPISODE.prefix:
+            if not doc_id.startswith(SPEC.record_folders) or prefix_of(stem(doc_id)) != EPISODE.prefix:
                 continue
             before = self._named.pop(doc_id, ())
             now = held_by(view.document(doc_id)) if doc_id in view else ()
@@ -222,5 +228,18 @@ def recurs(units: Units, near: VectorIndex, name: str, theta: float, count: int)
     return close if len(close) + 1 >= count else []
 
 
-def _stem(doc_id: str) -> str:
-    return doc_id.rsplit("/", 1)[-1]
+def crowded(near: VectorIndex, names: Sequence[str], theta: float, count: int) -> set[str]:
+    """The exchanges that may make a cluster with others of them, in whatever order they came: by one product
+    for all.
+
+    Args:
+        near: where they lie.
+        names: of the exchanges.
+        theta, count: as in `recurs`.
+    """
+    rows = np.stack([near.row(name) for name in names])
+    found: set[str] = set()
+    for at in range(0, len(rows), AT_ONCE):
+        close = (rows[at : at + AT_ONCE] @ rows.T >= theta - SLACK).sum(axis=1)
+        found.update(names[at + place] for place in np.flatnonzero(close >= count).tolist())
+    return found
