@@ -339,6 +339,16 @@ def test_a_rebuild_a_lost_list_and_a_lost_cache_give_the_same_records(tmp_path: 
     assert made(tmp_path) == before and not memory.view.uncited()
 
 
+def test_a_rebuild_asks_anew_of_what_joined_an_episode(tmp_path: Path) -> None:
+    far = {"episodes": [{"text": "They spoke of @60.", "from": ["1", "3", "5"]}]}
+    memory = library(tmp_path, model(episodes=lambda _: far, merge_episodes=longer))
+    say(memory, *["@20 a"] * 3, "@62 b")
+    before = made(tmp_path)
+    assert list(held(memory).values()) == [list(range(1, 9))]
+    memory.rebuild()
+    assert made(tmp_path) == before
+
+
 def test_undo_lets_its_exchanges_be_raw_again(tmp_path: Path) -> None:
     memory = library(tmp_path, model())
     say(memory, *["@20 a"] * 3)
