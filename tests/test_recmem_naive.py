@@ -121,6 +121,7 @@ def ours(stream: Stream, root: Path) -> tuple[list[tuple[str, ...]], dict[str, l
     memory = open_memory(root, model=llm, strategy="recmem", create=True, embedder=Table(stream.rows))
     memory.observe([turn for n in range(EXCHANGES) for turn in exchange(f"#{n}", reply="I see.")])
     memory.observe(exchange("So.", "after"))
+    assert memory.consolidate() is None  # nothing is raw that could recur
     episodes: dict[str, list[str]] = {}
     for name, seqs in held(memory).items():
         path = next((root / "recmem").rglob(f"{name}.md")).read_text()

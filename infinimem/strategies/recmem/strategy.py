@@ -86,9 +86,9 @@ class RecMem:
         if event == "consolidate":
             units = view.derived(Units.of)
             names = units.open()
-            again = self._crowded(view, [name for name in names if units.records[name].state == RAW])
-            steps = [(0, name) for name in names if name in again or units.records[name].state != RAW]
-            yield from self._attended(view, steps, again)
+            raw = [name for name in names if units.records[name].state == RAW]
+            steps = [(0, name) for name in names]
+            yield from self._attended(view, steps, raw, set(raw) - self._crowded(view, raw))
 
     def _crowded(self, view: View, names: Sequence[str]) -> set[str]:
         """Those of these exchanges that others of them make a cluster with, if they all were raw before."""
@@ -98,7 +98,11 @@ class RecMem:
             theta, _ = self._thetas(view)
             return crowded(held.near, names, theta, self.own.theta_count)
 
-    def _attended(self, view: View, steps: Sequence[_Step], again: Collection[str] = ()) -> Plans:
+    def _attended(
+        self, view: View, steps: Sequence[_Step], again: Collection[str] = (), alone: Collection[str] = ()
+    ) -> Plans:
+        """Go through the steps. The raw ones of `again` count as not yet said until it is their turn; those
+        `alone` of them make no cluster."""
         left, seen, looked = deque(steps), list[int](), list[str]()
         hidden = set(again)
         told = set(map(stem, view.below(EPISODE.folder))) if again else set[str]()
@@ -113,8 +117,9 @@ class RecMem:
                     if unit is None:
                         seen.append(seq)
                     elif held.is_open(unit):
-                        made = Consolidation(held, self.llm, self.own, self._thetas(view))
-                        plan = made.of(unit, told if unit in hidden else ())
+                        if unit not in alone:
+                            made = Consolidation(held, self.llm, self.own, self._thetas(view))
+                            plan = made.of(unit, told if unit in hidden else ())
                         hidden.discard(unit)
                         looked.append(unit)
                         held.move(unit, WAITING, RAW)
