@@ -402,3 +402,11 @@ def test_of_raw_exchanges_alone(tmp_path: Path) -> None:
     say(memory, *["@20 a"] * 3, "@25 b")
     assert {item.seqs for item in memory.retrieve("@20").items} >= {(7,), (8,)}
     assert (1,) not in {item.seqs for item in memory.retrieve("@20").items}
+
+
+def test_tiers_may_be_ranked_by_the_librarys_search(tmp_path: Path) -> None:
+    memory = library(tmp_path, model(refine=[{"facts": [fact("Ann spoke.", "5")]}]), rank="library", k_sub=1)
+    say(memory, "@20 a", "@20 the zither", "@20 c", "@70 the oboe")
+    trace = {step.stage: [one.id for one in step.found] for step in memory.retrieve("a zither").trace}
+    assert trace["exchanges"] == ["rx-000003"] and trace["episodes"] == ["re-000005-01"]
+    assert [item.seqs for item in memory.retrieve("an oboe").items][:1] == [(7,)]

@@ -75,9 +75,7 @@ def _rows(turns: Sequence[Mapping[str, Any]], cut: Callable[[str], Iterable[str]
         _Row(turn["id"], day_of(turn.get("time")), turn.get("speaker") or "", sentence)
         for turn in turns
         for sentence in map(_fold, cut(turn["text"]))
-        if len(sentence.split()) >= SHORTEST
-        and not is_filler(sentence, names)
-        and not all(part.endswith("?") for part in sentences(sentence))
+        if any(_tells(part, names) for part in sentences(sentence))
     ]
     rows = list({row.text: row for row in reversed(rows)}.values())[::-1]
     return [rows[at] for at in central([row.text for row in rows], names)]
@@ -87,6 +85,11 @@ def _telling(turns: Sequence[Mapping[str, Any]], most: int) -> list[_Row]:
     """The sentences that tell most, in the order of turns."""
     order = {turn["id"]: at for at, turn in enumerate(turns)}
     return sorted(_rows(turns)[:most], key=lambda row: order[row.id])
+
+
+def _tells(sentence: str, names: Sequence[str]) -> bool:
+    """Whether it says something: no question, no thanks, no exclamation of a few words."""
+    return not sentence.endswith("?") and len(sentence.split()) >= SHORTEST and not is_filler(sentence, names)
 
 
 def _fold(text: str) -> str:
