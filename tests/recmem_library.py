@@ -74,7 +74,7 @@ def model(**scripts: Script | Callable[..., Any]) -> ScriptedLLM:
 def library(root: Path, llm: LLM | str, **settings: object) -> Memory:
     """One that consolidates three exchanges within ten degrees."""
     root.mkdir(parents=True, exist_ok=True)
-    lines = {"theta_sim": COS_10, "theta_count": 3, **settings}
+    lines = {"theta_sim": COS_10, "theta_count": 3, "rank": "cosine", **settings}
     toml = "".join(f"{key} = {_toml(value)}\n" for key, value in lines.items())
     (root / "infinimem.toml").write_text(f"[recmem]\n{toml}")
     return open_memory(root, model=llm, strategy="recmem", create=True, embedder=Angles())

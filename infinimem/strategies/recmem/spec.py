@@ -49,8 +49,8 @@ class RecmemSettings:
     read_episodes: Harmless[bool] = True
     read_facts: Harmless[bool] = True
     """Each tier may be left out by itself."""
-    rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "cosine"
-    """By vectors alone, or by the library's own search, by words and vectors."""
+    rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
+    """By vectors alone, as in the paper, or by the library's own search, by words and vectors."""
 
 
 def estimate(size: int, turns: int, settings: RecmemSettings) -> tuple[int, int, int]:
@@ -75,7 +75,8 @@ _GROUPS = {
         "recmem:units=raw",
         "recmem:supersede=false",
         "recmem:refine_merged=true",
-        "recmem:rank=library",
+        "recmem:rank=cosine",
+        "recmem:rank=cosine:read_episodes=false:read_facts=false",
     ),
 }
 """RecMem with one thing left out (Figure 2 of the paper, theta_count of Figure 4), or otherwise than it."""
