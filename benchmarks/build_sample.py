@@ -50,7 +50,7 @@ class Author:
         self.ids = {turn.text: turn.turn for turn in turns}
 
     def model(self) -> ScriptedLLM:
-        tasks = (self.extract, self.rewrite, self.plan, self.layout)
+        tasks = (self.extract, self.rewrite, self.plan, self.compare, self.layout)
         return ScriptedLLM({task.__name__: task for task in tasks} | {"merge": _none}, name="written-by-hand")
 
     def extract(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,17 +65,10 @@ class Author:
         return {"entries": entries}
 
     def rewrite(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        superseded = self._superseded(asked["facts"])
-        old = {pair["old"] for pair in superseded}
         topics: dict[str, list[str]] = {}
         for fact in asked["facts"]:
-            if fact["id"] not in old:
-                topics.setdefault(self.by_text[fact["text"]].topic, []).append(fact["id"])
-        return {
-            "topics": [{"title": title, "fact_ids": ids} for title, ids in topics.items()],
-            "duplicates": [],
-            "superseded": superseded,
-        }
+            topics.setdefault(self.by_text[fact["text"]].topic, []).append(fact["id"])
+        return {"topics": [{"title": title, "fact_ids": ids} for title, ids in topics.items()]}
 
     def plan(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         there = {doc["id"] for doc in asked["docs"]}
@@ -93,26 +86,17 @@ class Author:
             )
         return {"assign": assign}
 
-    def layout(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        facts = [
-            fact
-            for part in (asked["doc"]["sections"], asked["incoming"])
-            for s in part
-            for fact in s["facts"]
-        ]
-        superseded = self._superseded(facts)
-        old = {pair["old"] for pair in superseded}
-        headings: dict[str, list[str]] = {}
-        for fact in facts:
-            if fact["id"] not in old:
-                headings.setdefault(self.by_text[fact["text"]].heading, []).append(fact["id"])
-        newest = [fact["text"].rstrip(".") for fact in facts if fact["id"] not in old][-3:]
+    def compare(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            "layout": [{"heading": heading, "fact_ids": ids} for heading, ids in headings.items()],
-            "duplicates": [],
-            "superseded": superseded,
-            "summary": f"{', '.join(headings).lower()}; {'; '.join(newest)}",
+            "superseded": self._superseded([fact for group in asked["groups"] for fact in group["facts"]])
         }
+
+    def layout(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        headings: dict[str, list[str]] = {}
+        for section in asked["doc"]["sections"]:
+            for fact in section["facts"]:
+                headings.setdefault(self.by_text[fact["text"]].heading, []).append(fact["id"])
+        return {"layout": [{"heading": heading, "fact_ids": ids} for heading, ids in headings.items()]}
 
     def _superseded(self, facts: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
         seqs = {fact["text"]: fact["id"] for fact in facts}

@@ -1,11 +1,11 @@
-"""What one more turn costs a library that holds many, without the time that the disk takes to sync.
+"""What one more turn costs a library that holds many, in time of the processor: waiting for the disk is none.
 
     python benchmarks/turns.py [--turns 1000,20000,100000] [--strategy NAME] [--times N] [--profile]
 
 Libraries are made as files: sessions of 25 turns; for infini two entries to three turns and topics of 150
 lines, for allmem a unit a turn, for recmem nothing but the turns, none of which recurs. Then, in one process
 with the offline rules, `record` and `observe` of one short turn are measured in turn: the median of N, its
-syncs counted and their time taken off. "opened" is the first observe, which reads the library.
+syncs counted. "opened" is the first observe, which reads the library.
 The same sizes give the same bytes.
 
     python benchmarks/turns.py --imports 10000,20000,40000
@@ -189,26 +189,23 @@ def together(processes: int) -> None:
 
 
 class Syncs:
-    """Counts the syncs of this process, and the time that they take."""
+    """Counts the syncs of this process."""
 
     def __init__(self) -> None:
-        self.count, self.seconds = 0, 0.0
+        self.count = 0
         self._fsync = os.fsync
-        os.fsync = self._timed
+        os.fsync = self._counted
 
-    def _timed(self, descriptor: int) -> None:
-        began = time.perf_counter()
+    def _counted(self, descriptor: int) -> None:
         self._fsync(descriptor)
-        self.seconds += time.perf_counter() - began
         self.count += 1
 
 
 def measured(act: Callable[[], object], syncs: Syncs) -> tuple[float, int]:
-    """Milliseconds without syncs, and how many there were."""
-    count, waited, began = syncs.count, syncs.seconds, time.perf_counter()
+    """Milliseconds of the processor, and how many syncs there were."""
+    count, began = syncs.count, time.process_time()
     act()
-    spent = time.perf_counter() - began - (syncs.seconds - waited)
-    return spent * 1000, syncs.count - count
+    return (time.process_time() - began) * 1000, syncs.count - count
 
 
 def measure(memory: Memory, times: int, syncs: Syncs) -> dict[str, list[tuple[float, int]]]:
@@ -258,6 +255,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as home:
             root = Path(home) / "library"
             make(root, size, options.strategy)
+            os.sync()  # or the disk is still writing all this while one more turn is measured
             memory = open_memory(root, model="offline")
             found = measure(memory, options.times, syncs)
             cells = [f"{size:,}", f"{found['opened'][0][0] / 1000:.2f}"]

@@ -21,7 +21,8 @@ import numpy as np
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured
-from infinimem.retrieval.vectors import Matrix, Vectors, text_key, top
+from infinimem.retrieval.rows import text_key
+from infinimem.retrieval.vectors import Matrix, Vectors, top
 from infinimem.settings import EmbedderSettings
 
 LOCAL = {"lexical": 5000, "static": 5000, "minilm": 200}
@@ -81,8 +82,8 @@ def store(embedder: Embedder, entries: list[str]) -> None:
     opened = Vectors("/benchmark", embedder)
     print(f"  opened and checked       {1000 * seconds(lambda: opened.held):6.1f} ms")
     keys = [text_key(text) for text in entries]
-    opened.rows(keys[:1])
-    print(f"  all keys looked up       {1000 * seconds(lambda: opened.rows(keys)):6.1f} ms")
+    opened.held.rows(keys[:1])
+    print(f"  all keys looked up       {1000 * seconds(lambda: opened.held.rows(keys)):6.1f} ms")
     print(f"  one entry more           {1000 * seconds(lambda: opened.add([*entries[:9], 'new'])):6.1f} ms")
     held = opened.held
     print(f"  nearest {BEST}               {nearest(held.matrix, embedder.embed(texts(QUERIES, 2)))}")

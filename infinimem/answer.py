@@ -6,17 +6,22 @@ It knows evidence and one language task, nothing of files or strategies.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from infinimem import tokens
+from infinimem.grounding.asked import asked_for
 from infinimem.llm import tasks
-from infinimem.llm.base import LLM
+from infinimem.llm.base import LLM, Reply
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import Citation, Retrieved
-from infinimem.store.spec import EVIDENCE, MEMORIES
+from infinimem.model import Citation, Evidence, Retrieved
+from infinimem.operations.provenance import replaced_by
+from infinimem.store.spec import ARCHIVE, EVIDENCE, MEMORIES, STANDING
+from infinimem.strategies.readers.agentic import Search
+from infinimem.strategies.readers.pipeline import Trace, size
 
 QUOTED = 3
 """Lines that are cited where a model made up its citations."""
@@ -39,6 +44,7 @@ class _Line:
     speaker: str | None = None
     when: str | None = None
     refers: str | None = None
+    superseded_by: str | None = None
 
     @property
     def is_heading(self) -> bool:
@@ -50,49 +56,84 @@ class _Line:
         """As data (llm/tasks.py); what is not known is left out."""
         if self.is_heading:
             return {"heading": self.text.lstrip("#").strip()}
-        keys = ("id", "time", "source", "speaker", "text", "when", "refers")
+        keys = ("id", "time", "source", "speaker", "text", "when", "refers", "superseded_by")
         return {key: value for key in keys if (value := getattr(self, key))}
 
 
+@dataclass(frozen=True)
+class Answered:
+    """An answer, and all the evidence that was shown for it.
+
+    Args:
+        text: the answer.
+        citations: the lines that it relies on.
+        evidence: what was shown in the end, with the trace of how it was found.
+    """
+
+    text: str
+    citations: tuple[Citation, ...]
+    evidence: Evidence
+
+
 def answer(
-    llm: LLM, question: str, items: Iterable[Retrieved], now: str, budget: int
-) -> tuple[str, tuple[Citation, ...]]:
+    llm: LLM, question: str, evidence: Evidence, now: str, budget: int, search: Search | None = None
+) -> Answered:
     """Ask the model, and find the places of the lines that it relied upon.
 
     Args:
-        llm: answers one `answer`.
+        llm: answers `answer`, once and after each round of a search.
         question: in plain words.
-        items: evidence, best first.
+        evidence: best first.
         now: the date of the question, ISO 8601.
         budget: tokens of evidence that are shown.
+        search: shows more where the model asks for it; without one it answers from what there is.
 
     Returns:
-        The answer and its citations. For a model that cites only lines that do not exist the best ones are
-        cited; for one that answers nothing readable the best line is quoted, and that is said.
+        For a model that cites only lines that do not exist the best ones are cited; for one that answers
+        nothing readable the best line is quoted, and that is said.
 
     Raises:
         ModelUnavailable: the model does not answer.
     """
-    lines = _within(budget, _lines(items))
+    items = list(evidence.items)
+    seen: set[str] = set()
+    lines = _within(budget, _lines(items, seen))
+    if not lines and search is None:
+        return Answered(NOTHING, (), evidence)
+    told = {"question": question, "evidence": _arranged(question, lines), "now": now}
+    trace, reply = Trace(evidence.trace[:-1]), None
+    while reply is None and search and search.rounds_left:
+        reply = llm.complete(tasks.SEARCHING, {**told, **search.told})
+        if reply.data is None or not reply.data["answer"].strip():
+            new, step = search.run(reply, items, budget - size(items))
+            trace.add(step)
+            fresh = list(_lines(new, seen))
+            told["evidence"] = [*told["evidence"], *_arranged(question, fresh)]
+            items, lines, reply = [*items, *new], [*lines, *fresh], None
+    if search:
+        evidence = trace.evidence(items)
     if not lines:
-        return NOTHING, ()
-    reply = llm.complete(tasks.ANSWER, {"question": question, "evidence": _by_document(lines), "now": now})
-    best = tuple(line.citation for line in lines if not line.is_heading)[:QUOTED]
+        return Answered(NOTHING, (), evidence)
+    return Answered(*_read(reply or llm.complete(tasks.ANSWER, told), lines), evidence)
+
+
+def _read(reply: Reply, lines: Sequence[_Line]) -> tuple[str, tuple[Citation, ...]]:
+    """A reply's answer, and the lines that it cites."""
+    stating = [line for line in lines if not line.is_heading]
     if reply.data is None or not reply.data["answer"].strip():
-        quoted = next((line for line in lines if not line.is_heading), lines[0])
+        quoted = next(iter(stating), lines[0])
         said = f"{quoted.speaker}: {quoted.text}" if quoted.speaker else quoted.text
         return UNREADABLE.format(failure=reply.failure or "EMPTY", line=said), (quoted.citation,)
-    known = {line.id: line.citation for line in lines if not line.is_heading}
+    known = {line.id: line.citation for line in stating}
     cited = (name.strip(" #[]<>") for name in reply.data["cites"])
     citations = tuple(known[name] for name in dict.fromkeys(cited) if name in known)
     if reply.data["cites"] and not citations:
-        citations = best
+        citations = tuple(line.citation for line in stating[:QUOTED])
     return reply.data["answer"].strip(), citations
 
 
-def _lines(items: Iterable[Retrieved]) -> Iterator[_Line]:
-    """The lines of the evidence, each once, in its order."""
-    seen: set[str] = set()
+def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_Line]:
+    """The lines of the evidence in its order, without those that were seen before."""
     for item in items:
         for line in _split(item):
             if line.id not in seen:
@@ -116,6 +157,7 @@ def _split(item: Retrieved) -> Iterator[_Line]:
             item.speaker,
             item.when,
             item.refers,
+            str(replaced_by(item.headings) or "") if item.doc_id.startswith(ARCHIVE) else None,
         )
         return
     quoted = () if item.seqs else item.origin  # of a record, which shows what turns said
@@ -149,16 +191,28 @@ def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
     return kept
 
 
+def _arranged(question: str, lines: Sequence[_Line]) -> list[dict[str, Any]]:
+    """The `evidence` variable of the task: by document, or by day where the question asks how things went."""
+    if asked_for(question) == "fact":
+        return _by_document(lines)
+    wishes = [line for line in lines if line.citation.doc_id == STANDING]
+    said = [line for line in lines if not line.is_heading and line not in wishes]
+    said.sort(key=lambda line: (line.time or "", line.citation.seqs, line.citation.start_line))
+    days = groupby(said, key=lambda line: (line.time or "")[:10])
+    told = [{"day": day, "lines": [line.shown for line in those]} for day, those in days]
+    return [*told, *_by_document(wishes)]
+
+
 def _by_document(lines: Iterable[_Line]) -> list[dict[str, Any]]:
-    """The `evidence` variable of the task: documents by their best line, the lines of each in their order,
+    """Documents by their best line, the lines of each in their order,
     which in a session is that of time."""
     documents: dict[str, list[_Line]] = {}
     for line in lines:
         documents.setdefault(line.citation.doc_id, []).append(line)
-    return [
-        {
-            "doc_id": doc_id,
-            "lines": [line.shown for line in sorted(found, key=lambda one: one.citation.start_line)],
-        }
-        for doc_id, found in documents.items()
-    ]
+    return [_document(doc_id, found) for doc_id, found in documents.items()]
+
+
+def _document(doc_id: str, found: list[_Line]) -> dict[str, Any]:
+    found.sort(key=lambda line: line.citation.start_line)
+    first, last = found[0].citation.start_line, found[-1].citation.end_line
+    return {"doc_id": doc_id, "span": f"{first}-{last}", "lines": [line.shown for line in found]}

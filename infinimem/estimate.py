@@ -14,9 +14,10 @@ from infinimem.settings import Settings
 from infinimem.spec import PROMPT, REPLY, SUMMARY, TOPIC, spec_of
 from infinimem.store.view import View
 
-_TOOLS, _RESULT, _ROUNDS = 600, 800, 4
-"""Of the search agent: descriptions of its tools, what one round shows it, rounds of an ordinary question."""
-_CATALOG, _OFFERED = 50, 200
+_TOOLS, _ROUND = 300, 768
+"""Of the agent: descriptions of its tools, and what it is shown at first; an ordinary question takes two
+requests, of which one is the answer."""
+_OFFERED = 200
 
 
 def for_turns(view: View, texts: Iterable[str] = (), anew: bool = False) -> int:
@@ -73,9 +74,7 @@ def reading(size: int, reader: str | None, settings: Settings) -> Usage:
         return Usage(1, PROMPT + min(docs, _OFFERED) * SUMMARY, REPLY)
     if reader != "agent":
         return Usage()
-    rounds = min(settings.reader.max_iterations, _ROUNDS)
-    each = PROMPT + _TOOLS + min(docs, _CATALOG) * SUMMARY
-    return Usage(rounds, rounds * each + _RESULT * rounds * (rounds - 1) // 2, rounds * 2 * REPLY)
+    return Usage(1, PROMPT + _TOOLS + 2 * min(size, _ROUND), REPLY)
 
 
 def answering(shown: int, question: int) -> Usage:

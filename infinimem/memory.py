@@ -228,10 +228,11 @@ class Memory(Upkeep):
         reader: str | None = None,
         sources: Collection[str] | None = None,
         max_tokens: int | None = None,
+        now: str | None = None,
     ) -> Answer:
         """As `Reader.ask`; what it spends is booked on the day."""
         with self._spending(max_tokens):
-            return super().ask(question, reader, sources)
+            return super().ask(question, reader, sources, now=now)
 
     def estimate(self) -> int:
         """Tokens that `consolidate` would send to a model, roughly."""

@@ -63,7 +63,8 @@ class Reader:
         budget: int | None = None,
         sources: Collection[str] | None = None,
     ) -> Evidence:
-        """Evidence for an answer as `ask` collects it, without the answer; may call the model.
+        """Evidence for an answer, as `ask` begins with it; may call the model. With the agentic reader the
+        model that answers may search for more.
 
         Args:
             question: in plain words.
@@ -75,11 +76,7 @@ class Reader:
             UsageError: an empty question, or no such reader.
             ModelUnavailable: the model does not answer.
         """
-        if not question.strip():
-            raise UsageError("the question is empty; ask something")
-        settings = self.view.settings.reader
-        limit = settings.evidence_budget if budget is None else budget
-        return self.strategy.read(self._seen(sources), question, self.chosen(reader), limit)
+        return self._begin(self._seen(sources), question, reader, budget)
 
     def ask(
         self,
@@ -87,6 +84,7 @@ class Reader:
         reader: str | None = None,
         sources: Collection[str] | None = None,
         max_tokens: int | None = None,
+        now: str | None = None,
     ) -> Answer:
         """Collect evidence and answer from it, with citations.
 
@@ -95,25 +93,33 @@ class Reader:
             reader: one of the strategy's; None takes `[reader] name`.
             sources: only evidence of these sources.
             max_tokens: make no further call once so many tokens are spent.
+            now: the day of the question, ISO 8601; None takes the clock's.
 
         Raises:
             UsageError: an empty question, or no such reader.
             ModelUnavailable: the model does not answer.
         """
         from infinimem.answer import answer
+        from infinimem.strategies.readers.agentic import search
 
-        budget = self.view.settings.reader.evidence_budget
-        before = total(self.llm.usage)
+        view, before = self._seen(sources), total(self.llm.usage)
+        day = now or self._clock().date().isoformat()
         with self.llm.cap(max_tokens):
-            evidence = self.read(question, reader, budget, sources)
-            now = self._clock().date().isoformat()
-            text, citations = answer(self.llm, question, evidence.items, now, budget)
-        return Answer(text, citations, evidence.trace, total(self.llm.usage) - before)
+            evidence = self._begin(view, question, reader)
+            more = search(view, question, self.chosen(reader))
+            found = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
+        return Answer(found.text, found.citations, found.evidence.trace, total(self.llm.usage) - before)
 
     def chosen(self, name: str | None = None) -> str:
         """The reader that a name means; None for that of `[reader] name`."""
         chosen = name or self.view.settings.reader.name
         return self.strategy.readers[0] if chosen == "auto" else chosen
+
+    def _begin(self, view: View, question: str, reader: str | None, budget: int | None = None) -> Evidence:
+        if not question.strip():
+            raise UsageError("the question is empty; ask something")
+        limit = view.settings.reader.evidence_budget if budget is None else budget
+        return self.strategy.read(view, question, self.chosen(reader), limit)
 
     def _seen(self, sources: Collection[str] | None) -> View:
         if sources is None:

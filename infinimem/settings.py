@@ -128,14 +128,12 @@ class ReaderSettings:
     name: Annotated[str, HarmlessIf(), OneOf(reader_names)] = "auto"
     """auto: the first of the strategy's."""
     max_iterations: Harmless[int] = 7
+    """Requests to the model that one question costs with the agentic reader, at most."""
     search_limit: Harmless[int] = 10
-    fallback_empty: Harmless[int] = 5
-    fallback_small: Harmless[int] = 3
-    min_tokens: Harmless[int] = 500
     evidence_budget: Harmless[int] = 4096
     retrieve_budget: Harmless[int] = 1024
 
-    GONE = frozenset({"decompose"})
+    GONE = frozenset({"decompose", "fallback_empty", "fallback_small", "min_tokens"})
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from infinimem.markdown.document import Document
@@ -17,16 +17,38 @@ from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 
+PAPER: Mapping[str, Any] = {
+    "describe_turns": 1,
+    "context_turns": 0,
+    "likeness": 0.0,
+    "words": 0.0,
+    "floor": 0.0,
+    "beside": 0,
+    "by_time": True,
+}
+"""The paper's way, in which each stage stands alone."""
+
+
+def cards(of: Callable[[str], Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Answers `describe`: for each turn what its text gives."""
+
+    def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "cards": [{"id": turn["id"], "when": None, **of(turn["text"])} for turn in variables["turns"]]
+        }
+
+    return answer
+
 
 class Library:
     """Documents in memory.
 
     Args:
-        settings: of the `allmem` group.
+        settings: of the `allmem` group, where they are not as in the paper.
     """
 
     def __init__(self, **settings: Any) -> None:
-        self.settings = Settings(strategy="allmem", own=(AllmemSettings(**settings),))
+        self.settings = Settings(strategy="allmem", own=(AllmemSettings(**{**PAPER, **settings}),))
         self.documents: dict[str, Document] = {}
         self.plans: list[Plan] = []
         self.refuse = 0

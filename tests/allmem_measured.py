@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from allmem_library import Library
+from allmem_library import PAPER, Library
 
 from infinimem.markdown.document import Document
 from infinimem.model import Evidence, Step
@@ -115,7 +115,7 @@ class Measured:
     def _ask(self, face: Any, query: str, budget: int, settings: dict[str, Any]) -> Evidence:
         space = VectorIndex(Vectors(None, Angles()))
         space.sync(self.bank)
-        found = face(self.view(), self.bank, space, query, budget, AllmemSettings(**settings))
+        found = face(self.view(), self.bank, space, query, budget, AllmemSettings(**{**PAPER, **settings}))
         assert isinstance(found, Evidence)
         return found
 

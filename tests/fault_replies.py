@@ -118,8 +118,8 @@ class Honest:
         tasks.check(task.name, task.variables, variables)
         self.usage[task.name] = self.usage.get(task.name, Usage()) + Usage(calls=1)
         data = self._extract(variables) if task.name == "extract" else load(task.rule)(variables)
-        if task.name == "rewrite":
-            _supersede(data, variables["facts"])
+        if task.name == "compare":
+            _supersede(data, [fact for group in variables["groups"] for fact in group["facts"]])
         return reading.read(json.dumps(data, ensure_ascii=False), task.schema)
 
     def _extract(self, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,15 +133,11 @@ class Honest:
 def _supersede(data: dict[str, Any], facts: Sequence[Mapping[str, Any]]) -> None:
     """Who lives elsewhere now does not live where they did."""
     homes: dict[str, list[str]] = {}
-    gone = {pair["discarded"] for pair in data["duplicates"]}
     for fact in facts:
-        if (found := re.match(r"(\w+) lives in", fact["text"])) and fact["id"] not in gone:
+        if found := re.match(r"(\w+) lives in", fact["text"]):
             homes.setdefault(found[1], []).append(fact["id"])
     for *old, new in homes.values():
         data["superseded"] += [{"old": seq, "new": new} for seq in old]
-        for topic in data["topics"]:
-            topic["fact_ids"] = [seq for seq in topic["fact_ids"] if seq not in old]
-    data["topics"] = [topic for topic in data["topics"] if topic["fact_ids"]]
 
 
 # ── what happens to a reply ─────────────────────────────────────────────────────────────────────
@@ -327,6 +323,6 @@ class Mangled:
 
 def _shown(task: Task, variables: Mapping[str, Any]) -> list[str]:
     """Ids that a reply is to place: context and documents on offer are there to be looked at only."""
-    names = {"extract": ["turns"], "rewrite": ["facts"], "plan": ["topics"], "merge": ["docs"]}
-    asked = [variables[name] for name in names.get(task.name, ["doc", "incoming"])]
-    return [item["id"] for part in asked for item in _objects(part) if "text" in item or task.name == "merge"]
+    names = {"extract": "turns", "rewrite": "facts", "plan": "topics", "compare": "groups", "merge": "docs"}
+    asked = variables[names.get(task.name, "doc")]
+    return [item["id"] for item in _objects(asked) if "text" in item or task.name == "merge"]

@@ -32,7 +32,7 @@ Point = tuple[str, int]
 """A system call's name, and which one it is of its kind."""
 
 _MARK = "getppid"
-_CALL = re.compile(r"^(?:\d+ +)?(\w+)\(")
+_CALL = re.compile(r"^(\d* *)(\w+)\(")
 _HARMLESS = re.compile(
     r"brk|m(map|unmap|protect|remap|advise)|futex|rt_sig\w+|clock_\w+|get(pid|ppid|tid|uid|euid|random|cpu)|"
     r"p?select6?|exit(_group)?|sched_\w+"
@@ -59,20 +59,25 @@ def missing() -> str | None:
     return None
 
 
-def points(work: Work) -> list[Point]:
-    """Every call of the work that reaches a file, from a run that is not disturbed."""
+def points(work: Work, threads: bool = False) -> list[Point]:
+    """Every call of the work that reaches a file, from a run that is not disturbed.
+
+    Args:
+        work: what is done.
+        threads: whether those that it starts count too, each by itself.
+    """
     with tempfile.NamedTemporaryFile("r") as log:
-        status, said = _run(work, [], Path(log.name))
+        status, said = _run(work, ["-f"] * threads, Path(log.name))
         assert status == 0, said
-        names = [match[1] for line in log if (match := _CALL.match(line))]
-    begin = len(names) - names[::-1].index(_MARK)
-    times: Counter[str] = Counter()
-    found = []
-    for number, name in enumerate(names):
-        times[name] += 1
+        calls = [(match[1], match[2]) for line in log if (match := _CALL.match(line))]
+    begin = len(calls) - [name for _, name in calls][::-1].index(_MARK)
+    times: Counter[tuple[str, str]] = Counter()
+    found: dict[Point, None] = {}
+    for number, (thread, name) in enumerate(calls):
+        times[thread, name] += 1
         if number >= begin and not _HARMLESS.fullmatch(name):
-            found.append((name, times[name]))
-    return found
+            found[name, times[thread, name]] = None
+    return list(found)
 
 
 def chosen(points: Sequence[Point], count: int | None) -> list[Point]:
@@ -82,9 +87,9 @@ def chosen(points: Sequence[Point], count: int | None) -> list[Point]:
     return [points[chance.randrange(a, b)] for a, b in pairwise(ends) if a < b]
 
 
-def killed(work: Work, point: Point) -> bool:
-    """Do the work with kill -9 at one call; False if it did not die there."""
-    return _injected(work, point, "signal=KILL")[0] == -9
+def killed(work: Work, point: Point, threads: bool = False) -> bool:
+    """Do the work with kill -9 at one call, of whichever thread makes it first; False if it did not die."""
+    return _injected(work, point, "signal=KILL", ["-f"] * threads)[0] == -9
 
 
 def failed(work: Work, point: Point, error: str) -> str:
@@ -92,10 +97,10 @@ def failed(work: Work, point: Point, error: str) -> str:
     return _injected(work, point, f"error={error}")[1]
 
 
-def _injected(work: Work, point: Point, fault: str) -> tuple[int, str]:
+def _injected(work: Work, point: Point, fault: str, options: Sequence[str] = ()) -> tuple[int, str]:
     name, number = point
     with tempfile.NamedTemporaryFile() as log:
-        traced = ["-e", f"trace={_MARK},{name}", "-e", f"inject={name}:{fault}:when={number}"]
+        traced = [*options, "-e", f"trace={_MARK},{name}", "-e", f"inject={name}:{fault}:when={number}"]
         return _run(work, traced, Path(log.name))
 
 

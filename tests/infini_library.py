@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -168,17 +168,16 @@ def one_topic(variables: Mapping[str, Any]) -> dict[str, Any]:
     return rewritten({"Things": ids(variables["facts"])})
 
 
-def rewritten(
-    topics: Mapping[str, Sequence[object]],
-    duplicates: Iterable[tuple[int, int]] = (),
-    superseded: Iterable[tuple[int, int]] = (),
-) -> dict[str, Any]:
-    """A REWRITE reply; pairs are (gone, survivor)."""
+def rewritten(topics: Mapping[str, Sequence[object]]) -> dict[str, Any]:
+    """A REWRITE reply."""
     return {
-        "topics": [{"title": title, "fact_ids": [str(i) for i in seqs]} for title, seqs in topics.items()],
-        "duplicates": [{"discarded": str(old), "kept": str(new)} for old, new in duplicates],
-        "superseded": [{"old": str(old), "new": str(new)} for old, new in superseded],
+        "topics": [{"title": title, "fact_ids": [str(i) for i in seqs]} for title, seqs in topics.items()]
     }
+
+
+def outdated(*pairs: tuple[int, int]) -> dict[str, Any]:
+    """A COMPARE reply; pairs are (old, new)."""
+    return {"superseded": [{"old": str(old), "new": str(new)} for old, new in pairs]}
 
 
 def assigned(*items: tuple[str, Sequence[object]]) -> dict[str, Any]:
@@ -195,25 +194,23 @@ def assigned(*items: tuple[str, Sequence[object]]) -> dict[str, Any]:
     }
 
 
-def laid(
-    headings: Mapping[str, Sequence[object]],
-    summary: str = "",
-    duplicates: Iterable[tuple[int, int]] = (),
-    superseded: Iterable[tuple[int, int]] = (),
-) -> dict[str, Any]:
+def laid(headings: Mapping[str, Sequence[object]]) -> dict[str, Any]:
     """A LAYOUT reply."""
-    reply = rewritten(headings, duplicates, superseded)
-    topics = reply.pop("topics")
-    layout = [{"heading": topic["title"], "fact_ids": topic["fact_ids"]} for topic in topics]
-    return {**reply, "layout": layout, "summary": summary}
+    return {
+        "layout": [
+            {"heading": title, "fact_ids": [str(seq) for seq in seqs]} for title, seqs in headings.items()
+        ]
+    }
 
 
 def keep_all(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """A LAYOUT reply: each where it stands, what comes in under its topic's title."""
-    sections = {part["heading"]: ids(part) for part in variables["doc"]["sections"]}
-    for topic in variables["incoming"]:
-        sections.setdefault(topic["title"], []).extend(ids(topic))
-    return laid(sections, "things; all of them")
+    """A LAYOUT reply: each where it stands."""
+    return laid({part["heading"]: ids(part) for part in variables["doc"]["sections"]})
+
+
+def nothing_outdated(_: Mapping[str, Any]) -> dict[str, Any]:
+    """A COMPARE reply: no pair."""
+    return outdated()
 
 
 def swapped(library: Library, **settings: Any) -> None:

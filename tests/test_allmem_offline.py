@@ -36,7 +36,7 @@ def test_a_newer_value_takes_the_place_of_the_older(tmp_path: Path) -> None:
     assert "allmem/archive/u-000001" in memory.view and "allmem/units/u-000004" in memory.view
     evidence = memory.read("What is the capital of Chad?")
     found = [item.text for item in evidence.items]
-    assert found.index("The capital of Chad is Abeche.") < found.index("The capital of Chad is N'Djamena.")
+    assert found.index("The capital of Chad is N'Djamena.") < found.index("The capital of Chad is Abeche.")
     (linked,) = (step.found for step in evidence.trace if step.stage == "links")
     assert sum(f"allmem/archive/{unit.id}" in memory.view for unit in linked) == 3
     assert "N'Djamena" in memory.ask("What is the capital of Chad?").text

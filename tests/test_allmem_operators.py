@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,9 @@ import pytest
 from allmem_library import Library, banked
 
 from infinimem.retrieval.vectors import Vectors
-from infinimem.strategies.allmem.invariants import Caps
 from infinimem.strategies.allmem.operators import Editor
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.rewire import Rewired
 from infinimem.strategies.records.descriptor import Descriptor, descriptor, undescribed, unverified
@@ -42,8 +41,7 @@ def plane(*angles: float, links: dict[str, tuple[str, ...]] | None = None, **cap
         bank.graph.put(name, "semantic", [Link("semantic", to, 0.5) for to in targets])
     space = VectorIndex(Vectors(None, Plane()))
     space.sync(bank)
-    limits = {"semantic": 8, "sibling": 8, "temporal": 1, "version": None, "raise_version": False, **caps}
-    return Editor(bank, space, Caps(**limits), 10)
+    return Editor(bank, space, AllmemSettings(**{f"degree_{kind}": cap for kind, cap in caps.items()}))
 
 
 def part(start: int, end: int, angle: float, seq: int = 1) -> Part:
@@ -140,39 +138,13 @@ def test_an_update_by_the_same_descriptor_or_of_the_archive_is_idempotent() -> N
     assert editor.bank.records == before.records
 
 
-def test_version_links_are_pruned_where_no_orphan_comes_of_it() -> None:
-    editor = plane(0, 10, 20, 30, version=1)
-    editor.update(C, A, Descriptor("20", ()))
-    editor.update(D, A, Descriptor("30", ()))
-    edits = editor.update(C, B, Descriptor("20", ()))
-    assert edits.pruned == ((C, A),)  # D leads to A, none but C to B
-    assert editor.bank.graph.out(C, "version") == (B,)
-    kept = editor.update(D, C, Descriptor("30", ()))
-    assert kept.pruned == ()  # both would be orphans
-    assert editor.bank.graph.out(D, "version") == (A, C)
-
-
-@pytest.mark.parametrize(("raised", "pruned"), [(False, ()), (True, ((C, A),))])
-def test_what_may_not_be_cut_off_raises_the_cap_only_where_that_is_set(
-    raised: bool, pruned: tuple[tuple[str, str], ...]
-) -> None:
-    """C alone leads to B and E; to A leads D too."""
-    editor = plane(0, 10, 20, 30, 40, version=2)
-    editor.update(C, A, Descriptor("20", ()))
-    editor.update(D, A, Descriptor("30", ()))
-    editor.update(C, B, Descriptor("20", ()))
-    editor.caps = replace(editor.caps, version=1, raise_version=raised)
-    assert editor.update(C, E, Descriptor("20", ())).pruned == pruned
-    assert editor.bank.graph.out(C, "version") == ((B, E) if raised else (A, B, E))
-
-
 @pytest.mark.parametrize(("sessions", "named"), [(("s1", "s1"), "s1"), (("s1", "s2"), None)])
 def test_a_merge_of_two_sessions_names_none(sessions: tuple[str, str], named: str | None) -> None:
     library = Library()
     for session in sessions:
         library.say("I drink tea", session=session)
     bank, space = banked(library, ("tea", "drinks tea"), ("tea", "tea drinker"))
-    editor = Editor(bank, space, Caps(8, 8, 1, None, False), 10)
+    editor = Editor(bank, space, AllmemSettings())
     editor.merge((A, B), Descriptor("drinks tea", ("tea",)))
     assert bank.records["u-000002-01"].session == named
 
@@ -187,7 +159,7 @@ def test_what_an_operator_makes_is_marked_where_the_evidence_does_not_hold_it(
 
     def edited() -> Editor:
         bank, space = banked(library, ("tea", "tea"), ("chess", "chess"))
-        return Editor(bank, space, Caps(8, 8, 1, None, False), 10)
+        return Editor(bank, space, AllmemSettings())
 
     editor = edited()
     editor.split(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -277,7 +278,7 @@ class TestBlock:
         assert texts(kept.block(budget=50)) == ["cat"]
         assert texts(kept.block(budget=0)) == []
 
-    def test_a_representative_leaves_to_other_units_what_they_show(self) -> None:
+    def test_what_a_representative_stands_for_is_not_shown_beside_it(self) -> None:
         kept = Measured()
         one, two, three, four = (
             kept.turn(word, near, f"2024-0{month}-01")
@@ -285,9 +286,9 @@ class TestBlock:
         )
         merged = kept.merge(one, four, two, near=0.7)
         found = kept.block(final=3)
-        assert units(found, "units") == [merged, two, three]
-        # c is of February; the representative is of April as b is, and comes behind it by id
-        assert texts(found) == ["c", "b", "a", "d"]
+        assert units(found, "units") == [merged, three], "archived ones are not shown beside it"
+        assert texts(found) == ["a", "c", "d", "b"]
+        assert units(kept.block(final=3, successors_first=False), "units") == [merged, two, three]
         assert texts(kept.block(final=1)) == ["a", "d", "b"]
 
     def test_counts_what_two_units_show_once(self) -> None:
@@ -304,6 +305,58 @@ class TestBlock:
         for face in (kept.block, kept.retrieve):
             assert texts(face(budget=tokens.count(text))) == [text]
             assert texts(face(budget=tokens.count(text) - 1)) == [text[:26]]
+
+
+class TestOurWay:
+    """What differs from the paper: words, a floor, the best first, and what stands beside it."""
+
+    def test_words_count_beside_the_cosine(self) -> None:
+        kept = Measured()
+        near, told = kept.turn("a walk by the sea", 0.6), kept.turn("my cello is red", 0.3)
+        assert units(kept.retrieve("? cello", words=0), "ranking") == [near, told]
+        found = kept.retrieve("? cello", words=1)
+        assert units(found, "ranking") == [told, near]
+        assert stage(found, "ranking").found[0].parts["words"] == 1
+
+    def test_words_find_what_stands_for_an_archived_unit(self) -> None:
+        kept = Measured()
+        old, new = kept.turn("my cello is red", 0.3), kept.turn("I sold it", 0.1)
+        far = [kept.turn(f"else {number}", 0.2) for number in range(3)]
+        kept.link(new, "version", old)
+        kept.bank.archive(old)
+        found = kept.retrieve("? cello", words=1, anchors=1)
+        assert units(found, "anchors") == [new]
+        assert units(found, "ranking") == [new, old] and far
+
+    def test_what_scores_little_beside_the_best_is_left_out(self) -> None:
+        kept = Measured()
+        best, near, far = (kept.turn(text, cosine) for text, cosine in (("a", 0.9), ("b", 0.5), ("c", 0.2)))
+        assert units(kept.retrieve(floor=0.5), "anchors") == [best, near]
+        kept.link(best, "semantic", far)
+        assert units(kept.block(floor=0.5), "units") == [best, near]
+
+    def test_the_best_come_first_with_the_turns_beside_them(self) -> None:
+        kept = Measured()
+        said = (("asked", 0.1), ("answered", 0.9), ("thanked", 0.1), ("else", 0.5), ("far", 0.1))
+        names = [kept.turn(text, near, f"2024-01-0{day}") for day, (text, near) in enumerate(said, 1)]
+        for new, old in ((1, 0), (2, 1), (4, 3)):
+            kept.link(names[new], "temporal", names[old])
+        shown = texts(kept.block(final=2, beside=1, by_time=False))
+        assert shown == ["answered", "else", "asked", "thanked"]
+        assert texts(kept.block(final=2, beside=1)) == ["asked", "answered", "thanked", "else"]
+
+    def test_a_part_is_not_shown_beside_the_whole_that_it_was_cut_from(self) -> None:
+        kept = Measured()
+        name = kept.turn("I moved to Rome. My cat is ill. Tea is nice.", 0.1)
+        kept.split(name, ("I moved to Rome.", 0.5), ("Tea is nice.", 0.8))
+        assert texts(kept.block()) == ["I moved to Rome. … Tea is nice."]
+
+    def test_evidence_tells_when_it_happened(self) -> None:
+        kept = Measured()
+        name = kept.turn("I fell yesterday", 0.9, "2024-05-08")
+        kept.bank.put(replace(kept.bank.records[name], when="2024-05-07"))
+        for face in (kept.retrieve, kept.block):
+            assert [item.when for item in face().items] == ["2024-05-07"]
 
 
 @pytest.mark.parametrize("face", [read.retrieve, read.block])

@@ -10,7 +10,7 @@ from allmem_library import Library, banked
 from infinimem.markdown.document import Document
 from infinimem.model import Plan
 from infinimem.spec import StrategySpec
-from infinimem.strategies.allmem.invariants import Caps, faults
+from infinimem.strategies.allmem.invariants import faults
 from infinimem.strategies.allmem.spec import SPEC as ALLMEM
 from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.graph.links import Link
@@ -44,7 +44,7 @@ def test_a_bank_loads_as_it_was_put() -> None:
     )
     assert bank.visible == set(bank.records)
     assert changed(bank, library.bank()) == ()
-    assert not faults(bank, caps=Caps.of(library.settings.of(AllmemSettings)))
+    assert not faults(bank, settings=library.settings.of(AllmemSettings))
 
 
 def test_evidence_is_told_by_reference() -> None:
@@ -125,9 +125,7 @@ def test_links_to_a_unit_that_cannot_be_read_stay_in_the_file() -> None:
     broken = library.bank(whole)
     assert broken.links("u-000003") == whole.links("u-000003")
     assert broken.graph.links("u-000003") == ()
-    assert {
-        finding.where for finding in faults(broken, caps=Caps.of(library.settings.of(AllmemSettings)))
-    } == {
+    assert {finding.where for finding in faults(broken, settings=library.settings.of(AllmemSettings))} == {
         "allmem/archive/u-000001",
         "allmem/units/u-000003",
     }
@@ -175,7 +173,7 @@ def test_a_unit_in_both_folders_is_the_one_of_the_surface() -> None:
 
 def test_every_fault_is_named() -> None:
     _, bank = three()
-    caps = Caps(semantic=1, sibling=8, temporal=1, version=None, raise_version=False)
+    own = AllmemSettings(degree_semantic=1)
     bad = bank.copy()
     bad.put(Record("u-000009", ALLMEM, "s", ("k",), refs=(Ref(9), Ref(1, (3, 99)))))
     bad.put(Record("u-000009-01", ALLMEM, "s", ("k",), sources=("u-000077",)))
@@ -183,7 +181,7 @@ def test_every_fault_is_named() -> None:
     bad.graph.add("u-000001", Link("temporal", "u-000002"))
     bad.graph.put("u-000003", "version", ())
     bad.archive("u-000003")
-    assert [(finding.where.split("/")[-1], finding.what) for finding in faults(bad, caps=caps)] == [
+    assert [(finding.where.split("/")[-1], finding.what) for finding in faults(bad, settings=own)] == [
         ("u-000001", "a temporal link leads to u-000002, which is not older"),
         ("u-000001", "2 semantic links are more than 1"),
         ("u-000009", f"turn 9 is not in the evidence; bring it back, or {ANEW}"),
@@ -192,4 +190,4 @@ def test_every_fault_is_named() -> None:
         ("u-000003", "no unit of the surface leads here by version links; move it to allmem/units/"),
     ]
     bad.graph.add("u-000009", Link("version", "u-000003"))
-    assert all("u-000003" not in finding.where for finding in faults(bad, caps=caps))
+    assert all("u-000003" not in finding.where for finding in faults(bad, settings=own))

@@ -215,6 +215,28 @@ def test_a_reply_that_cannot_be_read_proposes_nothing_and_says_why(text: str, co
 
 
 def test_a_context_holds_what_is_still_there_up_to_the_limit(place: tuple[RecordStore, VectorIndex]) -> None:
-    bank, _ = place
+    bank, space = place
     waiting = [Buffered(A, (B, "u-000099", A, OLD, C, D)), Buffered(B, ())]
-    assert contexts(bank, waiting, 3) == [Context(A, (B, OLD, C)), Context(B, ())]
+    own = AllmemSettings(likeness=0, online_anchors=3)
+    assert contexts(bank, space, waiting, own) == [Context(A, (B, OLD, C)), Context(B, ())]
+
+
+def test_a_unit_is_looked_at_beside_older_ones_that_are_like_it() -> None:
+    library = Library()
+    library.say(*"abcde")
+    texts = ("Ana moved to Porto", "Ana likes jazz", "Ana left Porto for Rome", "", "Ana met Bo")
+    bank, space = banked(library, *(("", text) for text in texts))
+    waiting = [Buffered(name, (A, B, C)) for name in (E, D, C, B, A)]
+    own = AllmemSettings(likeness=0.3)
+    assert contexts(bank, space, waiting, own) == [Context(C, (A,))], (
+        "a name that all share counts for little"
+    )
+    assert contexts(bank, space, waiting, AllmemSettings(likeness=0.99)) == []
+
+
+def test_a_long_text_is_looked_at_though_nothing_is_like_it() -> None:
+    library = Library()
+    library.say("tea", "word " * 300)
+    bank, space = banked(library, ("", "Ana drinks tea"), ("", "Bo recites"))
+    waiting = [Buffered(name, ()) for name in (A, B)]
+    assert contexts(bank, space, waiting, AllmemSettings()) == [Context(B, ())]

@@ -11,7 +11,7 @@ from in_memory import LISBON, view_of
 from infinimem.answer import NOTHING, answer
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply
-from infinimem.model import Citation, Retrieved
+from infinimem.model import Citation, Evidence, Retrieved
 from infinimem.retrieval.searcher import searcher
 from infinimem.testing import ScriptedLLM
 
@@ -23,8 +23,8 @@ NOTE, *_ = searcher(VIEW).blocks("violin")
 
 def ask(reply: Any, *items: Retrieved, budget: int = 4096) -> tuple[str, tuple[Citation, ...], ScriptedLLM]:
     llm = ScriptedLLM({"answer": [reply]})
-    text, citations = answer(llm, "Where does Ana live?", items, "2024-01-01", budget)
-    return text, citations, llm
+    found = answer(llm, "Where does Ana live?", Evidence(items), "2024-01-01", budget)
+    return found.text, found.citations, llm
 
 
 def test_evidence_is_shown_as_lines_of_documents() -> None:
@@ -108,7 +108,7 @@ def test_an_unusable_reply_is_said_and_the_best_line_quoted(reply: Any) -> None:
 
 def test_without_evidence_no_model_is_asked() -> None:
     llm = ScriptedLLM({})
-    assert answer(llm, "q", [], "2024-01-01", 4096) == (NOTHING, ())
+    assert answer(llm, "q", Evidence(()), "2024-01-01", 4096).text == NOTHING
     assert llm.calls == []
 
 
@@ -157,8 +157,8 @@ def test_a_turn_that_goes_on_keeps_its_source() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_garbage_cites_only_what_is_there(seed: int) -> None:
-    _, citations = answer(GarbageLLM(seed), "q", [BLOCK, ENTRY, NOTE], "2024-01-01", 4096)
-    assert all(citation.doc_id in VIEW for citation in citations)
+    found = answer(GarbageLLM(seed), "q", Evidence((BLOCK, ENTRY, NOTE)), "2024-01-01", 4096)
+    assert all(citation.doc_id in VIEW for citation in found.citations)
 
 
 def test_a_dead_endpoint_is_said() -> None:

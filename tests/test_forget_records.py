@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from allmem_records import (
@@ -39,6 +41,7 @@ from infinimem.strategies.records.codec import render
 from infinimem.strategies.records.ledger import rows_of
 from infinimem.strategies.records.record import Quote, Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore
+from infinimem.testing import ScriptedLLM
 
 
 @pytest.fixture
@@ -269,3 +272,23 @@ def test_forgetting_all_leaves_no_record(memory: Memory) -> None:
     assert {name.split("/")[1] for name in names(memory)} <= {"buffer"}
     assert "u-" not in json.dumps(rows_of(memory.view.document(BUFFER)))
     assert tree(memory.library.root, "evidence") == {}
+
+
+def test_a_card_that_names_what_an_earlier_turn_said_goes_with_it(tmp_path: Path) -> None:
+    """A card says what "it" is, which only the turn before told."""
+    told = {
+        "I adopted a brown puppy": "Ana adopted a brown puppy",
+        "It sleeps all day": "Ana says that her puppy sleeps all day",
+        "Tea is nice": "Ana likes tea",
+    }
+
+    def describe(variables: Mapping[str, Any]) -> dict[str, Any]:
+        rows = [(turn["id"], told[turn["text"]]) for turn in variables["turns"]]
+        return {"cards": [{"id": at, "summary": text, "keywords": [], "when": None} for at, text in rows]}
+
+    model = ScriptedLLM({"describe": describe})
+    memory = open_memory(tmp_path / "m", model=model, strategy="allmem", create=True, embedder="lexical")
+    memory.observe(Turn(text, speaker="Ana", session="s") for text in told)
+    memory.forget([1])
+    assert list(memory.view.below("allmem/units/")) == [doc(3)]
+    assert [place.seq for place in memory.view.uncited()] == [2], "and its turn is described anew"

@@ -23,7 +23,7 @@ from random_graphs import (
 )
 
 from infinimem.strategies.graph.links import Graph, Link
-from infinimem.strategies.graph.rewire import Rewired, prune, redirect, settle, trim
+from infinimem.strategies.graph.rewire import Rewired, redirect, settle, trim
 
 caps = st.integers(0, 4)
 
@@ -187,86 +187,3 @@ def test_redirecting_to_nothing_changes_nothing(reps: list[str]) -> None:
     with pytest.raises(ValueError, match="d needs other nodes"):
         redirect(graph, "like", "d", reps, set("a"), 1, lambda at, to: 0, weight)
     assert triples_of(graph) == {("a", "like", "d")}
-
-
-def reachable(links: set[Triple], visible: set[str]) -> set[str]:
-    """What the visible nodes lead to, themselves included, by brute force."""
-    there = set(visible)
-    for _ in NODES:
-        there |= {to for at, kind, to in links if kind == "version" and at in there}
-    return there
-
-
-@settings(max_examples=500)
-@given(triples, nodes, some_nodes, caps, keys, st.booleans())
-def test_pruning_orphans_nothing(
-    links: set[Triple], node: str, visible: set[str], cap: int, key: Key, raise_cap: bool
-) -> None:
-    visible.add(node)
-    graph = graph_of(links)
-    gone = prune(graph, "version", node, cap, visible, key, raise_cap=raise_cap)
-    again = graph_of(shuffled(links))
-    assert prune(again, "version", node, cap, visible, key, raise_cap=raise_cap) == gone
-    assert again == graph
-    consistent(graph)
-
-    left = triples_of(graph)
-    assert left == links - {(node, "version", child) for child in gone or ()}
-    assert reachable(left, visible) == reachable(links, visible)
-    for child in set(NODES) - visible:
-        before = {at for at, kind, to in links if (kind, to) == ("version", child) and at in visible}
-        after = {at for at, kind, to in left if (kind, to) == ("version", child) and at in visible}
-        assert bool(before) == bool(after)
-    alone = {
-        child
-        for child in set(NODES) - visible
-        if {at for at, kind, to in links if (kind, to) == ("version", child) and at in visible} == {node}
-    }
-    kept = set(graph.out(node, "version"))
-    if gone is None:
-        assert not raise_cap
-        assert len(alone) > cap
-    else:
-        assert len(kept) <= max(cap, len(alone))
-        assert alone <= kept
-    if gone:
-        assert len(kept) == max(cap, len(alone))
-        free = kept - alone
-        assert all(
-            (-key(node, one)[0], one) < (-key(node, other)[0], other) for one in free for other in gone
-        )
-
-
-def test_a_way_through_archived_nodes_does_not_free_a_child() -> None:
-    """h is reached from a directly, and from b only by way of the archived g."""
-    links = {("a", "version", "h"), ("a", "version", "c"), ("b", "version", "g"), ("g", "version", "h")}
-    graph = graph_of(links)
-    assert prune(graph, "version", "a", 1, {"a", "b", "c"}, lambda at, to: (to == "c",), raise_cap=False) == (
-        "c",
-    )
-    assert graph.out("a", "version") == ("h",)
-
-
-def test_which_children_are_mandatory_is_looked_up_anew() -> None:
-    links = {
-        ("a", "version", "h"),
-        ("a", "version", "g"),
-        ("b", "version", "h"),
-        ("b", "version", "g"),
-        ("c", "version", "b"),
-    }
-    key = {"g": 2, "h": 1}
-    one = graph_of(links)
-    assert prune(one, "version", "a", 1, {"a", "b"}, lambda at, to: key[to], raise_cap=False) == ("h",)
-    other = graph_of(links)
-    archived = {"a", "c"}  # b is archived under c: a alone holds both
-    assert prune(other, "version", "a", 1, archived, lambda at, to: key[to], raise_cap=False) is None
-    assert prune(other, "version", "a", 1, archived, lambda at, to: key[to], raise_cap=True) == ()
-    assert triples_of(other) == links
-
-
-def test_pruning_knows_no_cap_and_no_archived_parent() -> None:
-    graph = graph_of({("a", "version", "h")})
-    assert prune(graph, "version", "a", None, {"a"}, lambda at, to: 0, raise_cap=False) == ()
-    with pytest.raises(ValueError, match="not visible"):
-        prune(graph, "version", "a", 0, {"h"}, lambda at, to: 0, raise_cap=False)

@@ -8,12 +8,13 @@ import pytest
 from garbage import GarbageLLM
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from infini_library import Library
+from infini_library import Library, document, entry
 
 from infinimem import tokens
 from infinimem.errors import ModelUnavailable
 from infinimem.model import NewEntry, Plan
 from infinimem.settings import Settings
+from infinimem.store.spec import STANDING
 from infinimem.strategies.infini.asking import cut, unsupported, verbatim
 from infinimem.strategies.infini.extract import units
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -100,7 +101,9 @@ def test_a_phrased_entry_names_its_origin_and_a_copied_one_is_nobodys() -> None:
         "speaker": "Ana",
         "time": "2023-05-08",
         "text": text,
+        "told": [f"[1] 2023-05-08 Ana: {text}"],
     }
+    assert llm.calls[0].variables["turns"][1]["told"] == ["[2] Ana: Nice!"]
 
 
 @pytest.mark.parametrize("when", ["2023-04-31", "2022-04", "2023-05-06T10:00", "last month", " "])
@@ -135,6 +138,90 @@ def test_what_the_origin_does_not_hold_goes_back_once_and_is_then_refused(said: 
         [plan.notes[0].removeprefix("extract: ")],
     ]
     assert plan.notes[0].startswith("extract: UNSUPPORTED 1")
+
+
+def test_topics_are_told_and_named_once_for_the_entries_in_a_row() -> None:
+    library = Library({"topics/food": document(entry(90, "Drinks tea"), title="Ann’s food")})
+    library.buffer("Owns a kayak")
+    library.documents["CURRENT"] = (
+        library.documents["CURRENT"].without({91}).insert([entry(91, "a")], "Boats")
+    )
+    library.say("I like figs", "I sail a kayak", "I like rice", speaker="Ann")
+    told = reply(
+        item("I like figs", 92) | {"topic": "ann’s FOOD"}, item("I like rice", 94), item("I sail a kayak", 93)
+    )
+    told["entries"][2]["topic"] = "# Boats "
+    (plan,), llm = observe(library, told)
+    assert llm.calls[0].variables["topics"] == ["Ann’s food", "Boats"]
+    assert [(add.text, add.heading) for add in plan.adds] == [
+        ("I like figs", "Ann’s food"),
+        ("I sail a kayak", "Boats"),
+        ("I like rice", "Ann’s food"),
+    ]
+
+
+def test_entries_without_a_topic_do_not_get_that_of_the_lines_above_them() -> None:
+    library = Library({"CURRENT": f"# Boats\n{entry(1, 'Owns a kayak')}\n"})
+    library.say("I like figs")
+    (plan,), _ = observe(library, reply(item("I like figs", 2)))
+    assert [add.heading for add in plan.adds] == ["Unsorted 1"]
+    library = Library()
+    library.say("I like figs")
+    (plan,), _ = observe(library, reply(item("I like figs", 1)))
+    assert [add.heading for add in plan.adds] == [""]
+
+
+def test_portions_are_asked_about_side_by_side_once_there_are_topics() -> None:
+    library = Library(feed="turn", workers=4)
+    library.say("I like figs", "I like rice", "I like tea")
+    seen: dict[str, list[str]] = {}
+
+    def answer(variables: Any) -> Any:
+        (turn,) = variables["turns"]
+        seen[turn["id"]] = variables["topics"]
+        return reply(item(turn["text"], turn["id"]) | {"topic": f"Topic {turn['id']}"})
+
+    view = library.view()
+    library.drive(Infini(ScriptedLLM({"extract": answer}), library.settings).observe(view, view.uncited()))
+    assert seen == {"1": [], "2": ["Topic 1"], "3": ["Topic 1"]}
+
+
+def test_of_very_many_topics_those_nearest_to_what_is_said_are_told() -> None:
+    food = document(entry(90, "Eats figs"), title="Food")
+    boats = document(entry(91, "Owns a kayak"), title="Boats")
+    library = Library(
+        {"topics/a": boats, "topics/b": food, "topics/inbox": document(entry(92, "figs"))}, planner_docs=1
+    )
+    library.say("I like figs")
+    _, llm = observe(library, reply(item("I like figs", 93)))
+    assert llm.calls[0].variables["topics"] == ["Food"]
+
+
+def test_what_is_wrong_goes_back_with_its_turns_and_those_before_and_the_rest_stands() -> None:
+    library = Library()
+    library.say("I like figs", "I read Dune", "Hm", "It taught me hope", "I sail", speaker="Ann")
+    bad = item("Dune taught Ann hope", 4)
+    mended = item("Dune taught Ann hope", 2, 4)
+    (plan,), llm = observe(library, reply(item("I like figs", 1), bad, item("I sail", 5)), reply(mended))
+    assert [turn["id"] for turn in llm.calls[1].variables["turns"]] == ["2", "3", "4"]
+    assert llm.calls[1].variables["problems"] == ["UNSUPPORTED 4: name dune in: Dune taught Ann hope"]
+    assert [add.text for add in plan.adds] == ["I like figs", "Dune taught Ann hope", "I sail"]
+    assert (plan.refused, plan.notes, plan.empty) == ((), (), (3,))
+
+
+def test_a_model_that_leaves_out_most_is_asked_once_more_and_else_nothing_is_asked() -> None:
+    library = Library()
+    long = "My grandmother planted {} apple trees behind the old stone mill near the river bridge last spring"
+    library.say(*(long.format(number) for number in ("nine", "ten", "six")), "ok", speaker="Ann")
+    one = reply(item(long.format("nine"), 1))
+    (plan,), llm = observe(library, reply(), one)
+    assert llm.calls[1].variables["problems"] == ["LEFT_OUT 1, 2, 3"]
+    assert [turn["id"] for turn in llm.calls[1].variables["turns"]] == ["1", "2", "3"]
+    assert (plan.empty, plan.refused, len(plan.adds)) == ((2, 3, 4), (), 1)
+    library = Library()
+    library.say(*(long.format(number) for number in ("nine", "ten", "six")), "ok", speaker="Ann")
+    _, llm = observe(library, one)  # the others say no more than the one
+    assert len(llm.calls) == 1
 
 
 def test_what_a_model_mends_is_taken() -> None:
@@ -202,6 +289,26 @@ def test_after_a_refused_plan_its_turns_stand_for_themselves_and_after_another_n
         ([], (2,)),
     ]
     assert [place.entry.seq for place in library.view().uncited()] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("standing", "role", "to", "heading"),
+    [
+        ("instruction", "user", STANDING, "Instructions"),
+        ("preference", "user", STANDING, "Preferences"),
+        ("preference", "assistant", "CURRENT", ""),
+        ("order", "user", "CURRENT", ""),
+        (None, "user", "CURRENT", ""),
+    ],
+)
+def test_what_the_user_asks_for_once_and_for_all_has_a_document_of_its_own(
+    standing: str | None, role: str, to: str, heading: str
+) -> None:
+    library = Library()
+    text = "Always answer in metric units."
+    library.say(text, role=role)
+    (plan,), _ = observe(library, reply(item(text, 1) | {"standing": standing}))
+    assert plan.adds == (NewEntry(text, (1,), to, heading),)
 
 
 def test_context_is_the_two_turns_before_of_the_same_session() -> None:

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from infini_library import Library, assigned, document, entry, ids
 
 from infinimem.llm.base import Reply
+from infinimem.markdown.document import Document
+from infinimem.settings import Settings
+from infinimem.store.view import View
 from infinimem.strategies.infini.asking import Asker
-from infinimem.strategies.infini.plan import GIVE_UP, Planner
+from infinimem.strategies.infini.plan import GIVE_UP, Planner, open_documents
 from infinimem.strategies.infini.topics import (
     INBOX,
     Slugs,
@@ -40,10 +43,10 @@ def topics(library: Library, *sizes: int) -> list[Topic]:
 
 
 def route(
-    library: Library, *replies: Any, sizes: tuple[int, ...] = ()
+    library: Library, *replies: Any, sizes: tuple[int, ...] = (), offer: bool = True
 ) -> tuple[dict[str, list[int]], Any, Planner]:
     llm = ScriptedLLM({"plan": replies[0] if callable(replies[0]) else replies})
-    planner = Planner(library.view(), Asker(llm))
+    planner = Planner(library.view(), Asker(llm), offer=offer)
     routes = planner.route(topics(library, *sizes))
     return {found.doc_id: [line.seq for line in entries_of(found.topics)] for found in routes}, llm, planner
 
@@ -57,10 +60,35 @@ def test_lines_go_where_the_planner_says() -> None:
     assert found == {"topics/food": [103], "topics/board-games": [105], "topics/trips": [104]}
     variables = llm.calls[0].variables
     assert variables["docs"] == [
-        {"id": "topics/food", "title": "Food", "summary": "food and drinks", "tokens": 15},
-        {"id": "topics/trips", "title": "Trips", "summary": "journeys", "tokens": 16},
+        {
+            "id": "topics/food",
+            "title": "Food",
+            "summary": "food and drinks",
+            "tokens": 15,
+            "told": ["topics/food: Food, 15"],
+        },
+        {
+            "id": "topics/trips",
+            "title": "Trips",
+            "summary": "journeys",
+            "tokens": 16,
+            "told": ["topics/trips: Trips, 16"],
+        },
     ]
     assert variables["markdown_length"] == "5000"
+
+
+def test_a_topic_is_told_by_its_first_facts_and_its_name_stands_for_those_named_nowhere() -> None:
+    library = Library()
+    library.buffer("Likes figs", "Flew to Oslo", "Plays chess", "Plays go", speaker="Ana")
+    found, llm, _ = route(library, assigned(("Trips", [2]), ("Games", ["T2", "T1"])), sizes=(3, 1))
+    assert [topic["told"] for topic in llm.calls[0].variables["topics"]] == [
+        ["[T1] A, 3", "[1] Ana: Likes figs", "[2] Ana: Flew to Oslo"],
+        ["[T2] B, 1", "[4] Ana: Plays go"],
+    ]
+    assert found == {"topics/trips": [2], "topics/games": [1, 3, 4]}
+    _, llm, _ = route(library, assigned(("X", ["T1", "T2"])), sizes=(3, 1), offer=False)
+    assert len(llm.calls[0].variables["topics"][0]["told"]) == 4  # what is to be parted is told whole
 
 
 def test_the_title_of_a_document_is_offered_and_leads_to_it() -> None:
@@ -87,6 +115,24 @@ def test_only_open_topic_documents_are_offered() -> None:
     seq = library.view().buffer.entries[0].entry.seq
     _, llm, _ = route(library, assigned(("Figs", [seq])))
     assert [doc["id"] for doc in llm.calls[0].variables["docs"]] == ["topics/food"]
+
+
+def test_which_are_open_is_known_of_the_snapshot_before() -> None:
+    files = {name: f"# {name[-1]}\n\n{document(entry(1, 'figs'))}" for name in ("topics/a", "topics/b")}
+    before = _snapshot(files)
+    assert open_documents(before) == {"topics/a": "a", "topics/b": "b"}
+    later = {"topics/a": "---\ntoken_count: 99999\n---\n", "topics/c": "# C\n"}
+    now = _snapshot(later, (before, {"topics/a", "topics/b", "topics/c"}))
+    assert open_documents(now) == open_documents(_snapshot(later)) == {"topics/c": "c"}
+    assert open_documents(_snapshot({**later, "topics/0": ""}, (now, {"topics/0"}))) == {
+        "topics/0": "0",
+        "topics/c": "c",
+    }
+
+
+def _snapshot(files: dict[str, str], before: tuple[View, set[str]] | None = None) -> View:
+    documents = {name: Document.parse(name, text.encode()) for name, text in files.items()}
+    return View(tuple(sorted(documents)), documents.__getitem__, Settings(), before=before)
 
 
 def test_of_many_documents_the_nearest_are_offered() -> None:
@@ -165,7 +211,7 @@ def test_content_over_the_threshold_is_planned_in_whole_topics() -> None:
 def test_one_oversized_topic_is_halved() -> None:
     library = Library(plan_split_threshold=60, markdown_length=60)
     library.buffer(*(f"fact number {number} of six" for number in range(6)))
-    found, llm, _ = route(library, lambda v: assigned(("X", ids(v["topics"]))))
+    found, llm, _ = route(library, lambda v: assigned(("X", ids(v["topics"]))), offer=False)
     assert [ids(call.variables["topics"]) for call in llm.calls] == [["1", "2", "3"], ["4", "5", "6"]]
     assert found == {"topics/x": [1, 2, 3, 4, 5, 6]}
 

@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from infini_library import Library, assigned, document, entry, ids, keep_all, one_topic, rewritten
+from infini_library import Library, assigned, ids, keep_all, nothing_outdated, one_topic, outdated
 
 from infinimem.errors import ModelUnavailable
 from infinimem.model import RejectedReply
+from infinimem.strategies.infini.layout import CROWDED
 from infinimem.strategies.infini.strategy import Infini
 from infinimem.testing import ScriptedLLM
 
@@ -29,6 +30,7 @@ def consolidate(library: Library, **scripts: Any) -> tuple[RejectedReply, ...]:
     honest: dict[str, Any] = {
         "rewrite": one_topic,
         "plan": lambda v: assigned(("Things", ids(v["topics"]))),
+        "compare": nothing_outdated,
         "layout": keep_all,
     }
     strategy = Infini(ScriptedLLM({**honest, **scripts}), library.settings)
@@ -61,24 +63,26 @@ def test_an_unsupported_entry_names_its_turn_and_what_it_claims() -> None:
     library = Library()
     library.say("I like tea.")
     (reply,) = observe(library, extracted(("I like 14 teas.", "1")), extracted(("I like tea.", "1")))
-    assert reply.reasons == ("UNSUPPORTED 1: number 14",)
+    assert reply.reasons == ("UNSUPPORTED 1: number 14 in: I like 14 teas.",)
     assert json.loads(reply.text)["entries"][0]["text"] == "I like 14 teas."
 
 
 def test_each_task_of_a_consolidation_tells_its_own() -> None:
     library = Library(plan_retries=1)
-    library.buffer("I like tea.", "I like milk.")
-    library.write("topics/things", document(entry(10, "I like rum.")))
-    forgets = {"topics": [{"title": "Tea", "fact_ids": ["1"]}], "duplicates": [], "superseded": []}
+    library.buffer("I like tea.", "I like milk.", *(f"Line {number}" for number in range(CROWDED)))
+    known = ids([{"id": str(place.entry.seq), "text": ""} for place in library.view().buffer.entries])
+    forgets = {"topics": [{"title": "Tea", "fact_ids": known[1:]}]}
     kept = consolidate(
         library,
         rewrite=[forgets, forgets],
-        plan=[assigned(("Things", ["1", "99"])), assigned(("Things", ["2"]))],
-        layout=["{", "{"],
+        plan=[assigned(("Things", [*known[1:], "99"])), assigned(("Things", known[:1]))],
+        compare=["{", "{"],
+        layout=["[", "["],
     )
     assert [(reply.task, reply.reasons[0].split()[0].strip(":")) for reply in kept] == [
         ("rewrite", "MISSING"),
         ("plan", "MISSING"),
+        ("compare", "JSON_PARSE_FAIL"),
         ("layout", "JSON_PARSE_FAIL"),
     ]
     assert len(library.plans) == 1
@@ -96,7 +100,6 @@ def test_what_was_refused_before_the_model_went_away_is_told_all_the_same() -> N
 
 def test_a_claim_that_names_no_survivor_is_told() -> None:
     library = Library()
-    library.buffer("I like tea.", "I like milk.")
-    bad = rewritten({"Things": [1]}, duplicates=[(2, 77)])
-    first, *_ = consolidate(library, rewrite=[bad, one_topic({"facts": [{"id": "1", "text": ""}]})])
+    library.buffer("Lives in Rome", "Lives in Oslo")
+    first, *_ = consolidate(library, compare=[outdated((2, 77)), outdated()])
     assert "UNKNOWN_SURVIVOR 2: 77" in first.reasons

@@ -19,7 +19,7 @@ from infinimem.strategies.infini.tasks import EXTRACT
 from infinimem.testing import ScriptedLLM
 
 ASK: dict[str, Any] = {"question": "Where is she?", "evidence": [], "now": ""}
-TOLD: dict[str, Any] = {"turns": [], "context": [], "problems": []}
+TOLD: dict[str, Any] = {"turns": [], "context": [], "topics": [], "problems": []}
 GOOD: dict[str, Any] = {"answer": "Lisbon", "cites": []}
 
 

@@ -29,7 +29,8 @@ def ask(task: Any, **variables: Any) -> Mapping[str, Any]:
 
 def unit(text: str, speaker: str | None = "Ana", time: str | None = None, unit_id: str = "TARGET") -> Unit:
     bare: Unit = {"id": unit_id, "time": time, "speaker": speaker, "text": text}
-    return bare | ask(DESCRIBE, turn=bare | {"role": "user"})
+    (card,) = ask(DESCRIBE, context=[], turns=[bare | {"role": "user"}])["cards"]
+    return bare | {key: card[key] for key in ("summary", "keywords")}
 
 
 def origin(told: Mapping[str, Any]) -> str:
@@ -38,7 +39,13 @@ def origin(told: Mapping[str, Any]) -> str:
 
 def diagnose(target: Unit, *neighbours: Unit) -> Mapping[str, Any]:
     shown = ("id", "time", "summary", "keywords")
-    return ask(DIAGNOSE, target=target, anchors=[{key: item[key] for key in shown} for item in neighbours])
+    told = target | {"number": "u-000099" if target["id"] == "TARGET" else target["id"]}
+    return ask(
+        DIAGNOSE,
+        confidence="0.9",
+        target=told,
+        anchors=[{key: item[key] for key in shown} for item in neighbours],
+    )
 
 
 def updates(target: Unit, *neighbours: Unit) -> list[tuple[str, str, float]]:

@@ -15,13 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem import tokens
+from infinimem.grounding.claims import find_duplicates
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.extract import split
 from infinimem.llm.offline.lexicon import is_filler
+from infinimem.llm.offline.salience import summary
 from infinimem.llm.reading import read
 from infinimem.llm.tasks import SELECT
-from infinimem.strategies.infini.tasks import EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
+from infinimem.plugins import load
+from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
 
 
 def run(task: Task, **variables: Any) -> Mapping[str, Any]:
@@ -36,7 +39,7 @@ def turn(number: int, text: str, speaker: str | None = None, role: str = "user")
 
 
 def extract(*turns: Mapping[str, Any], context: Sequence[Mapping[str, Any]] = ()) -> Mapping[str, Any]:
-    return run(EXTRACT, turns=list(turns), context=list(context), problems=[])
+    return run(EXTRACT, turns=list(turns), context=list(context), topics=[], problems=[])
 
 
 def facts(*texts: str, **more: Any) -> list[dict[str, Any]]:
@@ -205,7 +208,6 @@ def test_what_was_said_in_a_row_about_one_thing_becomes_a_topic_with_its_name() 
     ]
     first, second = (topic["title"].lower() for topic in data["topics"])
     assert "pottery class" in first and "dentist" in second
-    assert data["superseded"] == []
 
 
 def test_every_fact_is_in_one_topic_and_titles_differ(shared_data: Path) -> None:
@@ -215,7 +217,6 @@ def test_every_fact_is_in_one_topic_and_titles_differ(shared_data: Path) -> None
     ]
     data = rewrite(facts(*said))
     ids = [i for topic in data["topics"] for i in topic["fact_ids"]]
-    ids += [pair["discarded"] for pair in data["duplicates"]]
     assert sorted(ids, key=int) == [str(n) for n in range(1, 151)]
     titles = [topic["title"] for topic in data["topics"]]
     assert len(set(titles)) == len(titles) >= 5
@@ -266,14 +267,14 @@ def test_a_long_list_is_grouped_by_the_terms_that_most_share() -> None:
     ],
 )
 def test_only_what_says_the_same_is_a_duplicate(one: str, other: str, same: bool) -> None:
-    pairs = rewrite(facts(one, other))["duplicates"]
+    pairs = find_duplicates(facts(one, other))
     assert pairs == ([{"discarded": "1", "kept": "2"}] if same else [])
 
 
 def test_a_users_word_is_kept_over_the_assistants_and_a_later_one_over_an_earlier() -> None:
     items = facts("Likes tea", "Likes tea", "Likes tea")
     items[2]["source"] = "AI"
-    assert rewrite(items)["duplicates"] == [
+    assert find_duplicates(items) == [
         {"discarded": "3", "kept": "2"},
         {"discarded": "1", "kept": "2"},
     ]
@@ -282,10 +283,10 @@ def test_a_users_word_is_kept_over_the_assistants_and_a_later_one_over_an_earlie
 def test_the_same_words_on_another_day_or_of_another_person_are_no_duplicate() -> None:
     ran = facts("I ran five miles today", "I ran five miles today")
     ran[0]["time"], ran[1]["time"] = "2023-05-01", "2023-05-02"
-    assert rewrite(ran)["duplicates"] == []
+    assert find_duplicates(ran) == []
     mine = facts("I love tea", "I love tea")
     mine[0]["speaker"], mine[1]["speaker"] = "Ann", "Bob"
-    assert rewrite(mine)["duplicates"] == []
+    assert find_duplicates(mine) == []
 
 
 # ── filing and layout ───────────────────────────────────────────────────────────────────────────
@@ -326,11 +327,10 @@ def test_a_topic_too_long_for_a_document_is_cut() -> None:
     assert len({part["new_title"] for part in assigned}) == len(assigned) == 2
 
 
-def layout(
-    sections: Sequence[Mapping[str, Any]], incoming: Sequence[Mapping[str, Any]], limit: int = 100
-) -> Any:
-    doc = {"id": "topics/pottery", "title": "Pottery", "summary": "", "sections": list(sections)}
-    return run(LAYOUT, doc=doc, incoming=list(incoming), summary_length=limit, problems=[])
+def layout(sections: Sequence[Mapping[str, Any]], incoming: Sequence[Mapping[str, Any]]) -> Any:
+    doc = {"id": "topics/pottery", "title": "Pottery", "sections": list(sections)}
+    run(LAYOUT, doc=doc, problems=[])
+    return load(LAYOUT.rule)({"doc": doc, "incoming": list(incoming), "summary_length": 100})["layout"]
 
 
 def test_sections_stay_and_what_comes_in_joins_its_heading_or_makes_one() -> None:
@@ -339,25 +339,20 @@ def test_sections_stay_and_what_comes_in_joins_its_heading_or_makes_one() -> Non
         {"title": "Pottery class", "facts": facts(*POTTERY)[2:]},
         {"title": "Dentist", "facts": [{**fact, "id": f"d{fact['id']}"} for fact in facts(*DENTIST)]},
     ]
-    data = layout([old], new)
-    assert [(row["heading"], len(row["fact_ids"])) for row in data["layout"]] == [
+    assert [(row["heading"], len(row["fact_ids"])) for row in layout([old], new)] == [
         ("Pottery class and kiln", 6),
         ("Dentist", 6),
     ]
-    assert data["duplicates"] == data["superseded"] == []
 
 
-def test_duplicates_between_old_and_new_are_found() -> None:
-    old = {"heading": "Tea", "facts": [{"id": "4", "time": None, "source": "user", "text": "Likes tea"}]}
-    new = [{"title": "Tea", "facts": [{"id": "9", "time": None, "source": "user", "text": "likes tea."}]}]
-    data = layout([old], new)
-    assert data["layout"] == [{"heading": "Tea", "fact_ids": ["9"]}]
-    assert data["duplicates"] == [{"discarded": "4", "kept": "9"}]
+def test_no_contradiction_is_claimed() -> None:
+    groups = [{"heading": "1", "facts": facts("Lives in Rome", "Lives in Oslo")}]
+    assert run(COMPARE, groups=groups, problems=[]) == {"superseded": []}
 
 
 @pytest.mark.parametrize("limit", [0, 5, 20, 45, 100])
 def test_a_summary_is_keywords_and_lines_of_the_facts_within_its_length(limit: int) -> None:
-    text = layout([], [{"title": "Pottery", "facts": facts(*POTTERY)}], limit)["summary"]
+    text = summary(facts(*POTTERY), limit)
     assert tokens.count(text) <= limit
     if limit > 40:
         keywords, rest = text.split("; ", 1)
@@ -398,7 +393,7 @@ def test_any_text_is_placed_once_and_nothing_raises(texts: list[str], others: li
     data = rewrite(facts(*texts))
     known = {fact["id"]: fact for fact in facts(*texts)}
     placed = [i for topic in data["topics"] for i in topic["fact_ids"]]
-    assert sorted(placed + [pair["discarded"] for pair in data["duplicates"]]) == sorted(known)
+    assert sorted(placed) == sorted(known)
     topics = [
         {"title": topic["title"], "facts": [known[i] for i in topic["fact_ids"]]} for topic in data["topics"]
     ]
@@ -406,10 +401,8 @@ def test_any_text_is_placed_once_and_nothing_raises(texts: list[str], others: li
     assigned = plan(topics, docs, markdown_length=limit)
     assert sorted(i for part in assigned for i in part["fact_ids"]) == sorted(placed)
     assert all((part["doc_id"] is None) != (part["new_title"] is None) for part in assigned)
-    laid = layout([], topics, limit)
-    ids = [i for row in laid["layout"] for i in row["fact_ids"]]
-    assert sorted(ids + [pair["discarded"] for pair in laid["duplicates"]]) == sorted(placed)
-    assert tokens.count(laid["summary"]) <= limit
+    assert sorted(i for row in layout([], topics) for i in row["fact_ids"]) == sorted(placed)
+    assert tokens.count(summary(facts(*texts), limit)) <= limit
     run(MERGE, docs=docs)
     run(SELECT, question=" ".join(texts), docs=docs, limit=3)
 

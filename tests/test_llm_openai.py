@@ -16,7 +16,7 @@ from infinimem.errors import ModelError, ModelNotConfigured, ModelUnavailable
 from infinimem.llm.base import Reply
 from infinimem.llm.connect import connect
 from infinimem.llm.openai_client import OpenAIClient
-from infinimem.llm.tasks import ANSWER, STEP
+from infinimem.llm.tasks import ANSWER, SEARCHING
 from infinimem.settings import ModelSettings
 
 KEY = "sk-very-secret-0123456789"
@@ -68,9 +68,9 @@ def test_asks_for_the_schema_strictly_at_temperature_zero() -> None:
 
 
 def test_a_schema_with_a_free_object_is_not_called_strict() -> None:
-    variables = dict.fromkeys(STEP.variables, "")
+    variables = dict.fromkeys(SEARCHING.variables, "")
     with serve(chat("{}")) as server:
-        assert Patient(server.url).client.complete(STEP, variables).failure == "SCHEMA_FAIL"
+        assert Patient(server.url).client.complete(SEARCHING, variables).failure == "SCHEMA_FAIL"
     assert server.requests[0]["response_format"]["json_schema"]["strict"] is False
 
 

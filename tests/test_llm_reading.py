@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 from language_tasks import ALL
 
 from infinimem.llm.reading import MAX_REPLY, read
-from infinimem.llm.tasks import ANSWER, STEP
+from infinimem.llm.tasks import ANSWER, SEARCHING
 from infinimem.strategies.infini.tasks import PLAN, REWRITE
 
 GOOD: dict[str, Any] = {"answer": "Lisbon", "cites": ["41"]}
-STEP_WITH = (
-    '{"done": true, "tool_calls": [{"name": "grep", "arguments": {"x": %s}}], "relevant_snippets": [], '
-    '"relevant_docs": []}'
-)
+SEARCHING_WITH = '{"answer": "", "cites": [], "calls": [{"name": "grep", "arguments": {"x": %s}}]}'
 
 
 @pytest.mark.parametrize(
@@ -75,7 +72,7 @@ def test_every_failure_has_its_code(text: str, failure: str) -> None:
 @pytest.mark.parametrize("around", [("[", "]"), ('{"x": ', "}")])
 def test_what_is_nested_without_end_is_no_answer(depth: int, around: tuple[str, str]) -> None:
     deep = around[0] * depth + "1" + around[1] * depth
-    for task, text in ((ANSWER, f'{{"answer": "x", "cites": {deep}}}'), (STEP, STEP_WITH % deep)):
+    for task, text in ((ANSWER, f'{{"answer": "x", "cites": {deep}}}'), (SEARCHING, SEARCHING_WITH % deep)):
         reply = read(text, task.schema)
         assert reply.data is None and reply.failure == "JSON_PARSE_FAIL"
 
@@ -91,16 +88,14 @@ def test_a_schema_failure_says_where() -> None:
 
 
 def test_numbers_pass_for_ids_and_extra_keys_are_dropped() -> None:
-    empty: dict[str, list[str]] = {"duplicates": [], "superseded": []}
-    text = json.dumps({"topics": [{"title": "Tea", "fact_ids": [4, "5"], "why": 1}], "x": 1, **empty})
-    assert read(text, REWRITE.schema).data == {"topics": [{"title": "Tea", "fact_ids": ["4", "5"]}], **empty}
+    text = json.dumps({"topics": [{"title": "Tea", "fact_ids": [4, "5"], "why": 1}], "x": 1})
+    assert read(text, REWRITE.schema).data == {"topics": [{"title": "Tea", "fact_ids": ["4", "5"]}]}
 
 
 def test_arguments_of_tools_keep_their_types() -> None:
     call = {"name": "read_lines", "arguments": {"start": 3, "id": "a"}}
-    text = json.dumps({"done": False, "tool_calls": [call], "relevant_snippets": [], "relevant_docs": []})
-    data = read(text, STEP.schema).data
-    assert data is not None and data["tool_calls"] == [call]
+    data = read(json.dumps({"answer": "", "cites": [], "calls": [call]}), SEARCHING.schema).data
+    assert data is not None and data["calls"] == [call]
 
 
 def test_lone_surrogates_become_a_character_that_files_can_hold() -> None:

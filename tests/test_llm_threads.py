@@ -53,9 +53,9 @@ def test_a_bill_loses_nothing(restless: None) -> None:
 @pytest.mark.parametrize("kind", ["offline", "scripted"])
 def test_a_client_counts_every_call(restless: None, kind: str) -> None:
     turn = {"id": "1", "role": "user", "speaker": None, "time": None, "text": "I live in Rome."}
-    replies = [{"summary": "s", "keywords": ["k"]}] * 200
+    replies = [{"cards": []}] * 200
     llm = OfflineClient() if kind == "offline" else ScriptedLLM({"describe": replies})
-    in_order(lambda _: llm.complete(tasks.DESCRIBE, {"turn": turn}), range(200), 8)
+    in_order(lambda _: llm.complete(tasks.DESCRIBE, {"context": [], "turns": [turn]}), range(200), 8)
     assert llm.usage["describe"].calls == 200
 
 
@@ -94,7 +94,7 @@ def test_the_first_error_is_raised_and_what_has_not_begun_never_does() -> None:
 
 
 def test_a_cap_holds_for_calls_side_by_side() -> None:
-    answer = Reply({"summary": "s", "keywords": ["k"]}, usage=Usage(1, 100, 0))
+    answer = Reply({"cards": []}, usage=Usage(1, 100, 0))
 
     class Paid(ScriptedLLM):
         def complete(self, task, variables):  # type: ignore[no-untyped-def]
@@ -104,5 +104,5 @@ def test_a_cap_holds_for_calls_side_by_side() -> None:
     paid = Paid({"describe": lambda _: answer})
     capped = Capped(paid)
     with capped.cap(1000), pytest.raises(SpendingCapReached):
-        in_order(lambda _: capped.complete(tasks.DESCRIBE, {"turn": {}}), range(100), 4)
+        in_order(lambda _: capped.complete(tasks.DESCRIBE, {"context": [], "turns": []}), range(100), 4)
     assert 10 <= len(paid.calls) < 14

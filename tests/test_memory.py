@@ -13,6 +13,7 @@ from garbage import GarbageLLM
 
 from infinimem import Turn, open_memory
 from infinimem.errors import ModelUnavailable, NotALibrary, SpendingCapReached, UsageError
+from infinimem.llm import tasks
 from infinimem.memory import Memory
 from infinimem.model import Receipt
 from infinimem.store.view import View
@@ -65,6 +66,28 @@ def standing(view: View) -> dict[int, str]:
 
 def errors(memory: Memory) -> list[str]:
     return [f"{finding.where} {finding.what}" for finding in memory.doctor() if finding.level == "error"]
+
+
+def test_what_a_model_is_asked_hangs_on_the_day_of_the_question_and_on_no_clock(tmp_path: Path) -> None:
+    """Two runs, in different years: documents, calls and prompts are the same to the byte."""
+
+    def run(name: str, years: int) -> list[tasks.Prompt]:
+        def clock() -> datetime:
+            return START + timedelta(days=366 * years)
+
+        made = open_memory(tmp_path / name, model="offline", create=True, clock=clock)
+        made.observe(turns(TALK))
+        made.consolidate()
+        calls = [("list_docs", {}), ("grep", {"pattern": "2025|created", "scope": "all"})]
+        calls += [("read_lines", {"doc_id": made.tools.list_docs()["docs"][0]["id"]})]
+        more = {"answer": "", "cites": [], "calls": [{"name": n, "arguments": a} for n, a in calls]}
+        llm = ScriptedLLM({"answer": [more, {"answer": "x", "cites": [], "calls": []}]})
+        open_memory(tmp_path / name, model=llm, clock=clock).ask("Where do I live?", now="2025-06-01")
+        return [tasks.render(tasks.SEARCHING, call.variables) for call in llm.calls]
+
+    first = run("one", 0)
+    assert first == run("two", 3) and len(first) == 2
+    assert "NOW: 2025-06-01" in first[0].user
 
 
 def test_offline_a_conversation_becomes_topics_and_answers(tmp_path: Path) -> None:
@@ -157,19 +180,20 @@ def test_a_model_that_stops_mid_json_costs_quality_only(tmp_path: Path) -> None:
 def test_a_superseded_fact_moves_to_the_archive_with_its_reason(tmp_path: Path) -> None:
     def rewrite(variables: dict[str, list[dict[str, str]]]) -> dict[str, object]:
         ids = [fact["id"] for fact in variables["facts"]]
-        return {
-            "topics": [{"title": "Drinks", "fact_ids": ids[1:]}],
-            "duplicates": [],
-            "superseded": [{"old": ids[0], "new": ids[1]}],
-        }
+        return {"topics": [{"title": "Drinks", "fact_ids": ids}]}
+
+    def compare(variables: dict[str, list[dict[str, list[dict[str, str]]]]]) -> dict[str, object]:
+        old, new = (fact["id"] for fact in variables["groups"][0]["facts"])
+        return {"superseded": [{"old": old, "new": new}]}
 
     memory = open_memory(tmp_path / "m", model="offline", create=True)
-    memory.observe(turns(["I drink black coffee.", "I stopped: it is oat-milk latte now."]))
+    memory.observe(turns(["I drink black coffee.", "I drink oat-milk coffee: it is oat-milk latte now."]))
     memory = open_memory(
         tmp_path / "m",
         model=ScriptedLLM(
             {
                 "rewrite": rewrite,  # type: ignore[dict-item]
+                "compare": compare,  # type: ignore[dict-item]
                 "plan": lambda v: {
                     "assign": [
                         {

@@ -73,21 +73,22 @@ def test_of_threads_one_asks_about_a_pending_turn(tmp_path: Path) -> None:
 
 
 def test_portions_are_asked_about_side_by_side_and_applied_in_order(tmp_path: Path) -> None:
-    three, ended = threading.Barrier(3, timeout=WAIT), [threading.Event() for _ in range(4)]
-    ended[3].set()
+    three, ended = threading.Barrier(3, timeout=WAIT), [threading.Event() for _ in range(5)]
+    ended[4].set()
 
     def backwards(request: dict[str, Any]) -> Say:
         number = int(bees(request)[0]["text"].split()[2])
-        three.wait()  # all three are being asked for at once
-        ended[number + 1 if number < 3 else 3].wait(WAIT)
-        ended[number].set()
+        if number:  # the first comes alone, for there are no topics yet
+            three.wait()  # all three are being asked for at once
+            ended[number + 1].wait(WAIT)
+            ended[number].set()
         return extracted(request)
 
     with serve(backwards) as server:
         memory = memory_of(tmp_path / "library", server.url, feed="turn", workers=3)
-        memory.observe([said(number) for number in range(3)])
+        memory.observe([said(number) for number in range(4)])
     texts = [place.entry.text for place in memory.view.buffer.entries]
-    assert texts == ["I keep 0 bees.", "I keep 1 bees.", "I keep 2 bees."]
+    assert texts == ["I keep 0 bees.", "I keep 1 bees.", "I keep 2 bees.", "I keep 3 bees."]
 
 
 def test_what_came_before_a_failure_is_kept_and_the_rest_stays_pending(tmp_path: Path) -> None:

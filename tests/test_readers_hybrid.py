@@ -85,12 +85,11 @@ def test_summary_reads_only_what_was_selected() -> None:
     assert read("summary", llm, QUIET).items == ()
 
 
-def test_bm25_gives_the_best_blocks_and_the_newest_of_the_buffer() -> None:
+def test_bm25_gives_the_best_entries_and_the_newest_of_the_buffer() -> None:
     evidence = read("bm25", SILENT, view_of(LISBON))
-    assert set(places(evidence)) == {("topics/home", 5, 8), ("notes/todo", 1, 4), ("CURRENT", 6, 6)} | {
-        ("topics/home", 10, 12)
-    }
-    assert len(read("bm25", SILENT, QUIET, ReaderSettings(search_limit=1)).items) == 1
+    lines = {("topics/home", line, line) for line in (7, 8, 12)}
+    assert set(places(evidence)) == lines | {("notes/todo", 1, 4), ("CURRENT", 6, 6)}
+    assert steps(evidence)[0][0] == "entries"
 
 
 def test_what_is_nothing_beside_the_best_is_not_shown() -> None:
@@ -99,6 +98,19 @@ def test_what_is_nothing_beside_the_best_is_not_shown() -> None:
     view = view_of(files | {"notes/moves": "# Moves\n\nAna moved to Lisbon, Lisbon of the trams.\n"})
     evidence = read("bm25", SILENT, view, question="When did Ana move to Lisbon of the trams?")
     assert [item.doc_id for item in evidence.items] == ["notes/moves"]
+
+
+def test_a_full_buffer_leaves_room_for_what_was_found() -> None:
+    lines = "".join(f"- <seq={n},source=user> Ana said {'much ' * 10}{n}\n" for n in range(100, 130))
+    evidence = read(
+        "summary",
+        ScriptedLLM({"select": [{"ids": ["topics/home"]}]}),
+        view_of(LISBON | {"CURRENT": lines}),
+        budget=200,
+    )
+    assert places(evidence)[0] == ("topics/home", 5, 12)
+    assert [item.seqs for item in evidence.items[1:3]] == [(129,), (128,)], "the newest of the buffer"
+    assert sum(tokens.count(item.text) for item in evidence.items) <= 200
 
 
 @pytest.mark.parametrize("budget", [0, 10, 50, 200])

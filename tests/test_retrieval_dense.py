@@ -264,7 +264,7 @@ def test_names_are_not_embedded() -> None:
 
 def test_where_all_vectors_are_gone_words_alone_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process may `forget` between a snapshot and the reading of its vectors."""
-    nothing = Held(np.zeros((0, 2), dtype=np.uint64), np.zeros((0, Meanings.size), dtype=np.float32))
+    nothing = Held({}, np.zeros((0, 2), dtype=np.uint64), np.zeros((0, Meanings.size), dtype=np.float32))
     monkeypatch.setattr(Vectors, "add", lambda *_: nothing)
     index, words = in_memory(lisbon(Meanings())), in_memory(view_of(LISBON))
     found = index.best("entries", "Lisbon", ["lisbon"], "default", 9)

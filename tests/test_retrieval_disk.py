@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from disk_library import answers, assert_same, index_folder, large_library, write_note
@@ -170,7 +171,7 @@ def test_a_commit_that_was_cut_off_does_no_harm(memory: Memory, monkeypatch: pyt
     ranking(memory.view)
     write_note(memory.library.root, 3, "a zither instead\n")
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "write_manifest", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+        patch.setattr(cache.Writer, "commit", lambda *_: (_ for _ in ()).throw(OSError("no space")))
         assert_same(memory.view)
     assert_same(again(memory).view)
     write_note(memory.library.root, 5, "one more zither\n")
@@ -199,18 +200,18 @@ def test_an_index_that_another_process_builds_is_waited_for_and_shared(memory: M
 
 def test_threads_take_turns_at_one_index(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     index, view, start = DiskIndex(index_folder(memory)), memory.view, threading.Barrier(3)
-    write = cache.write_manifest
+    commit = cache.Writer.commit
     written: list[object] = []
 
     def ask(_: int) -> Ranking:
         start.wait(timeout=60)
         return index.of(view)
 
-    def counted(folder: Path, manifest: dict[str, object]) -> None:
+    def counted(*commit_of: Any) -> None:
         written.append(1)
-        write(folder, manifest)
+        commit(*commit_of)
 
-    monkeypatch.setattr(cache, "write_manifest", counted)
+    monkeypatch.setattr(cache.Writer, "commit", counted)
     with ThreadPoolExecutor(3) as threads:
         found = [answers(one) for one in threads.map(ask, range(3))]
     assert found == [answers(in_memory(view))] * 3

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import fault_strace as strace
 import pytest
 from disk_library import assert_same, index_folder, large_library, write_note
+from fault_strace import traceable as traceable
 
+from infinimem.errors import LibraryError
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.retrieval import cache, disk, scoring
@@ -76,7 +81,7 @@ def test_a_note_that_could_not_be_read_is_found_once_it_can(
 
     def refused(self: disk.Files, path: str, *bounds: int) -> tuple[bytes, object]:
         if path == "notes/n3.md":
-            raise disk.LibraryError("too many open files")
+            raise LibraryError("too many open files")
         return read(self, path, *bounds)
 
     with monkeypatch.context() as patch:
@@ -171,3 +176,36 @@ def test_a_writer_that_is_killed_leaves_what_can_be_read_or_is_built_anew(memory
 @pytest.mark.soak
 def test_many_writers_that_are_killed(memory: Memory) -> None:
     killed(memory, 200)
+
+
+@pytest.mark.usefixtures("traceable")
+@pytest.mark.parametrize("count", [6, pytest.param(None, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("first", [True, False])
+def test_killed_at_system_calls_of_a_commit(
+    first: bool, count: int | None, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the first commit, and of one that changes it; those of tantivy's threads are among the calls."""
+    root, left, before = memory.library.root, tmp_path / "cache", tmp_path / "before"
+    if not first:
+        ranking(memory.view)
+        for number in range(6, 20):
+            write_note(root, number, f"# Zither {number}\n\nviolin\n")
+    left.mkdir(exist_ok=True)
+    shutil.copytree(left, before)
+
+    def commit() -> None:
+        monkeypatch.setattr(disk, "BESIDE_DOCUMENTS", 0)
+        ranking(open_memory(root, model="offline").view)
+
+    def anew() -> None:
+        shutil.rmtree(left)
+        shutil.copytree(before, left)
+
+    points = strace.chosen(strace.points(commit, threads=True), count)
+    died = 0
+    for point in points:
+        anew()
+        died += strace.killed(commit, point, threads=True)
+        assert_same(open_memory(root, model="offline").view)
+    # How often a thread waits for another differs from run to run.
+    assert died > 0.8 * len(points), f"of {len(points)} points"

@@ -9,12 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem.markdown.document import Document
-from infinimem.retrieval.grep import compile_pattern, find
+from infinimem.retrieval.grep import compile_pattern, first_matches
+
+ALL = 1 << 30
 
 
 def lines(pattern: str, text: str, ignore_case: bool = True) -> list[int]:
     document = Document.parse("a", text.encode("utf-8", "surrogateescape"))
-    return [match.line for match in find([document], compile_pattern(pattern, ignore_case))]
+    return [
+        match.line for match in first_matches([document], compile_pattern(pattern, ignore_case), ALL).first
+    ]
 
 
 def test_lines_count_from_one_with_the_header() -> None:
@@ -83,7 +87,7 @@ def test_a_huge_pattern_looks_at_so_much_text_and_says_so() -> None:
     text = ("ab" * 20_000 + "\n") * 40 + "abz\n"
     pattern = compile_pattern("((a|b|c|d){0,30}){0,30}z")
     documents = [Document.parse("a", text.encode())]
-    assert list(find(documents, pattern)) == []  # to the end it takes half a minute
+    assert first_matches(documents, pattern, ALL).total == 0  # to the end it takes half a minute
     assert pattern.notes == ["the pattern is too large for so much text; a part was searched"]
     assert lines("(a|b){0,30}z", text) == [41]
 
@@ -95,6 +99,6 @@ def test_a_text_is_taken_in_parts_where_a_pattern_reaches_no_further(
     compiled = compile_pattern("a.*b$|^$", ignore_case)
     text = "axb\nab x\n\n" + "a" + "x" * 30 + "b\nab\nb a b\n"
     monkeypatch.setattr(compiled, "left", 20 * compiled.line.programsize)
-    found = [match.line for match in find([Document.parse("a", text.encode())], compiled)]
+    found = [match.line for match in first_matches([Document.parse("a", text.encode())], compiled, ALL).first]
     assert found == [1, 3, 5, 6]
     assert compiled.notes == ["the pattern is too large for so much text; a part was searched"]

@@ -291,10 +291,10 @@ def test_without_a_cache_directory_every_document_is_read(
 
 
 def test_a_full_disk_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(folder: Path, manifest: dict[str, object]) -> None:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache, "write_manifest", full)
+    monkeypatch.setattr(cache.Writer, "commit", full)
     view = notes(tmp_path / "notes", a="x\n", b="X\n", c="x\n")
     assert hits(view, "x") == hits(view, "X") == [("a", 1), ("b", 1), ("c", 1)]
 

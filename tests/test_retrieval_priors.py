@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,15 +13,14 @@ from infinimem.errors import SettingsError
 from infinimem.retrieval.priors import (
     GAIN,
     REACH,
-    STATED,
     Asked,
     NamedDate,
     asked_of,
-    asking,
     factors,
     nearness,
     read_dates,
 )
+from infinimem.retrieval.rows import STATED, Row, asking
 from infinimem.settings import SearchSettings, parse_settings, template
 
 ON = SearchSettings()
@@ -184,17 +182,12 @@ def test_a_share_is_a_share(text: str) -> None:
 # ── what they do to scores ──────────────────────────────────────────────────────────────────────
 
 
-class Said(NamedTuple):
-    """A candidate."""
-
-    speaker: str | None = None
-    personal: bool = True
-    day: int = 0
-    asking: int = 0
+def said_by(speaker: str | None = None, *, personal: bool = True, day: int = 0, asking: int = 0) -> Row:
+    return Row(1, "evidence/s", 1, 2, 1, day, asking, personal, speaker, 0)
 
 
-def rows(speakers: Sequence[str | None], days: int = 0, asks: int = 0) -> list[Said]:
-    return [Said(speaker, day=days, asking=asks) for speaker in speakers]
+def rows(speakers: Sequence[str | None], days: int = 0, asks: int = 0) -> list[Row]:
+    return [said_by(speaker, day=days, asking=asks) for speaker in speakers]
 
 
 def test_the_named_speaker_gains_and_nobody_loses() -> None:
@@ -210,20 +203,20 @@ def test_a_month_is_no_person() -> None:
 
 
 def test_the_asker_is_the_user() -> None:
-    said = [Said(personal=True), Said(personal=False)]
+    said = [said_by(personal=True), said_by(personal=False)]
     assert list(factors("Where did I park?", said, ON)) == [1 + GAIN, 1]
     assert list(factors("Where is the car?", said, ON)) == [1, 1]
 
 
 def test_the_named_day_gains() -> None:
-    said = [Said(day=day) for day in (20230508, 20230808, 0)]
+    said = [said_by(day=day) for day in (20230508, 20230808, 0)]
     assert list(factors("the trip on 8 May 2023", said, ON)) == [1 + GAIN, 1, 1]
     assert list(factors("the trip", said, ON)) == [1, 1, 1]
     assert list(factors("the trip on 8 May 2023", said, replace(ON, dates=False))) == [1, 1, 1]
 
 
 def test_a_text_that_only_asks_gives_way() -> None:
-    said = [Said(asking=asks) for asks in (255, 51, 0)]
+    said = [said_by(asking=asks) for asks in (255, 51, 0)]
     assert list(factors("trip", said, ON)) == pytest.approx([1 - GAIN, 1 - GAIN / 5, 1])
     assert list(factors("trip", said, replace(ON, statements=False))) == [1, 1, 1]
 

@@ -8,7 +8,6 @@ import pytest
 from in_memory import view_of
 
 from infinimem.retrieval.disk import in_memory
-from infinimem.retrieval.rows import read
 from infinimem.retrieval.scoring import WEIGHTS, WHOLE_WEIGHT, Ranking
 from infinimem.retrieval.tables import AROUND, OWN, PADDING, WHOLE
 from infinimem.retrieval.tantivy_index import saturated
@@ -47,7 +46,7 @@ def test_what_is_beside_an_index_scores_as_in_it() -> None:
     texts = {f"topics/{n}": f"# T{n}\n- <seq={n},source=user> tea {'and more ' * n}\n" for n in range(1, 60)}
     view = view_of(texts)
     index = in_memory(view)
-    changed = {doc_id: read(view, index.pieces, view.document(doc_id), 99) for doc_id in list(texts)[7:9]}
+    changed = {doc_id: index.pieces.read(view.document(doc_id), 99) for doc_id in list(texts)[7:9]}
     reads = {doc_id: one for doc_id, one in changed.items() if one}
     beside = Ranking(view, index.tables, index.lines, frozenset(reads), reads)
     for kind in ("entries", "blocks"):

@@ -7,6 +7,7 @@ from in_memory import LISBON, view_of
 from infinimem.model import Retrieved
 from infinimem.retrieval.origins import FIRST, MOST, ROOM, KnownLines, Origins, best_that_fit, pack
 from infinimem.retrieval.pieces import Pieces
+from infinimem.retrieval.rows import doc_hash
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.sources import only
 
@@ -53,11 +54,13 @@ def test_an_entry_is_found_by_the_turns_around_its_evidence() -> None:
 def test_around_an_entry_stands_what_others_said_not_itself() -> None:
     view = view_of(LISBON)
     pieces = Pieces(view, Origins(view, KnownLines(view.entries("all"))))
-    found = {piece.item.seqs: piece for piece in pieces.entries(view.document("topics/home"))}
-    around = found[(12,)].around.split()
+    read = pieces.read(view.document("topics/home"), 1)
+    assert read
+    (found,) = (found for found in read.entries if found.row.seq == 12)
+    around = found.around.split()
     assert {"easel", "lucki", "lisbon", "thing"} <= set(around), "two turns on each side, and the heading"
     assert "sister" not in around
-    assert found[(12,)].whole == "evidence/2023-05-08-s01"
+    assert found.row.whole == doc_hash("evidence/2023-05-08-s01")
 
 
 def test_of_a_doubled_line_the_live_one_counts_for_where_another_came_from() -> None:

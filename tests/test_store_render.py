@@ -145,3 +145,22 @@ def test_a_plan_leaves_a_line_where_a_person_carried_it_meanwhile(library: Libra
     assert places == {mine: "topics/mine", other: "topics/far"}
     assert outcome.receipt is not None
     assert outcome.receipt.notes == (f"left out, moved or deleted meanwhile: {mine}",)
+
+
+def test_entries_wait_in_the_buffer_under_the_topics_that_were_named_for_them(library: Library) -> None:
+    told = [place.seq for place in library.record([Turn(text) for text in "abcd"])]
+    done(library, Plan(adds=(NewEntry("first", (told[0],)),)))
+    headings = ("Food", "Boats", "Food")
+    adds = tuple(
+        NewEntry(f"x {seq}", (seq,), heading=title) for seq, title in zip(told[1:], headings, strict=True)
+    )
+    view = done(library, Plan(adds=adds)).view
+    assert [(place.headings, place.entry.text) for place in view.buffer.entries] == [
+        ((), "first"),
+        (("Food",), f"x {told[1]}"),
+        (("Food",), f"x {told[3]}"),
+        (("Boats",), f"x {told[2]}"),
+    ]
+    moves = tuple(Move(place.seq, "topics/x", "X") for place in view.buffer.entries)
+    left = done(library, Plan("consolidate", moves=moves)).view
+    assert (left.buffer.entries, "# " in left.buffer.body) == ((), False)

@@ -5,8 +5,9 @@
       8 (AI): Lisbon has trams.
       9 - Trams are yellow.
 
-In: a result. Out: numbered lines with day, speaker and words; "-" stands for those of the line above.
-Promise: what the program notes about a line or a document is not among them, and no line comes twice.
+In: a result. Out: numbered lines with day, speaker and words; what is left out, or "-", is that of the line
+above.
+Promise: what the program notes about a line or a document is not among them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from infinimem.markdown.signature import parse_entry
 
 from .tool import Result
 
-Place = tuple[str, int]
-"""A document and a line of it."""
 _NOTED = ("when", "refers")
 
 
@@ -33,30 +32,23 @@ class _Passage:
     lines: Iterable[tuple[int, str, str]]
 
 
-def rows(result: Result, seen: set[Place] | None = None, *, ids: bool = False) -> Iterator[str]:
+def rows(result: Result, ids: bool = False) -> Iterator[str]:
     """A result of search, grep, grep_doc, read_lines or list_docs; the last row is a total.
 
     Args:
         result: as the tool gave it.
-        seen: lines that the reader knows: they are left out, and those that are shown are added.
         ids: whether entries are told with their numbers, which people need for `history` and `forget`.
     """
     if "docs" in result:
         yield from _catalog(result)
         return
-    seen = set() if seen is None else seen
-    known = 0
     for passage in _passages(result):
-        fresh = [line for line in passage.lines if (passage.doc_id, line[0]) not in seen]
-        known += sum(1 for _ in passage.lines) - len(fresh)
-        seen.update((passage.doc_id, number) for number, _, _ in fresh)
-        told = list(_told(fresh, passage.heading.rpartition(" > ")[2], ids))
+        told = list(_told(passage.lines, passage.heading.rpartition(" > ")[2], ids))
         if told and "lines" not in result:
             yield f"{passage.doc_id} {passage.heading}".rstrip()
             told = [f"  {row}" for row in told]
         yield from told
-    before = f"; {known} lines were shown before" if known and "matches" not in result else ""
-    yield f"{_total(result)}{before}"
+    yield _total(result)
 
 
 def _catalog(result: Result) -> Iterator[str]:
@@ -102,10 +94,9 @@ def _told(lines: Iterable[tuple[int, str, str]], heading: str, ids: bool) -> Ite
             source = "" if entry.source in ("user", "human") else f"({entry.source})"
             who = " ".join(filter(None, (speaker, source))) or "user"
             day = (entry.time or "")[:10]
-            if above == (day, who):
-                head = "-"
-            else:
-                head = f"{who}:" if above and above[0] == day else f"{day} {who}:".lstrip()
+            known = above or ("", "")
+            fresh = [part for part, before in zip((day, who), known, strict=True) if part != before]
+            head = f"{' '.join(filter(None, fresh))}:" if fresh else "-"
             above = (day, who)
             words = entry.text.removeprefix(f"{speaker}:").lstrip() if speaker else entry.text
             noted = ", ".join(f"{key} {entry.fields[key]}" for key in _NOTED if entry.fields.get(key))
@@ -120,6 +111,9 @@ def _total(result: Result) -> str:
         return f"{count} section{'' if count == 1 else 's'}"
     if "matches" in result:
         return f"{len(result['matches'])} of {result['total_matches']} matches"
-    numbers = [line["line"] for line in result["lines"] if line["line"] > result["header_lines"]]
+    header, total = result["header_lines"], result["total_lines"]
+    numbers = [line["line"] for line in result["lines"] if line["line"] > header]
+    if numbers and (numbers[0], numbers[-1]) == (header + 1, total):
+        return f"all of {total} lines"
     shown = f"lines {numbers[0]}-{numbers[-1]}" if numbers else "no lines"
-    return f"{result['doc_id']}, {shown} of {result['total_lines']}"
+    return f"{result['doc_id']}, {shown} of {total}"

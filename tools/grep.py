@@ -16,7 +16,7 @@ from .tool import RESULT_LENGTH, SCOPE, Result, Tool, header_end, scope_of, show
 DESCRIPTION = (
     "Find a regular expression (RE2 syntax, case-insensitive) in every document. Good for names, numbers, "
     "dates and exact words. Gives document id, line number, day, speaker and words, and the lines around; "
-    '"-" is those of the line above.'
+    'what is left out, or "-", is as above.'
 )
 MOST_LOOKED_AT = 10_000
 """Matches among which those outside headers are looked for."""

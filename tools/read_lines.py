@@ -10,8 +10,8 @@ from .compact import rows
 from .tool import DOC_ID, RESULT_LENGTH, Result, Tool, header_end, shown
 
 DESCRIPTION = (
-    'Read lines of a document, at most 100 at a time: number, day, speaker, words; "-" is the day and '
-    "speaker of the line above. Lines count from 1; a header is counted and not shown."
+    "Read lines of a document, at most 100 at a time: number, day, speaker, words; a day or speaker that is "
+    'left out, or "-", is that of the line above. Lines count from 1; a header is counted and not shown.'
 )
 MOST = 100
 PARAMETERS = {

@@ -22,7 +22,7 @@ from .tool import SCOPE, Result, Tool, scope_of, shown
 DESCRIPTION = (
     "Rank the sections of all documents by how well they answer a query (BM25, stemmed words in any order). "
     "Gives document id, heading and the best 200 tokens of each: line number, day, speaker, words; "
-    '"-" is those of the line above.'
+    'what is left out, or "-", is as above.'
 )
 SNIPPET = 200
 """Tokens of a snippet, about."""

@@ -29,7 +29,7 @@ ANSWERING = "infini-h,bm25,dense,grep,full,none"
 SEARCHING = "infini-search,fts5,bm25,grep"
 """Methods that are compared if nothing is said."""
 PATIENCE = 600.0
-"""Seconds for one call: nobody waits for it, and a local model may take its time."""
+"""Seconds for one call, unless more are set: nobody waits for it, and a local model may take its time."""
 
 
 @click.command(cls=Command)
@@ -49,6 +49,7 @@ PATIENCE = 600.0
 @click.option("--retrieval-only", is_flag=True, help="Score retrieval alone; answer nothing.")
 @click.option("--answerer", metavar="MODEL", help="The model that answers; default is --model.")
 @click.option("--judge", "grader", metavar="MODEL", help="The model that grades; default is the answerer.")
+@click.option("--judge-url", metavar="URL", help="The judge's server, where it is another one.")
 @click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="At most N questions of each category."
 )
@@ -106,7 +107,7 @@ def bench(
 
     how["retrieval_only"] |= name == "notes"  # its labels say where the answer stands, not what it is
     usual = SEARCHING if name == "notes" else RANKING if how["retrieval_only"] else ANSWERING
-    keeper, answerer, judge = _models(options.model, how.pop("answerer"), how.pop("grader"), how["replay"])
+    keeper, answerer, judge = _models(options.model, how)
     asks_models = {keeper.name, answerer.name, judge.name} != {"offline"}
     request = Request(
         data=data,
@@ -162,19 +163,21 @@ def _prepared(request: Request, name: str, split: str | None, out: Path | None) 
     raise AssertionError("unreachable: there is always another folder")
 
 
-def _models(
-    keeper: str | None, answerer: str | None, judge: str | None, replay: Path | None
-) -> tuple[LLM, LLM, LLM]:
-    """The model that keeps memories, the one that answers, the one that grades; each may stand in."""
+def _models(keeper: str | None, how: dict[str, Any]) -> tuple[LLM, LLM, LLM]:
+    """The model that keeps memories, the one that answers, the one that grades; each may stand in for the
+    next. The options that name them are taken out of `how`."""
     from infinimem.configuration import configuration
     from infinimem.evaluation.replay import Unasked
     from infinimem.llm.connect import connect
 
-    settings = replace(configuration().settings.llm, timeout=PATIENCE)
+    answerer, judge, judge_url = (how.pop(name) for name in ("answerer", "grader", "judge_url"))
+    replay = how["replay"]
+    settings = configuration().settings.llm
+    settings = replace(settings, timeout=max(PATIENCE, settings.timeout))
 
-    def client(model: str | None) -> LLM:
+    def client(model: str | None, url: str | None = None) -> LLM:
         try:
-            return connect(model, settings)
+            return connect(model, replace(settings, base_url=url or settings.base_url))
         except ModelNotConfigured as error:
             if replay:
                 return Unasked(model or settings.model or "", str(error))
@@ -182,7 +185,9 @@ def _models(
 
     first = client(keeper)
     second = client(answerer) if answerer else first
-    third = client(judge) if judge else second
+    if judge_url and not judge:
+        raise UsageError("--judge-url says where the judge is; name it, too, with --judge")
+    third = client(judge, judge_url) if judge else second
     if replay and {first.name, second.name, third.name} == {"offline"}:
         raise UsageError("--replay keeps what models say; name one with --model or --answerer")
     return first, second, third

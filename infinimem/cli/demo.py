@@ -43,13 +43,10 @@ class _Demonstrator:
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         reply = self._rules.complete(task, variables)
-        if task.name == "layout" and isinstance(reply.data, dict):
-            parts = (*variables["doc"]["sections"], *variables["incoming"])
-            ids = {fact["text"]: fact["id"] for part in parts for fact in part["facts"]}
+        if task.name == "compare" and isinstance(reply.data, dict):
+            ids = {fact["text"]: fact["id"] for group in variables["groups"] for fact in group["facts"]}
             if {self._old, self._new} <= ids.keys():
                 reply.data["superseded"] = [{"old": ids[self._old], "new": ids[self._new]}]
-                for section in reply.data["layout"]:
-                    section["fact_ids"] = [one for one in section["fact_ids"] if one != ids[self._old]]
         return reply
 
 

@@ -74,12 +74,13 @@ class Estimate:
             self.cases += 1
             self.questions += len(questions)
             sizes = [tokens.estimate(question.text) for question in questions]
-            if spec.way is not None and self.models.keeper:
+            if spec.way is not None:
                 key = spec.library
-                if spec.draws and is_new and key not in made:  # methods that are made alike share a library
+                is_made = not is_new or key in made  # methods that are made alike share a library
+                if spec.draws and self.models.keeper and not is_made:
                     made.add(key)
                     self._count(spec, "making", making(size, len(case.turns), spec.parsed, spec.way.strategy))
-                for _ in sizes:
+                for _ in sizes if self.models.answerer else ():
                     self._count(spec, "reading", reading(size, spec.way.answered_by, spec.parsed))
             if spec.text in self.embeds:
                 self._embed(spec, size, len(case.turns), sizes, is_new, made)

@@ -3,7 +3,7 @@ kept as they came."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -23,7 +23,7 @@ _KINDS = {
 """LongMemEval's types whose answers are graded in a way of their own."""
 _ORDER = "event ordering"
 """BEAM's ability whose rubric is a list in its order."""
-RUBRIC = "rubric"
+RUBRIC, PARTS = "rubric", "parts"
 
 _TELLING = 10
 """Questions of which hardly any two methods get all right, or none."""
@@ -36,13 +36,16 @@ def grade(rule: str) -> str:
 
 def grades(question: Question) -> list[str]:
     """The measures by which an answer is graded."""
-    return [grade(RUBRIC)] if question.rubric else list(map(grade, TASKS))
+    if question.rubric:
+        return [grade(RUBRIC)]
+    return [grade(rule) for rule in (*TASKS, *([PARTS] if question.parts else ()))]
 
 
 def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
     """Grade an answer. Where its words settle it no model is asked; the generous rule is asked for only where
     the strict one said no, for it lets pass whatever that does. All items of a rubric are asked at once, and
-    the score is the share that is met.
+    the score is the share that is met; so are, for a measure of their own, the parts of a list of which an
+    answer gives not all.
 
     Args:
         llm: answers the tasks.
@@ -57,12 +60,14 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
         ModelUnavailable: the model does not answer.
     """
     if question.rubric:
-        return _by_rubric(llm, question, answer)
+        kind = "order" if question.category == _ORDER else _kind(question)
+        return _by_items(llm, question, answer, RUBRIC, question.rubric, kind)
+    rules = [*TASKS, PARTS] if question.parts else [*TASKS]
     if plain := _plainly_right(question, answer):
         verdict = {"correct": True, "reason": plain, "text": "", "usage": asdict(Usage())}
-        return dict.fromkeys(TASKS, verdict), dict.fromkeys(map(grade, TASKS), 1.0)
-    kind = _KINDS.get(question.category, "plain") if question.answerable else "unanswerable"
-    told = {"question": question.text, "kind": kind, "expected": list(question.expected), "answer": answer}
+        return dict.fromkeys(TASKS, verdict), dict.fromkeys(map(grade, rules), 1.0)
+    kind, expected = _kind(question), list(question.expected)
+    told = {"question": question.text, "kind": kind, "expected": expected, "answer": answer}
     verdicts: dict[str, Any] = {}
     for rule, task in TASKS.items():
         reply = llm.complete(task, told)
@@ -72,25 +77,31 @@ def judge(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], di
             verdicts = dict.fromkeys(TASKS, verdicts[rule]) | verdicts
             break
     known = {rule: verdict for rule, verdict in verdicts.items() if verdict["correct"] is not None}
-    return verdicts, {grade(rule): float(verdict["correct"]) for rule, verdict in known.items()}
+    scores = {grade(rule): float(verdict["correct"]) for rule, verdict in known.items()}
+    if not question.parts:
+        return verdicts, scores
+    if scores.get(grade("strict")):
+        return verdicts, scores | {grade(PARTS): 1.0}
+    parts, share = _by_items(llm, question, answer, PARTS, question.parts, "list")
+    return verdicts | parts, scores | share
 
 
-def _by_rubric(llm: LLM, question: Question, answer: str) -> tuple[dict[str, Any], dict[str, float]]:
+def _by_items(
+    llm: LLM, question: Question, answer: str, rule: str, wanted: Sequence[str], kind: str
+) -> tuple[dict[str, Any], dict[str, float]]:
     """A reply that leaves out an item is none that could be read."""
-    kind = "plain" if question.answerable else "unanswerable"
-    items = [{"id": str(number), "text": item} for number, item in enumerate(question.rubric, 1)]
-    told = {
-        "question": question.text,
-        "kind": "order" if question.category == _ORDER else kind,
-        "rubric": items,
-        "answer": answer,
-    }
+    items = [{"id": str(number), "text": item} for number, item in enumerate(wanted, 1)]
+    told = {"question": question.text, "kind": kind, "rubric": items, "answer": answer}
     reply = llm.complete(JUDGE_RUBRIC, told)
     verdict = {"text": reply.text, "usage": asdict(reply.usage), **(reply.data or {"failure": reply.failure})}
     met = {row["item"].strip("[]. "): bool(row["met"]) for row in verdict.get("verdicts", ())}
     if not met.keys() >= {item["id"] for item in items}:
-        return {RUBRIC: {"failure": "SCHEMA_FAIL", **verdict}}, {}
-    return {RUBRIC: verdict}, {grade(RUBRIC): sum(met[item["id"]] for item in items) / len(items)}
+        return {rule: {"failure": "SCHEMA_FAIL", **verdict}}, {}
+    return {rule: verdict}, {grade(rule): sum(met[item["id"]] for item in items) / len(items)}
+
+
+def _kind(question: Question) -> str:
+    return _KINDS.get(question.category, "plain") if question.answerable else "unanswerable"
 
 
 def _plainly_right(question: Question, answer: str) -> str:

@@ -26,6 +26,7 @@ class Question:
         answerable: whether the memory holds an answer.
         scored: whether the data set's own scorer looks at its retrieval.
         rubric: what a good answer says or does, where answers are graded item by item.
+        parts: of an expected answer that is a list.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Question:
     answerable: bool = True
     scored: bool = True
     rubric: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class Ingested:
         sizes: tokens of each document that was made.
         transactions: of the library, in their order.
         structure: what the memory tells of its shape (bench/structure.py).
+        written: what became of what was said (bench/written.py).
     """
 
     method: str
@@ -109,6 +112,7 @@ class Ingested:
     sizes: tuple[int, ...] = ()
     transactions: tuple[Transaction, ...] = ()
     structure: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

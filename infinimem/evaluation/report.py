@@ -14,6 +14,7 @@ from infinimem.evaluation.table import percent
 from infinimem.evaluation.tables import headline, primary, tables
 from infinimem.evaluation.tally import Tallies, Tally, read
 from infinimem.evaluation.units import unit_figures
+from infinimem.evaluation.written import written_figures
 from infinimem.model import Usage
 
 NO_PLOTS = "No plots: matplotlib is not installed (pip install 'infinimem[bench]')."
@@ -158,6 +159,7 @@ def _method(tally: Tally, tallies: Tallies) -> dict[str, Any]:
         "question_seconds": {f"p{share}": _round(tally.seconds(share / 100)) for share in (50, 90)},
         "evidence_tokens": _round(mean([item.context for item in tally.asked])),
         "document_tokens": tally.sizes,
+        "written": written_figures(tally),
         **unit_figures(tally),
     }
 

@@ -17,8 +17,8 @@ class Request:
         data: the official file.
         methods: names with their settings.
         out: folder of the run.
-        keeper: the model that keeps and reads memories.
-        answerer: the model that answers.
+        keeper: the model that keeps memories.
+        answerer: the model that reads them and answers.
         judge: the model that grades.
         embedder: name of the run's; None for what each method takes by itself.
         corrections: file of label corrections, which the benchmark has read.

@@ -146,7 +146,7 @@ class Run:
             "budget": request.budget if asks else None,
             "models": {
                 "keeper": request.keeper.name,
-                "answerer": request.answerer.name if asks else None,
+                "answerer": request.answerer.name,
                 "judge": request.judge.name if asks else None,
             },
             "embedders": self._vectors,

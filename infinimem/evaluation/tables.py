@@ -9,12 +9,13 @@ from infinimem.evaluation.metrics.statistics import Difference, mean, percentile
 from infinimem.evaluation.table import NONE, Table, percent, tokens_of, whole
 from infinimem.evaluation.tally import Tallies, Tally
 from infinimem.evaluation.units import unit_tables
+from infinimem.evaluation.written import written_table
 from infinimem.model import Usage
 
 PRIMARY = ("match", "judge strict", "judge rubric", "F1", "R@5", "answer@5")
 """By which methods are ranked: the first of these that a run measured."""
 HEADLINE = (
-    *("judge strict", "judge lenient", "judge rubric", "match", "F1", "BLEU-1", "ROUGE-L"),
+    *("judge strict", "judge lenient", "judge parts", "judge rubric", "match", "F1", "BLEU-1", "ROUGE-L"),
     *("R@5", "N@5", "MRR", "doc R@5", "doc N@5", "doc MRR", "R@10", "R@50", "hit@5", "all@5"),
     *("own R@5", "own N@5", "own turn R@5", "own turn N@5"),
     *("R in 512", "R in 1024", "R in 2048", "R in 4096", "R in 8192"),
@@ -55,6 +56,7 @@ def tables(tallies: Tallies) -> list[Table]:
         _phases(tallies),
         _requests(tallies),
         _documents(tallies),
+        written_table(tallies),
         *unit_tables(tallies),
         _everything(tallies, measures),
     ]

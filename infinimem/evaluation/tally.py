@@ -62,11 +62,13 @@ class Tally:
         name: of the method, as it was asked for.
         asked: its questions.
         ingested: its cases.
+        unseen: turns that hold evidence, of each case, that nothing cites and no question was shown.
     """
 
     name: str
     asked: list[Asked] = field(default_factory=list)
     ingested: list[Ingested] = field(default_factory=list)
+    unseen: dict[str, set[str]] = field(default_factory=dict)
     _differences: dict[str, Mapping[str, Difference]] = field(default_factory=dict)
 
     @property
@@ -214,6 +216,10 @@ def read(folder: Path) -> Tallies:
     if not isinstance(config, dict):
         raise UsageError(f"{folder} holds no run that can be read: its config.json is no object")
     tallies = {str(name): Tally(str(name)) for name in config.get("methods", ())}
+    for ingested in _records(folder / "cases", ingested_of):
+        tally = tallies.setdefault(ingested.method, Tally(ingested.method))
+        tally.ingested.append(ingested)
+        tally.unseen[ingested.case] = set(ingested.written.get("uncited", ()))
     seen = set()
     for result in _records(folder / "raw", result_of):
         key = (result.method, result.case, result.question)
@@ -232,9 +238,9 @@ def read(folder: Path) -> Tallies:
                 result.failed,
                 _stages(result.steps),
             )
-            tallies.setdefault(result.method, Tally(result.method)).asked.append(asked)
-    for ingested in _records(folder / "cases", ingested_of):
-        tallies.setdefault(ingested.method, Tally(ingested.method)).ingested.append(ingested)
+            tally = tallies.setdefault(result.method, Tally(result.method))
+            tally.asked.append(asked)
+            tally.unseen.get(result.case, set()).difference_update(*(item.turns for item in result.found))
     if not seen:
         raise UsageError(f"{folder} holds no results yet: start the run first")
     methods = tuple(tally for tally in tallies.values() if tally.asked)

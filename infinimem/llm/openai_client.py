@@ -185,8 +185,11 @@ def _hopeless(refusal: Refused, dialect: Dialect) -> bool:
 
 
 def _strict(schema: Mapping[str, Any]) -> bool:
-    """Whether every object in a schema is closed, which strict mode demands."""
-    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+    """Whether every object in a schema is closed and needs all that it names, which strict mode demands."""
+    if schema.get("type") == "object" and (
+        schema.get("additionalProperties") is not False
+        or schema.get("properties", {}).keys() != set(schema.get("required", ()))
+    ):
         return False
     children = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
     return all(_strict(child) for child in children)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from infinimem.markdown.characters import one_line
 
-_NOTED = ("when", "refers")
+_NOTED = ("when", "refers", "superseded_by")
 _BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _INDENT = "\n" + 8 * " "
 """Before what goes on on another line: no text can pass for a line of its own."""
@@ -37,11 +37,18 @@ def shown(value: Any) -> str:
 def _lines(value: Any) -> Iterator[str]:
     if not isinstance(value, Mapping):
         yield _json(value)
-    elif _is_said(value):
-        yield _line(value)
     elif "told" in value:
         first, *rest = map(one_line, value["told"])
         yield from (first, *(f"  {line}" for line in rest))
+    elif _is_said(value):
+        yield _line(value)
+    elif "span" in value:
+        doc_id, rows = value["doc_id"], value["lines"]
+        if not all(row.get("id", "").startswith(f"{doc_id}:") for row in rows):  # else each line tells
+            yield one_line(f"{doc_id} {value['span']}")
+        yield from _evidence(rows)
+    elif _is_said(value):
+        yield _line(value)
     elif {"id", "summary"} <= value.keys() <= {"id", "title", "summary"}:
         yield one_line(": ".join(filter(None, (value["id"], value.get("title"), value["summary"]))))
     else:
@@ -62,15 +69,38 @@ def _is_said(value: Mapping[str, Any]) -> bool:
     return {"id", "text"} <= value.keys() and "keywords" not in value
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def _evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of a document: of a line's day and speaker what the line above it does not share."""
+    above = None
+    for row in rows:
+        if "text" in row:
+            yield _line(row, above)
+            above = row
+        else:
+            yield from _lines(row)
+
+
+def _line(row: Mapping[str, Any], above: Mapping[str, Any] | None = None) -> str:
     text, speaker = row["text"], row.get("speaker") or ""
     if speaker and text.startswith(f"{speaker}:"):
         text = text[len(speaker) + 1 :].lstrip()
+    head = _head(row)
+    if above and (day := _day(row)) == _day(above):
+        head = "-" if head == _head(above) else head.removeprefix(day).lstrip()
+    notes = ", ".join(f"{key.replace('_', ' ')} {row[key]}" for key in _NOTED if row.get(key))
+    told = _BREAK.sub(_INDENT, text) + (f" ({notes})" if notes else "")
+    begin = f"[{row['id']}] {head}".rstrip()
+    return f"{begin} {told}" if head == "-" else f"{begin}: {told}"
+
+
+def _day(row: Mapping[str, Any]) -> str:
+    return (row.get("time") or "")[:10]
+
+
+def _head(row: Mapping[str, Any]) -> str:
     source = row.get("source") or row.get("role") or "user"
-    who = " ".join(filter(None, (speaker, "" if source in ("user", "human") else f"({source})")))
-    head = " ".join(filter(None, (f"[{row['id']}]", (row.get("time") or "")[:10], who)))
-    notes = ", ".join(f"{key} {row[key]}" for key in _NOTED if row.get(key))
-    return f"{head}: {_BREAK.sub(_INDENT, text)}" + (f" ({notes})" if notes else "")
+    who = (row.get("speaker") or "", "" if source in ("user", "human") else f"({source})")
+    return " ".join(filter(None, (_day(row), *who)))
 
 
 def _json(value: Any) -> str:

@@ -1,5 +1,6 @@
 """Language tasks: names, variables, reply schemas, and the rules that answer them offline. Their wording
 stands in prompts/<task>.md, with `{{name}}` placeholders; a variable that is missing or unused is an error.
+What stands between `{{#name}}` and `{{/name}}` is for those of its tasks that have this variable.
 Those of a strategy stand in its own tasks.py.
 
 Ids in variables and replies are short strings ("12" for seq 12): models copy them more faithfully than
@@ -10,14 +11,14 @@ Shapes that several tasks share:
     fact     {"id", "time", "source", "text"}, and "speaker", "when" where they are known
     topic    {"title", "facts": [fact, …]}
     doc      {"id", "summary"}, "title" where it has one, and "tokens" where it may grow
-    unit     {"id", "time", "speaker", "text", "summary", "keywords"}; "time" and "speaker" may be null
-    anchor   {"id", "time", "summary", "keywords"}
+    anchor   {"id", "summary", "keywords"}, and "time", "speaker", "when" where they are known
+    unit     an anchor and "text"
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -34,18 +35,18 @@ IDS: Schema = {"type": "array", "items": TEXT}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 
 
-def object_of(**properties: Schema) -> Schema:
-    """An object with exactly these properties, all required (what strict servers ask for)."""
+def object_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
+    """An object with exactly these properties; strict servers ask that none is optional."""
     return {
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }
 
 
-def list_of(**properties: Schema) -> Schema:
-    return {"type": "array", "items": object_of(**properties)}
+def list_of(optional: Collection[str] = (), /, **properties: Schema) -> Schema:
+    return {"type": "array", "items": object_of(optional, **properties)}
 
 
 def task(name: str, variables: str, max_tokens: int, rule: str, **properties: Schema) -> Task:
@@ -78,30 +79,20 @@ def turn(entry: Entry, text: str) -> dict[str, str | None]:
 SELECT = task("select", "question docs limit", 512, "filing:select", ids=IDS)
 """Documents to read in full, by their summaries (prompt S)."""
 
-STEP = task(
-    "step",
-    "question catalog doc_count now tools history rounds_left",
-    1024,
-    "step:step",
-    done={"type": "boolean"},
-    tool_calls=list_of(name=TEXT, arguments={"type": "object"}),
-    relevant_snippets=list_of(doc_id=TEXT, start_line={"type": "integer"}, end_line={"type": "integer"}),
-    relevant_docs=IDS,
-)
-"""One round of the search agent (prompt E). `tools`: [{"name", "told"}]; `history`: [{"name", "arguments",
-"result", "told"}], results as the tools return them (tools/); `told` are the lines that a model is shown."""
-
-ANSWER = task(
-    "answer",
-    "question evidence now",
-    512,
-    "answer:answer",
-    answer=TEXT,
-    cites=IDS,
-)
+ANSWER = task("answer", "question evidence now", 512, "answer:answer", answer=TEXT, cites=IDS)
 """Evidence to answer (prompt Q). `evidence`: [{"doc_id", "lines": [line, …]}], best first, where a line is a
 fact that may have `refers` too, or a `heading` alone; ids are seqs, or "doc:line" for lines that no one
 signed. `cites` names the lines relied upon."""
+
+SEARCHING = Task(
+    ANSWER.name,
+    ANSWER.variables | {"catalog", "calls", "rounds_left"},
+    object_of(answer=TEXT, cites=IDS, calls=list_of(name=TEXT, arguments={"type": "object"})),
+    ANSWER.rule,
+    ANSWER.max_tokens,
+)
+"""The same, or calls of tools that show more (prompt E). `catalog` and `calls` are what a model is told of
+documents, and of its calls so far."""
 
 # ── measuring ───────────────────────────────────────────────────────────────────────────────────
 
@@ -125,14 +116,15 @@ JUDGE_RUBRIC = task(
     "judge:rubric",
     verdicts=list_of(item=TEXT, reason=TEXT, met={"type": "boolean"}),
 )
-"""Which items of a rubric an answer meets. `rubric`: [{"id", "text"}, …], ids from 1; `kind`: "order",
-"unanswerable", or "plain"."""
+"""Which items of a rubric an answer meets. `rubric`: [{"id", "text"}, …], ids from 1; `kind`: "list",
+"order", "unanswerable", or "plain"."""
 
-ALL: tuple[Task, ...] = (SELECT, STEP, ANSWER, JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
+ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING, JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
 """Those that belong to no strategy."""
 
 
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
+_SECTION = re.compile(r"\{\{#([a-z_]+)\}\}\n?(.*?)\{\{/\1\}\}\n?", re.DOTALL)
 _RULE = "\n---\n"
 
 
@@ -160,7 +152,16 @@ def template(name: str, package: str = "infinimem.prompts") -> Prompt:
 
 def placeholders(task: Task) -> frozenset[str]:
     """The variables that its template uses."""
-    return frozenset(_PLACEHOLDER.findall("\n".join(template(task.name, task.prompts))))
+    return frozenset(_PLACEHOLDER.findall("\n".join(_for(task))))
+
+
+def _for(task: Task) -> Prompt:
+    """Its template, with the sections `{{#name}}` to `{{/name}}` whose variable it has, and no others."""
+    halves = (
+        _SECTION.sub(lambda m: m[2] if m[1] in task.variables else "", half)
+        for half in template(task.name, task.prompts)
+    )
+    return Prompt(*halves)
 
 
 def render(task: Task, variables: Mapping[str, Any]) -> Prompt:
@@ -174,9 +175,7 @@ def render(task: Task, variables: Mapping[str, Any]) -> Prompt:
         ValueError: a variable is missing, or the template does not use it.
     """
     check(task.name, placeholders(task), variables)
-    halves = template(task.name, task.prompts)
-    system, user = (_PLACEHOLDER.sub(lambda m: shown(variables[m[1]]), half) for half in halves)
-    return Prompt(system, user)
+    return Prompt(*(_PLACEHOLDER.sub(lambda m: shown(variables[m[1]]), half) for half in _for(task)))
 
 
 def check(name: str, expected: Iterable[str], variables: Mapping[str, Any]) -> None:

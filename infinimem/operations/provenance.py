@@ -190,6 +190,12 @@ def successor(words: str) -> tuple[str, int] | None:
     return (found[1].lower(), int(found[2])) if found else None
 
 
+def replaced_by(headings: Sequence[str]) -> int:
+    """The seq that superseded a line of the archive, as the heading over it says; 0 where none did."""
+    found = successor(headings[-1]) if headings else None
+    return found[1] if found and found[0] == REPLACED[0] else 0
+
+
 def session_of(place: Located, view: View) -> str | None:
     """The session that a turn is of; None for an entry."""
     if not place.doc_id.startswith(EVIDENCE):

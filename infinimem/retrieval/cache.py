@@ -7,6 +7,9 @@
 
 Readers take no lock. One that finds a named file missing reads the manifest again. All of it may be gone at
 any moment: `forget` deletes the whole cache root, and what was read before then has no place to go.
+
+Nothing is synced: what a power failure tears does not agree with its checksum and is made anew, which is
+rarer and cheaper than to wait for the disk at every commit.
 """
 
 from __future__ import annotations
@@ -14,15 +17,19 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import mmap
 import os
 import secrets
-import threading
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+from infinimem.errors import LibraryError
+from infinimem.store.files import Files
+from infinimem.store.listing import Stamp
 from infinimem.store.view import View
 from infinimem.user_folders import cache_root
 
@@ -32,8 +39,15 @@ SMALL_DOCUMENTS = 300
 SMALL_BYTES = 4 << 20
 """A library up to this size is looked through in memory, and nothing is written to disk."""
 
-_held: dict[tuple[int, Path], int] = {}
-"""The opened folder that a thread holds under a path: after a `forget` the path may lead to another."""
+
+@dataclass(frozen=True, eq=False)
+class Commit:
+    """What a manifest names, as it was loaded."""
+
+    manifest: dict[str, Any]
+
+
+C = TypeVar("C", bound=Commit)
 
 
 def is_large(view: View) -> bool:
@@ -78,23 +92,19 @@ def cache_folder(root: str, part: str, *below: str) -> Path | None:
 
 
 @contextmanager
-def exclusive(folder: Path, wait: bool) -> Iterator[bool]:
-    """Be the only one that writes, in this process and all others; the thread that asked does the writing.
+def exclusive(folder: Path, wait: bool) -> Iterator[Writer | None]:
+    """Be the only one that writes, in this process and all others.
 
     Args:
         folder: as `cache_folder` gave it.
         wait: whether to wait for another holder.
 
     Yields:
-        False if another holds it and `wait` is false, or if nobody can.
+        None if another holds it and `wait` is false, or if nobody can.
     """
     with ExitStack() as stack:
         here = _locked(folder, wait, stack)
-        if here is not None:
-            key = threading.get_ident(), folder
-            _held[key] = here
-            stack.callback(_held.pop, key)
-        yield here is not None
+        yield None if here is None else Writer(folder, here)
 
 
 def _locked(folder: Path, wait: bool, stack: ExitStack) -> int | None:
@@ -136,22 +146,50 @@ def read_manifest(folder: Path, layout: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and found.get("format") == layout else None
 
 
-def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Commit. The caller holds the lock, and has written every file that is named.
+def newest(folder: Path, layout: str, known: C | None, load: Callable[[dict[str, Any]], C]) -> C | None:
+    """The last commit; None where there is none, or what it names is garbled.
 
     Args:
         folder: as `cache_folder` gave it.
-        manifest: JSON, its format under "format".
+        layout: of its files.
+        known: what was loaded last.
+        load: reads what a manifest names.
+    """
+    for _ in range(3):
+        manifest = read_manifest(folder, layout)
+        if manifest is None or (known is not None and known.manifest == manifest):
+            return known if manifest else None
+        with suppress(OSError, ValueError, LookupError, TypeError, OverflowError):
+            return load(manifest)  # a newer commit may have swept a file: then look again
+    return None
+
+
+def as_stored(files: Files, doc_id: str, stamp: Stamp) -> bytes | None:
+    """The bytes of a document's file, if it can be read and is in the state that a snapshot says.
+
+    What is held in memory may be of before a `forget`, and must not come back into the cache.
+    """
+    try:
+        data, found = files.read_stamped(f"{doc_id}.md", stamp.size)
+    except LibraryError:
+        return None
+    return data if found == stamp else None
+
+
+def mapped(path: Path, size: int = 0) -> mmap.mmap | bytes:
+    """A file, as far as it is read.
+
+    Args:
+        path: of a file.
+        size: bytes of it; 0 for all.
 
     Raises:
-        OSError: the disk refused, or the folder was deleted meanwhile; nothing has changed.
+        OSError: there is no such file.
+        ValueError: it is shorter than that.
     """
-    name = new_name(MANIFEST)
-    data = json.dumps(manifest).encode()
-    write_file(folder, name, data, b"\n%d\n" % zlib.crc32(data))
-    here = _held[threading.get_ident(), folder]
-    os.replace(name, MANIFEST, src_dir_fd=here, dst_dir_fd=here)
-    os.fsync(here)
+    with path.open("rb") as file:
+        whole = os.fstat(file.fileno()).st_size
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if whole else b""
 
 
 def new_name(stem: str) -> str:
@@ -159,50 +197,62 @@ def new_name(stem: str) -> str:
     return f"{stem}.{secrets.token_hex(8)}"
 
 
-def write_file(folder: Path, name: str, *buffers: bytes | bytearray | memoryview) -> None:
-    """Write a new file, durably. The caller holds the lock.
-
-    Raises:
-        OSError: the disk refused, or the folder was deleted meanwhile; the file is gone.
-    """
-    with new_file(folder, name) as file:
-        for buffer in buffers:
-            file.write(buffer)
-
-
-@contextmanager
-def new_file(folder: Path, name: str) -> Iterator[IO[bytes]]:
-    """A new file to write to, durable at the end. The caller holds the lock.
-
-    Raises:
-        OSError: the disk refused, or the folder was deleted meanwhile; the file is gone.
-    """
-    here = _held[threading.get_ident(), folder]
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, 0o600, dir_fd=here)
-    try:
-        with os.fdopen(descriptor, "wb", buffering=1 << 20) as file:
-            yield file
-            file.flush()
-            os.fsync(descriptor)
-        if not _stands(folder, here):  # a `forget` that deletes it may have looked already
-            raise FileNotFoundError(f"{folder} was deleted")
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name, dir_fd=here)
-        raise
-
-
-def sweep(folder: Path, keep: Collection[str]) -> None:
-    """Remove the files that no manifest names. The caller holds the lock.
+class Writer:
+    """The one that writes into a folder, as long as it holds the lock.
 
     Args:
         folder: as `cache_folder` gave it.
-        keep: names of the files that the manifest names.
+        here: descriptor of it; after a `forget` the path may lead to another.
     """
-    here = _held[threading.get_ident(), folder]
-    with suppress(OSError), os.scandir(here) as found:
-        for name in [item.name for item in found if item.is_file(follow_symlinks=False)]:
-            if name not in (MANIFEST, LOCK, *keep):
-                with suppress(OSError):
-                    os.unlink(name, dir_fd=here)
+
+    def __init__(self, folder: Path, here: int) -> None:
+        self._folder = folder
+        self._here = here
+
+    def write(self, name: str, *buffers: bytes | bytearray | memoryview) -> None:
+        """Write a new file.
+
+        Raises:
+            OSError: the disk refused, or the folder was deleted meanwhile; the file is gone.
+        """
+        with self.file(name) as file:
+            for buffer in buffers:
+                file.write(buffer)
+
+    @contextmanager
+    def file(self, name: str) -> Iterator[IO[bytes]]:
+        """A new file to write to.
+
+        Raises:
+            OSError: the disk refused, or the folder was deleted meanwhile; the file is gone.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(name, flags, 0o600, dir_fd=self._here)
+        try:
+            with os.fdopen(descriptor, "wb", buffering=1 << 20) as file:
+                yield file
+            if not _stands(self._folder, self._here):  # a `forget` that deletes it may have looked already
+                raise FileNotFoundError(f"{self._folder} was deleted")
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name, dir_fd=self._here)
+            raise
+
+    def commit(self, manifest: dict[str, Any], keep: Collection[str]) -> None:
+        """Name what was written, and remove the files that are not named.
+
+        Args:
+            manifest: JSON, its format under "format".
+            keep: the files that it names.
+
+        Raises:
+            OSError: the disk refused, or the folder was deleted meanwhile; nothing has changed.
+        """
+        name, data = new_name(MANIFEST), json.dumps(manifest).encode()
+        self.write(name, data, b"\n%d\n" % zlib.crc32(data))
+        os.replace(name, MANIFEST, src_dir_fd=self._here, dst_dir_fd=self._here)
+        with suppress(OSError), os.scandir(self._here) as found:
+            for name in [item.name for item in found if item.is_file(follow_symlinks=False)]:
+                if name not in (MANIFEST, LOCK, *keep):
+                    with suppress(OSError):
+                        os.unlink(name, dir_fd=self._here)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from infinimem.embedders.base import Embedder
 from infinimem.retrieval.pieces import plain
 from infinimem.retrieval.priors import nameless
 from infinimem.retrieval.rows import LINES, SAID, Found, Kind
@@ -116,7 +115,8 @@ class Dense:
         self._keys = np.ascontiguousarray(rows[5:].T)
         self._over = {found.row.number >> LINES: found.row.doc_id for found in over}
         self._known: dict[tuple[frozenset[int], frozenset[int]], _Known] = {}
-        self._asked: tuple[str, Array] | None = None
+        self._vector = lru_cache(maxsize=1)(lambda text: view.embedder.embed([text])[0])
+        """Of a query: a search may ask twice."""
         self._turns = threading.Lock()
 
     def near(self, query: str, groups: frozenset[int], waiting: Collection[int]) -> Near:
@@ -167,16 +167,6 @@ class Dense:
         said = np.flatnonzero((self._group == SAID) & (self._seq > 0))
         return said, said[np.argsort(self._seq[said], kind="stable")]
 
-    def _vector(self, text: str) -> Array:
-        """The vector of a query; the last one is kept, for a search may ask twice."""
-        if self._asked is None or self._asked[0] != text:
-            self._asked = text, self._embedder.embed([text])[0]
-        return self._asked[1]
-
-    @property
-    def _embedder(self) -> Embedder:
-        return self._view.embedder
-
     def _learn(self, groups: frozenset[int], waiting: frozenset[int]) -> _Known:
         """Where the vectors of rows stand, once all have one."""
         said = (self._group == SAID) & (self._seq > 0)
@@ -189,7 +179,7 @@ class Dense:
 
     def _embedded(self, positions: Array) -> Held:
         """The vectors of the library, with those of some rows."""
-        stored, vectors = self._view.stored, vectors_of(self._view.root, self._embedder)
+        stored, vectors = self._view.stored, vectors_of(self._view.root, self._view.embedder)
         held = vectors.held
         missing = positions[held.rows(self._keys[positions]) < 0]
         if not len(missing):
@@ -201,7 +191,7 @@ class Dense:
         ):
             if (name := key.tobytes()) not in new:
                 new.add(name)
-                doc_id = self._over.get(number >> LINES) or self._tables.id_of(number >> LINES)
+                doc_id = self._over.get(number >> LINES) or self._tables.ids[number >> LINES]
                 wanted.setdefault(doc_id, []).append((number & (1 << LINES) - 1, end))
         texts = [
             plain(document, start, end)

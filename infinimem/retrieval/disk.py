@@ -1,6 +1,6 @@
 """The index of a library: in the cache directory, built once, then changed document by document.
 
-    manifest.json       the folder and the file below, and the size and checksum of everything in them
+    manifest.json       the folder and the file below, and the checksum of everything in them
     index.<16 hex>      tantivy's tables; nothing in it changes once the manifest names it
     documents.<16 hex>  the documents that they hold, and the state of each one's file
 
@@ -14,32 +14,29 @@ from __future__ import annotations
 
 import json
 import logging
-import mmap
 import os
 import shutil
 import threading
 import zlib
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
-from infinimem.model import Located
 from infinimem.retrieval import cache
-from infinimem.retrieval.origins import KnownLines, Origins, precedence
+from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.rows import read
+from infinimem.retrieval.rows import precedence
 from infinimem.retrieval.scoring import Ranking
 from infinimem.retrieval.tables import TableLines, Tables
 from infinimem.store.files import Files
-from infinimem.store.listing import Stamp
-from infinimem.store.view import View
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import Stored, View
 from infinimem.terms import analyzer
 
-LAYOUT = 6
+LAYOUT = 7
 """Of files and rows: raise it when either changes, and indexes are built anew."""
 SLOW = 1000
 """Documents whose indexing people wait for, and are told so."""
@@ -50,16 +47,11 @@ log = logging.getLogger("infinimem")
 
 
 @dataclass(frozen=True, eq=False)
-class Committed:
-    """What the cache directory holds.
+class Committed(cache.Commit):
+    """What the cache directory holds."""
 
-    Args:
-        manifest: as it was read.
-        tables: opened at this commit; a later one does not change them.
-    """
-
-    manifest: dict[str, Any]
     tables: Tables
+    """Opened at this commit; a later one does not change them."""
 
 
 @dataclass(frozen=True)
@@ -112,34 +104,26 @@ class DiskIndex:
 
     def _open(self, layout: str) -> Committed | None:
         """The newest commit."""
-        for _ in range(3):
-            manifest = cache.read_manifest(self.folder, layout)
-            if manifest is None:
-                return None
-            if self._newest is None or self._newest.manifest != manifest:
-                # A newer commit may have swept a file: look again. What is garbled is built anew.
-                with suppress(OSError, ValueError, LookupError, TypeError):
-                    known = json.loads(self._checked(manifest))
-                    tables = Tables(manifest["notes"], self.folder / manifest["index"], known)
-                    self._newest = Committed(manifest, tables)
-            if self._newest is not None and self._newest.manifest == manifest:
-                return self._newest
-        return None
+        self._newest = cache.newest(self.folder, layout, self._newest, self._load)
+        return self._newest
 
-    def _checked(self, manifest: dict[str, Any]) -> bytes:
-        """What is known of the documents, once all files agree with the manifest.
+    def _load(self, manifest: dict[str, Any]) -> Committed:
+        """What a manifest names; files that this process has checked are not read again.
 
         Raises:
-            OSError, ValueError: they do not. Files that this process has checked are passed over.
+            OSError, ValueError: something is not as the manifest says.
         """
         passed = self._newest.manifest["files"] if self._newest else {}
-        for name, row in manifest["files"].items():
-            if passed.get(name) != row and _sum_of(self.folder / manifest["index"] / name) != row:
+        for name, checksum in manifest["files"].items():
+            if passed.get(name) != checksum and (
+                zlib.crc32(cache.mapped(self.folder / manifest["index"] / name)) != checksum
+            ):
                 raise ValueError(f"{name} is garbled")
-        data: bytes = (self.folder / str(manifest["documents"])).read_bytes()
+        data = (self.folder / str(manifest["documents"])).read_bytes()
         if zlib.crc32(data) != manifest["checksum"]:
             raise ValueError("the list of documents is garbled")
-        return data
+        tables = Tables(manifest["notes"], self.folder / manifest["index"], json.loads(data))
+        return Committed(manifest, tables)
 
     def _committed(self, old: Committed | None, view: View, layout: str) -> Committed | None:
         """A commit that holds the snapshot; the old one where another process is writing it."""
@@ -156,7 +140,7 @@ class DiskIndex:
             changes = _changes(old, view)
             if old is None or changes.many:
                 try:
-                    self._write(old, changes, view, layout)
+                    self._write(mine, old, changes, view, layout)
                 except (OSError, ValueError):
                     if old is None:
                         raise
@@ -169,8 +153,10 @@ class DiskIndex:
             raise OSError(f"{self.folder} cannot be read")
         return found
 
-    def _write(self, old: Committed | None, changes: Changes, view: View, layout: str) -> None:
-        """Commit what changed. The caller holds the lock."""
+    def _write(
+        self, writer: cache.Writer, old: Committed | None, changes: Changes, view: View, layout: str
+    ) -> None:
+        """Commit what changed."""
         stored = view.stored
         assert stored, "only what files show is written"
         name, documents = cache.new_name("index"), cache.new_name("documents")
@@ -184,16 +170,16 @@ class DiskIndex:
                 log.warning("indexing %d documents; this is done once", len(changes.changed))
             tables = Tables(not view.initialised, folder, known)
             tables.drop(changes.changed | changes.gone)
-            pieces = Pieces(view, Origins(view, _lines(view, changes, old.tables if old else None)))
-            files = Files(Path(stored.root))
+            read = _AsStored(stored).read
+            lines = _lines(view, changes, old.tables if old else None, read)
+            pieces = Pieces(view, Origins(view, lines, read))
             for doc_id in sorted(changes.changed):
-                document = as_stored(files, doc_id, stored.stamps[doc_id])
+                document = read(doc_id)
                 if document is not None:  # else it counts as changed, and is looked at again
-                    uid = tables.next_uid()
-                    tables.add(doc_id, uid, read(view, pieces, document, uid), stored.stamps[doc_id])
+                    tables.add(document, pieces.read, stored.stamps[doc_id])
             tables.commit()
             data = json.dumps(tables.known).encode("utf-8", "surrogatepass")
-            cache.write_file(self.folder, documents, data)
+            writer.write(documents, data)
             manifest = {
                 "format": layout,
                 "notes": not view.initialised,
@@ -202,12 +188,10 @@ class DiskIndex:
                 "documents": documents,
                 "checksum": zlib.crc32(data),
             }
-            _sync(folder)
-            cache.write_manifest(self.folder, manifest)
+            writer.commit(manifest, [documents])
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        cache.sweep(self.folder, [documents])
         for other in self.folder.iterdir():
             if other.is_dir() and other.name != name:
                 shutil.rmtree(other, ignore_errors=True)
@@ -219,17 +203,17 @@ def in_memory(view: View) -> Ranking:
     lines = KnownLines(place for doc_id in owned for place in view.document(doc_id).entries)
     pieces, tables = Pieces(view, Origins(view, lines)), Tables(not view.initialised)
     for doc_id in view.ids("all"):
-        uid = tables.next_uid()
-        tables.add(doc_id, uid, read(view, pieces, view.document(doc_id), uid))
+        tables.add(view.document(doc_id), pieces.read)
     tables.commit()
     return Ranking(view, tables, lines)
 
 
 def _beside(tables: Tables, changes: Changes, view: View) -> Ranking:
     """The ranking of a snapshot: a commit, and beside it what changed since."""
-    lines, uid = _lines(view, changes, tables), tables.next_uid()
+    assert view.stored, "files show it"
+    lines = _lines(view, changes, tables, view.stored.read)
     pieces, documents = Pieces(view, Origins(view, lines)), view.each(sorted(changes.changed))
-    over = {document.id: read(view, pieces, document, uid + at) for at, document in enumerate(documents)}
+    over = {document.id: pieces.read(document, uid) for uid, document in enumerate(documents, tables.uid)}
     found = {doc_id: one for doc_id, one in over.items() if one is not None}
     return Ranking(view, tables, lines, changes.changed | changes.gone, found)
 
@@ -248,28 +232,33 @@ def _changes(committed: Committed | None, view: View) -> Changes:
     return Changes(frozenset(changed), frozenset(gone), sum(now[doc_id].size for doc_id in changed))
 
 
-def _lines(view: View, changes: Changes, tables: Tables | None) -> KnownLines:
+def _lines(
+    view: View, changes: Changes, tables: Tables | None, read: Callable[[str], Document | None]
+) -> KnownLines:
     """Where each numbered line stands: looked up in what changed, then in the tables."""
     under = TableLines(tables, view, changes.changed | changes.gone) if tables else None
-    return KnownLines(_places(view, changes.changed), under)
+    owned = (doc_id for doc_id in changes.changed if not view.is_note(doc_id))
+    documents = map(read, sorted(owned, key=precedence))
+    return KnownLines((place for document in documents if document for place in document.entries), under)
 
 
-def _places(view: View, doc_ids: Collection[str]) -> Iterator[Located]:
-    owned = (doc_id for doc_id in doc_ids if not view.is_note(doc_id))
-    for document in view.each(sorted(owned, key=precedence)):
-        yield from document.entries
+class _AsStored:
+    """The documents of a snapshot, read from their files (`cache.as_stored`); what was said is read once."""
 
+    def __init__(self, stored: Stored) -> None:
+        self._stamps = stored.stamps
+        self._files = Files(Path(stored.root))
+        self._said: dict[str, Document | None] = {}
 
-def as_stored(files: Files, doc_id: str, stamp: Stamp) -> Document | None:
-    """A document read from its file, if that can be read and is in the state that the snapshot says.
-
-    What is held in memory may be of before a `forget`, and must not come back into the cache.
-    """
-    try:
-        data, found = files.read_stamped(f"{doc_id}.md", stamp.size)
-    except LibraryError:
-        return None
-    return Document.parse(doc_id, data) if found == stamp else None
+    def read(self, doc_id: str) -> Document | None:
+        if doc_id in self._said:
+            return self._said[doc_id]
+        stamp = self._stamps.get(doc_id)
+        data = cache.as_stored(self._files, doc_id, stamp) if stamp else None
+        document = None if data is None else Document.parse(doc_id, data)
+        if doc_id.startswith(EVIDENCE):
+            self._said[doc_id] = document
+        return document
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────
@@ -290,30 +279,11 @@ def _files(folder: Path) -> Iterable[Path]:
     return sorted(path for path in folder.glob("*/*") if not path.name.endswith(".lock"))
 
 
-def _sums(folder: Path, known: dict[str, list[int]]) -> dict[str, list[int]]:
-    """Size and checksum of each file of an index; those that are linked are known."""
+def _sums(folder: Path, known: dict[str, int]) -> dict[str, int]:
+    """The checksum of each file of an index; those that are linked are known."""
     found = {}
     for path in _files(folder):
         name = str(path.relative_to(folder))
         same = path.suffix != ".json" and name in known
-        found[name] = known[name] if same else _sum_of(path)
+        found[name] = known[name] if same else zlib.crc32(cache.mapped(path))
     return found
-
-
-def _sum_of(path: Path) -> list[int]:
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            return [0, 0]
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return [size, zlib.crc32(data)]
-
-
-def _sync(folder: Path) -> None:
-    """Make the names in a folder, and in those in it, durable; tantivy has seen to the files."""
-    for path in (*(inner for inner in folder.iterdir() if inner.is_dir()), folder):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

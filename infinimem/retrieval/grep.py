@@ -28,7 +28,6 @@ LARGE = 500
 _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 """What means something else in a whole text, or may: such a pattern is looked for line by line."""
 
-
 _PART = "the pattern is too large for so much text; a part was searched"
 
 _OTHER_FORMS = ("\u017f".encode(), "\u212a".encode())
@@ -37,7 +36,6 @@ _DENSE = 200
 """Lines of a chunk that are found one by one before the others are counted."""
 
 _META = re.compile(r"[\\.^$|?*+()\[{]")
-
 
 Search = Callable[[Any, int, int], tuple[int, int]]
 """From a text and two offsets in it, where a match begins and ends; -1 where there is none."""
@@ -243,35 +241,24 @@ def text_of(document: Document) -> bytes:
     return text.replace(b"\r\n", b"\n") if b"\r" in text else text
 
 
-def find(documents: Iterable[Document], pattern: Pattern) -> Iterator[Match]:
-    """All matching lines, header lines included, by document and line."""
-    for document, text, places in _searched(documents, pattern):
-        yield from _matches(document, text, places)
-
-
 def first_matches(documents: Iterable[Document], pattern: Pattern, most: int) -> Found:
-    """The first `most` of what `find` gives, and the number of all."""
+    """The first lines that match, header lines included, by document and line, and the number of all.
+
+    Args:
+        documents: in the order in which they are searched.
+        pattern: what is looked for.
+        most: how many are wanted; all are counted.
+    """
     total, found = 0, list[Match]()
-    for document, text, places in _searched(documents, pattern):
-        before = len(found)
-        found += _matches(document, text, islice(places, most - before))
-        total += len(found) - before + sum(1 for _ in places)
-    return Found(total, found)
-
-
-def _searched(
-    documents: Iterable[Document], pattern: Pattern
-) -> Iterator[tuple[Document, bytes, Iterator[int]]]:
     for document in documents:
         if pattern.is_spent:
-            return
+            break
         text = text_of(document)
-        yield document, text, pattern.lines(text)
-
-
-def _matches(document: Document, text: bytes, places: Iterable[int]) -> Iterator[Match]:
-    number, before = 1, 0
-    for at in places:
-        number += text.count(b"\n", before, at)
-        before = at
-        yield Match(document, number)
+        count, places = pattern.scan(text, most - len(found))
+        total += count
+        number, before = 1, 0
+        for at in places:
+            number += text.count(b"\n", before, at)
+            before = at
+            found.append(Match(document, number))
+    return Found(total, found)

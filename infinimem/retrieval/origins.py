@@ -9,45 +9,34 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from infinimem import tokens
-from infinimem.model import CURRENT, Located, Retrieved
+from infinimem.markdown.document import Document
+from infinimem.model import Located, Retrieved
 from infinimem.store.lines import drawn_from
-from infinimem.store.spec import ARCHIVE, EVIDENCE
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
+
+if TYPE_CHECKING:
+    from infinimem.retrieval.tables import TableLines
 
 NEIGHBOURS = 2
 """How many turns before and after count as what was said around one."""
-
-
-def precedence(doc_id: str) -> tuple[int, str]:
-    """Of several lines with one number that counts whose document comes last, as in `View.entry`."""
-    rank = 0 if doc_id.startswith(ARCHIVE) else 1 if doc_id == CURRENT else 2
-    return rank, doc_id
-
-
-class Lines(Protocol):
-    """Where each numbered line of a library stands, and what it was drawn from."""
-
-    def evidence(self, seq: int) -> str | None:
-        """Id of the document in which a turn was said; None if no turn has this seq."""
-        ...
-
-    def cites(self, seq: int) -> tuple[int, ...]:
-        """What an entry was drawn from; nothing if no entry has this seq."""
-        ...
+SESSIONS = 64
+"""Of which the turns are at hand."""
 
 
 class KnownLines:
-    """The lines of some documents.
+    """Where each numbered line of a library stands, and what it was drawn from.
 
     Args:
-        places: their entries; of those with one number the last counts.
-        under: what knows all others.
+        places: the entries of some documents; of those with one number the last counts.
+        under: knows all others.
     """
 
-    def __init__(self, places: Iterable[Located], under: Lines | None = None) -> None:
+    def __init__(self, places: Iterable[Located], under: TableLines | None = None) -> None:
         self._said: dict[int, str] = {}
         self._cites: dict[int, tuple[int, ...]] = {}
         self._under = under
@@ -58,10 +47,12 @@ class KnownLines:
                 self._cites[place.entry.seq] = drawn_from(place.entry)
 
     def evidence(self, seq: int) -> str | None:
+        """Id of the document in which a turn was said; None if no turn has this seq."""
         found = self._said.get(seq)
         return self._under.evidence(seq) if found is None and self._under else found
 
     def cites(self, seq: int) -> tuple[int, ...]:
+        """What an entry was drawn from; nothing if no entry has this seq."""
         found = self._cites.get(seq)
         return self._under.cites(seq) if found is None and self._under else found or ()
 
@@ -76,13 +67,16 @@ class Origins:
     Args:
         view: gives the documents.
         lines: knows where each line stands.
+        read: gives them instead, None for one that is not there.
     """
 
-    def __init__(self, view: View, lines: Lines) -> None:
-        self._view = view
+    def __init__(
+        self, view: View, lines: KnownLines, read: Callable[[str], Document | None] | None = None
+    ) -> None:
         self._lines = lines
         self._found: dict[int, tuple[int, ...]] = {}
-        self._places: dict[str, Mapping[int, int]] = {}
+        self._read = read or (lambda doc_id: view.document(doc_id) if doc_id in view else None)
+        self._session = lru_cache(SESSIONS)(self._turns_of)
 
     def of(self, place: Located) -> tuple[int, ...]:
         """The evidence seqs behind an entry, followed through entries that it replaced."""
@@ -102,6 +96,10 @@ class Origins:
                     waiting += self._lines.cites(seq)
             self._found[first] = tuple(found)
         return self._found[first]
+
+    def behind(self, place: Located) -> list[Located]:
+        """The evidence lines behind an entry."""
+        return self.turns(self.of(place))
 
     def turns(self, seqs: Iterable[int]) -> list[Located]:
         """The evidence lines with these seqs; one that was taken out meanwhile is left out."""
@@ -123,12 +121,13 @@ class Origins:
     def _said(self, seq: int) -> tuple[tuple[Located, ...], int]:
         """All turns of a session, and which of them has that seq; -1 for none."""
         doc_id = self._lines.evidence(seq)
-        if doc_id is None or doc_id not in self._view:
-            return (), -1
-        places = self._view.document(doc_id).entries
-        if doc_id not in self._places:
-            self._places[doc_id] = {place.entry.seq: number for number, place in enumerate(places)}
-        return places, self._places[doc_id].get(seq, -1)
+        places, numbers = self._session(doc_id) if doc_id else ((), {})
+        return places, numbers.get(seq, -1)
+
+    def _turns_of(self, doc_id: str) -> tuple[tuple[Located, ...], Mapping[int, int]]:
+        document = self._read(doc_id)
+        places = document.entries if document else ()
+        return places, {place.entry.seq: number for number, place in enumerate(places)}
 
 
 FIRST, MOST = 50, 200

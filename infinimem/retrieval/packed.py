@@ -36,19 +36,18 @@ Place = tuple[int, int, int]
 """Segment, offset and length of a document's text."""
 
 
-@dataclass(frozen=True)
-class _Table:
+@dataclass(frozen=True, eq=False)
+class _Table(cache.Commit):
     """What one commit says."""
 
-    manifest: Mapping[str, Any]
-    segments: tuple[mmap.mmap, ...]
+    segments: tuple[mmap.mmap | bytes, ...]
     places: Mapping[str, Place]
     stamps: Mapping[str, tuple[int, int, int]]
 
-    def held(self, ids: tuple[str, ...], stored: Stored) -> dict[str, Place]:
-        """Where the documents stand that are here as they are now."""
+    def missing(self, ids: tuple[str, ...], stored: Stored) -> list[str]:
+        """The documents that are not here as they are now."""
         now, known = stored.stamps, self.stamps
-        return {doc_id: self.places[doc_id] for doc_id in ids if known.get(doc_id) == now[doc_id]}
+        return [doc_id for doc_id in ids if known.get(doc_id) != now[doc_id]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Snapshot:
     """The packed text of the documents of one view."""
 
     stored: Stored
-    segments: tuple[mmap.mmap, ...]
+    segments: tuple[mmap.mmap | bytes, ...]
     places: Mapping[str, Place]
     pending: tuple[str, ...]
     """Documents that are to be read from their files."""
@@ -87,52 +86,44 @@ class Packed:
 
     def _fresh(self, ids: tuple[str, ...], stored: Stored) -> Snapshot:
         self._table = self._read()
-        held = self._table.held(ids, stored)
-        if self._is_much(ids, stored, held):
+        if self._is_much(ids, stored):
             try:
-                with cache.exclusive(self.folder, True) as mine:
+                with cache.exclusive(self.folder, True) as writer:
                     self._table = self._read()
-                    held = self._table.held(ids, stored)
-                    if mine and self._is_much(ids, stored, held):
-                        self._write(ids, stored, held)
+                    if writer and self._is_much(ids, stored):
+                        self._write(writer, ids, stored)
                         self._table = self._read()
-                        held = self._table.held(ids, stored)
-                    self._writable = mine
+                    self._writable = writer is not None
             except (OSError, LibraryError):  # no space, or a `forget` took the folder away
                 self._writable = False
-        pending = tuple(doc_id for doc_id in ids if doc_id not in held)
-        return Snapshot(stored, self._table.segments, held, pending)
+        pending = self._table.missing(ids, stored)
+        places = {doc_id: self._table.places[doc_id] for doc_id in set(ids).difference(pending)}
+        return Snapshot(stored, self._table.segments, places, tuple(pending))
 
-    def _is_much(self, ids: tuple[str, ...], stored: Stored, held: Collection[str]) -> bool:
+    def _is_much(self, ids: tuple[str, ...], stored: Stored) -> bool:
         """Whether what is not packed is worth a segment."""
-        sizes = [stored.stamps[doc_id].size for doc_id in ids if doc_id not in held]
+        sizes = [stored.stamps[doc_id].size for doc_id in self._table.missing(ids, stored)]
         return self._writable and (len(sizes) > FEW or sum(sizes) > MUCH)
 
     def _read(self) -> _Table:
-        """The last commit; a file of it may be gone when a newer one is there."""
-        for _ in range(3):
-            manifest = cache.read_manifest(self.folder, FORMAT)
-            if manifest is None or manifest == self._table.manifest:
-                break
-            try:
-                known = dict(zip(self._table.manifest.get("segments", ()), self._table.segments, strict=True))
-                segments = tuple(
-                    known.get(name) or _mapped(self.folder / name, manifest["checksums"][name])
-                    for name in manifest["segments"]
-                )
-                table = _mapped(self.folder / manifest["rows"], manifest["checksums"][manifest["rows"]])
-                rows = json.loads(table[:])
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError, LookupError, TypeError):
-                return _Table({}, (), {}, {})
-            places = {row[0]: (row[1], row[2], row[3]) for row in rows}
-            return _Table(manifest, segments, places, {row[0]: tuple(row[4:]) for row in rows})
-        return self._table if manifest else _Table({}, (), {}, {})
+        """The last commit."""
+        return cache.newest(self.folder, FORMAT, self._table, self._load) or _Table({}, (), {}, {})
 
-    def _write(self, ids: tuple[str, ...], stored: Stored, held: Mapping[str, Place]) -> None:
+    def _load(self, manifest: dict[str, Any]) -> _Table:
+        known = dict(zip(self._table.manifest.get("segments", ()), self._table.segments, strict=True))
+        segments = tuple(
+            known.get(name) or _mapped(self.folder / name, manifest["checksums"][name])
+            for name in manifest["segments"]
+        )
+        table = _mapped(self.folder / manifest["rows"], manifest["checksums"][manifest["rows"]])
+        rows = json.loads(table[:])
+        places = {row[0]: (row[1], row[2], row[3]) for row in rows}
+        return _Table(manifest, segments, places, {row[0]: tuple(row[4:]) for row in rows})
+
+    def _write(self, writer: cache.Writer, ids: tuple[str, ...], stored: Stored) -> None:
         """Commit what is missing as a further segment, or everything anew where too much is dead."""
         table = self._table
+        held = {doc_id: table.places[doc_id] for doc_id in set(ids).difference(table.missing(ids, stored))}
         live = sum(length for _, _, length in held.values())
         dead = sum(map(len, table.segments)) - live
         anew = dead * 3 > dead + live or not table.segments
@@ -141,7 +132,7 @@ class Packed:
         places = {} if anew else dict(held)
         reader = Files(Path(stored.root))
         text, size, checksum = cache.new_name("text"), 0, 0
-        with cache.new_file(self.folder, text) as file:
+        with writer.file(text) as file:
             for doc_id in ids:
                 if doc_id in places:
                     continue
@@ -158,41 +149,25 @@ class Packed:
         rows = cache.new_name("rows")
         stamps = stored.stamps
         data = json.dumps([(doc_id, *place, *stamps[doc_id]) for doc_id, place in places.items()]).encode()
-        cache.write_file(self.folder, rows, data)
+        writer.write(rows, data)
         sums = {**sums, rows: zlib.crc32(data)}
-        cache.write_manifest(
-            self.folder, {"format": FORMAT, "segments": names, "rows": rows, "checksums": sums}
-        )
-        cache.sweep(self.folder, sums)
+        writer.commit({"format": FORMAT, "segments": names, "rows": rows, "checksums": sums}, sums)
 
 
 def _packable(reader: Files, doc_id: str, stamp: Stamp) -> bytes | None:
-    """Read from the file itself, never from what is held: that may be of before a `forget`."""
-    try:
-        data, found = reader.read_stamped(f"{doc_id}.md", stamp.size)
-    except LibraryError:
-        return None
-    if found != stamp:
-        return None
-    if b"\r" not in data and not data.startswith(b"\xef\xbb\xbf"):
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            pass
-        else:
-            return data if data.endswith(b"\n") or not data else data + b"\n"
-    return text_of(Document.parse(doc_id, data))
+    """The lines of a document as they are shown; None where its file is not as the snapshot says."""
+    data = cache.as_stored(reader, doc_id, stamp)
+    return None if data is None else text_of(Document.parse(doc_id, data))
 
 
-def _mapped(path: Path, checksum: int) -> mmap.mmap:
+def _mapped(path: Path, checksum: int) -> mmap.mmap | bytes:
     """A file.
 
     Raises:
         OSError: there is none.
-        ValueError: it is empty, or not what its checksum says.
+        ValueError: it is not what its checksum says.
     """
-    with path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data = cache.mapped(path)
     if zlib.crc32(data) != checksum:
         raise ValueError(f"{path.name} is garbled")
     return data

@@ -6,11 +6,11 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby, islice, pairwise
+from itertools import groupby, pairwise
 from mmap import mmap
 
 from infinimem.retrieval.cache import is_large
-from infinimem.retrieval.grep import Found, Match, Pattern, find, first_matches
+from infinimem.retrieval.grep import Found, Match, Pattern, first_matches
 from infinimem.retrieval.packed import FEW, Snapshot, packed_text
 from infinimem.store.view import Scope, View
 
@@ -45,12 +45,10 @@ def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
     found = _matches(view, snapshot, pattern, runs, places, most)
     wanted = frozenset(ids)
     pending = [doc_id for doc_id in snapshot.pending if doc_id in wanted]
-    for document in map(view.document, pending) if len(pending) <= FEW else view.each(pending):
-        matches = list(find([document], pattern))
-        total += len(matches)
-        found += matches[:most]
-    found.sort(key=lambda match: (match.document.id, match.line))
-    return Found(max(total, len(found[:most])), found[:most])
+    documents = map(view.document, pending) if len(pending) <= FEW else view.each(pending)
+    beside = first_matches(documents, pattern, most)
+    found = sorted([*found, *beside.first], key=lambda match: (match.document.id, match.line))[:most]
+    return Found(max(total + beside.total, len(found)), found)
 
 
 def _chosen(view: View, snapshot: Snapshot, scope: Scope) -> tuple[list[Run], ...]:
@@ -126,11 +124,11 @@ def _matches(
         ):
             matches += (Match(document, line) for line, _ in lines)
         else:  # saved since the view was made
-            matches += islice(find([document], pattern), most)
+            matches += first_matches([document], pattern, most).first
     return matches
 
 
-def _line(text: mmap, start: int, place: int) -> tuple[int, bytes]:
+def _line(text: mmap | bytes, start: int, place: int) -> tuple[int, bytes]:
     """Which line of a document a place is in, and its text.
 
     Args:

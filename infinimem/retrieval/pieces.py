@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import lru_cache
 
 from infinimem import chronology
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
-from infinimem.model import Located, Retrieved
+from infinimem.model import Entry, Located, Retrieved
 from infinimem.retrieval.origins import Origins
+from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of
 from infinimem.spec import record_folders
 from infinimem.store.lines import common_time, drawn_from
 from infinimem.store.records import turns_behind
@@ -30,33 +31,10 @@ _MONTHS = (
     *("", "January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-_DATE = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s")
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A findable piece: what is shown of it (score 0) and the terms that it is found by, joined by spaces."""
-
-    item: Retrieved
-    own: str
-    """What it says, with who said it and when."""
-    around: str
-    """What stands around it."""
-    whole: str
-    """Id of the document or session that it belongs to."""
-    cites: tuple[int, ...] = ()
-    """What an entry was drawn from, as its signature says."""
-    text: str = ""
-    """What it says, without signatures: what vectors are made of."""
-
-
-def date_parts(time: str | None) -> tuple[int, int, int]:
-    """Year, month and day of a time, 0 for each that it does not name."""
-    found = _DATE.match(time or "")
-    return (int(found[1]), int(found[2] or 0), int(found[3] or 0)) if found else (0, 0, 0)
-
-
+@lru_cache(maxsize=1 << 12)
 def date_words(time: str | None) -> str:
     """A date as people ask for it: "2023-05-08T13:56:00" gives "8 May 2023"."""
     year, month, day = date_parts(time)
@@ -78,35 +56,47 @@ class Pieces:
         self._origins = origins
         self._words = analyzer(view.settings.search.language)
 
-    def entries(self, document: Document) -> list[Piece]:
-        """Its entries, and what people wrote unsigned between them, by line.
+    def read(self, document: Document, uid: int) -> Read | None:
+        """What of a document can be found; None for a strategy's ledger or a sibling's document.
 
-        A document without entries is a note and comes in heading blocks; a turn that stands in a copied file
-        too is left out there.
+        Its entries, and what people wrote unsigned between them, and its heading blocks. A document without
+        entries is a note, whose blocks stand for entries too; a turn that stands in a copied file too is left
+        out there.
+
+        Args:
+            document: what is read.
+            uid: that it is known by.
         """
-        if not document.entries:
-            return self.blocks(document)
-        places = (place for place in document.entries if not self._view.repeats(place))
-        found = [*map(self._entry, places), *self._passages(document)]
-        return sorted(found, key=lambda piece: piece.item.start_line)
-
-    def blocks(self, document: Document) -> list[Piece]:
-        """Its heading blocks, by line."""
+        group = self._view.group(document.id)
+        if group == "aside":
+            return None
+        at = uid, GROUPS.index(group)
         title = self._words.kept(f"{document.id} {document.summary}")
-        return [self._block(document, block, title) for block in partitions(document) if block.text.strip()]
+        blocks = [
+            self._block(document, block, title, at) for block in partitions(document) if block.text.strip()
+        ]
+        if not document.entries:
+            return Read(at[1], blocks, blocks)
+        entries = [self._entry(place, at) for place in document.entries if not self._view.repeats(place)]
+        entries += self._passages(document, at)
+        return Read(at[1], sorted(entries, key=lambda found: found.row.number), blocks)
 
     # ── as they are shown ───────────────────────────────────────────────────────────────────────
 
     def lines(self, document: Document, start: int, end: int, headings: tuple[str, ...]) -> Retrieved:
         """Some lines as one piece; those of a record came from the turns behind it."""
         text = document.text(start, end)
-        if document.id.startswith(record_folders()):
-            return self._quoted(document, start, end, text, headings)
         # Reading all of a note only to see that it holds no entry would cost more than finding it.
         signed = "- <" in text or document.id.startswith(EVIDENCE)
-        places = document.entries_in(start, end) if signed else ()
-        origin = tuple(dict.fromkeys(seq for place in places for seq in self._origins.of(place)))
-        sources = {place.entry.source for place in places} or {unsigned_source(self._view, document.id)}
+        places, turns = document.entries_in(start, end) if signed else (), list[Entry]()
+        if document.id.startswith(record_folders()):
+            places, origin = (), turns_behind(document, self._record)
+            turns = [turn.entry for turn in self._origins.turns(origin)]
+            sources = {turn.source for turn in turns}
+        else:
+            origin = tuple(dict.fromkeys(seq for place in places for seq in self._origins.of(place)))
+            sources = {place.entry.source for place in places} or {unsigned_source(self._view, document.id)}
+        speakers = {turn.fields.get("speaker") for turn in turns}
         return Retrieved(
             doc_id=document.id,
             start_line=start,
@@ -115,25 +105,6 @@ class Pieces:
             score=0.0,
             seqs=tuple(place.entry.seq for place in places),
             origin=origin,
-            source=sources.pop() if len(sources) == 1 else None,
-            headings=headings,
-            physical=True,
-        )
-
-    def _quoted(
-        self, document: Document, start: int, end: int, text: str, headings: tuple[str, ...]
-    ) -> Retrieved:
-        seqs = turns_behind(document, self._record)
-        turns = [turn.entry for turn in self._origins.turns(seqs)]
-        sources = {turn.source for turn in turns}
-        speakers = {turn.fields.get("speaker") for turn in turns}
-        return Retrieved(
-            doc_id=document.id,
-            start_line=start,
-            end_line=end,
-            text=text,
-            score=0.0,
-            origin=seqs,
             time=common_time(turn.time for turn in turns),
             source=sources.pop() if len(sources) == 1 else None,
             headings=headings,
@@ -168,7 +139,7 @@ class Pieces:
         """When it happened; of a line of an earlier version what its `time` tells beside its turns'."""
         if not place.entry.origin or "when" in place.entry.fields:
             return place.entry.fields.get("when")
-        turns = {turn.seq: turn for turn in self._origins.turns(self._origins.of(place))}
+        turns = {turn.seq: turn for turn in self._origins.behind(place)}
         return chronology.happened(place.entry, turns.get)
 
     # ── as they are found ───────────────────────────────────────────────────────────────────────
@@ -183,26 +154,27 @@ class Pieces:
             for part in parts
         )
 
-    def _entry(self, place: Located) -> Piece:
-        entry, origin = place.entry, self._origins.of(place)
-        turns = self._origins.turns(origin)
+    def _entry(self, place: Located, at: tuple[int, int]) -> Found:
+        entry, origin, turns = place.entry, self._origins.of(place), self._origins.behind(place)
         # a model's wording is also found by what was said
         said = (turn for turn in turns if turn.entry.text != entry.text)
-        context = map(self._context, (*self._origins.around(origin), *said))
+        # of a pasted book only how it begins
+        beside = (turn.entry.text[:CONTEXT_LENGTH] for turn in (*self._origins.around(origin), *said))
+        context = map(self._words.kept, beside)
         around = _joined([*context, self._words.kept(" ".join(place.headings))])
         whole = turns[0].doc_id if turns else place.doc_id
         own, cites = self._entry_terms(place), drawn_from(entry)
-        return Piece(self.entry(place), own, around, whole, cites, entry.text)
+        return found_of(self.entry(place), at, own, around, whole, entry.text, cites)
 
     def _entry_terms(self, place: Located) -> str:
         entry = place.entry
-        said = (turn.entry.time for turn in self._origins.turns(self._origins.of(place)))
+        said = (turn.entry.time for turn in self._origins.behind(place))
         when = entry.fields.get("when", "").split("/")
         dates = dict.fromkeys(map(date_words, dict.fromkeys([*when, entry.time, *said])))
         extra = " ".join([self._speaker(place) or "", entry.fields.get("refers", ""), *dates])
         return _joined([self._words.kept(entry.text), self._words.kept(extra)])
 
-    def _passages(self, document: Document) -> Iterator[Piece]:
+    def _passages(self, document: Document, at: tuple[int, int]) -> Iterator[Found]:
         """What people wrote between the entries of a document: list items and paragraphs."""
         places = {place.start_line: place for place in document.entries}
         titles = {heading.line for heading in document.headings}
@@ -213,7 +185,7 @@ class Pieces:
             if start < line and (ends or _ITEM.match(text)):
                 item = passage(document, start, line - 1)
                 around = self._words.kept(" ".join([document.summary, *item.headings]))
-                yield Piece(item, self._words.kept(item.text), around, document.id, text=item.text)
+                yield found_of(item, at, self._words.kept(item.text), around, document.id, item.text)
                 start = line
             if line in places:
                 line = places[line].end_line
@@ -221,23 +193,19 @@ class Pieces:
             if ends:
                 start = line
 
-    def _context(self, turn: Located) -> str:
-        """The terms of a turn, as context of others: of a pasted book only how it begins."""
-        return self._words.kept(turn.entry.text[:CONTEXT_LENGTH])
-
     def _speaker(self, place: Located) -> str | None:
         """Who said it: the entry's own field, or the one speaker of all its origins."""
         if "speaker" in place.entry.fields:
             return place.entry.fields["speaker"]
-        said = self._origins.turns(self._origins.of(place))
-        names = {turn.entry.fields.get("speaker") for turn in said}
+        names = {turn.entry.fields.get("speaker") for turn in self._origins.behind(place)}
         return names.pop() if len(names) == 1 else None
 
-    def _block(self, document: Document, block: Partition, title: str) -> Piece:
+    def _block(self, document: Document, block: Partition, title: str, at: tuple[int, int]) -> Found:
         own = self.terms_at(document, block.start_line, block.end_line)
         item = self.lines(document, block.start_line, block.end_line, block.headings)
         around = _joined([title, self._words.kept(" ".join(block.headings))])
-        return Piece(item, own, around, document.id, text=plain(document, block.start_line, block.end_line))
+        text = plain(document, block.start_line, block.end_line)
+        return found_of(item, at, own, around, document.id, text)
 
 
 def _joined(terms: Iterable[str]) -> str:

@@ -19,60 +19,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from infinimem.settings import SearchSettings
 from infinimem.terms import STOP_WORDS, fold, tokens
 
+if TYPE_CHECKING:
+    from infinimem.retrieval.rows import Row
+
 GAIN = 0.3
 """What a prior adds to a score or takes from it, as a share."""
 
-STATED = 100
-"""Characters beside its questions from which on a text states something; a greeting has fewer."""
 
-_LOOKED_AT = 2000
-"""Characters of a text that are looked at for questions."""
-
-_SENTENCE = re.compile(r"""\S.*?(?:[.!?]++["')\]*_”’]*(?=\s|$)|[。！？؟]++|$)""", re.MULTILINE)
-_QUESTION = re.compile(r"""[?？؟][!?.]*["')\]*_”’]*$""")
-
-
-class Attributes(Protocol):
-    """What the priors look at, for each candidate."""
-
-    @property
-    def speaker(self) -> str | None:
-        """Name of who said it; None for nobody or several."""
-        ...
-
-    @property
-    def personal(self) -> bool:
-        """Whether its source is "user" or "human", not an AI or a tool."""
-        ...
-
-    @property
-    def day(self) -> int:
-        """Its time as yyyymmdd, with zeros for what the time leaves out; 0 for none."""
-        ...
-
-    @property
-    def asking(self) -> int:
-        """How far it only asks (`asking`), of 255."""
-        ...
-
-
-def asking(text: str) -> float:
-    """How far a text only asks: 1 if it is all questions, less the more it states, 0 from `STATED` on."""
-    if not any(mark in text for mark in "?？؟"):
-        return 0.0
-    sentences = [found[0] for found in _SENTENCE.finditer(text[:_LOOKED_AT])]
-    stated = [sentence for sentence in sentences if not _QUESTION.search(sentence)]
-    if len(stated) == len(sentences):
-        return 0.0
-    return max(1 - sum(map(len, stated)) / STATED, 0.0)
-
-
-def factors(question: str, rows: Sequence[Attributes], settings: SearchSettings) -> list[float]:
+def factors(question: str, rows: Sequence[Row], settings: SearchSettings) -> list[float]:
     """What the score of each candidate is multiplied by, 1 - GAIN or more.
 
     Args:

@@ -5,15 +5,15 @@ A row is a piece of a document as the index keeps it. It knows nothing of files 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from infinimem.markdown.document import Document
-from infinimem.retrieval.pieces import Piece, Pieces, date_parts
-from infinimem.retrieval.priors import asking
-from infinimem.store.view import Scope, View
+from infinimem.model import CURRENT, Retrieved
+from infinimem.store.spec import ARCHIVE
+from infinimem.store.view import Scope
 
 Kind = Literal["entries", "blocks"]
 """What is ranked."""
@@ -34,6 +34,16 @@ LINES = 32
 """Bits of a row's number that are its first line; those before are the uid of its document."""
 KEY = 16
 """Bytes of a text's key."""
+
+STATED = 100
+"""Characters beside its questions from which on a text states something; a greeting has fewer."""
+
+_LOOKED_AT = 2000
+"""Characters of a text that are looked at for questions."""
+
+_SENTENCE = re.compile(r"""\S.*?(?:[.!?]++["')\]*_”’]*(?=\s|$)|[。！？؟]++|$)""", re.MULTILINE)
+_QUESTION = re.compile(r"""[?？؟][!?.]*["')\]*_”’]*$""")
+_DATE = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 
 
 class Row(NamedTuple):
@@ -103,39 +113,60 @@ def doc_hash(doc_id: str) -> int:
     )
 
 
-def read(view: View, pieces: Pieces, document: Document, uid: int) -> Read | None:
-    """The rows of a document; None for a strategy's ledger or a sibling's document, which are not searched.
+def precedence(doc_id: str) -> tuple[int, str]:
+    """Of several lines with one number that counts whose document comes last, as in `View.entry`."""
+    rank = 0 if doc_id.startswith(ARCHIVE) else 1 if doc_id == CURRENT else 2
+    return rank, doc_id
+
+
+def found_of(
+    item: Retrieved,
+    at: tuple[int, int],
+    own: str,
+    around: str,
+    whole: str,
+    text: str,
+    cites: tuple[int, ...] = (),
+) -> Found:
+    """A piece of a document as a row.
 
     Args:
-        view: the snapshot that it is of.
-        pieces: cuts it.
-        document: what is read; without entries its blocks stand for entries too.
-        uid: that it is known by.
+        item: as it is shown.
+        at: the uid of its document, and the number of its group.
+        own: terms of what it says.
+        around: terms of what stands around it.
+        whole: id of the document or session that it belongs to.
+        text: what it says, without signatures: what vectors are made of.
+        cites: what an entry was drawn from, as its signature says.
     """
-    group = view.group(document.id)
-    if group == "aside":
-        return None
-    number = GROUPS.index(group)
-    blocks = list(_rows(pieces.blocks(document), uid, number))
-    entries = list(_rows(pieces.entries(document), uid, number)) if document.entries else blocks
-    return Read(number, entries, blocks)
+    year, month, day = date_parts(item.time)
+    row = Row(
+        at[0] << LINES | item.start_line,
+        item.doc_id,
+        item.end_line,
+        at[1],
+        0 if item.physical or not item.seqs else item.seqs[0],
+        year * 10000 + month * 100 + day,
+        0 if item.physical else round(255 * asking(item.text)),
+        item.source in ("user", "human"),
+        item.speaker,
+        doc_hash(whole),
+    )
+    return Found(row, own, around, cites, text_key(text))
 
 
-def _rows(pieces: Sequence[Piece], uid: int, group: int) -> Iterator[Found]:
-    for piece in pieces:
-        item = piece.item
-        year, month, day = date_parts(item.time)
-        row = Row(
-            uid << LINES | item.start_line,
-            item.doc_id,
-            item.end_line,
-            group,
-            0 if item.physical or not item.seqs else item.seqs[0],
-            year * 10000 + month * 100 + day,
-            0 if item.physical else round(255 * asking(item.text)),
-            item.source in ("user", "human"),
-            item.speaker,
-            doc_hash(piece.whole),
-        )
-        cites = () if item.physical else piece.cites
-        yield Found(row, piece.own, piece.around, cites, text_key(piece.text))
+def date_parts(time: str | None) -> tuple[int, int, int]:
+    """Year, month and day of a time, 0 for each that it does not name."""
+    found = _DATE.match(time or "")
+    return (int(found[1]), int(found[2] or 0), int(found[3] or 0)) if found else (0, 0, 0)
+
+
+def asking(text: str) -> float:
+    """How far a text only asks: 1 if it is all questions, less the more it states, 0 from `STATED` on."""
+    if not any(mark in text for mark in "?？؟"):
+        return 0.0
+    sentences = [found[0] for found in _SENTENCE.finditer(text[:_LOOKED_AT])]
+    stated = [sentence for sentence in sentences if not _QUESTION.search(sentence)]
+    if len(stated) == len(sentences):
+        return 0.0
+    return max(1 - sum(map(len, stated)) / STATED, 0.0)

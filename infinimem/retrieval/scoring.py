@@ -25,17 +25,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from infinimem.errors import ModelUnavailable
-from infinimem.retrieval.origins import Lines, Origins
+from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.priors import factors
 from infinimem.retrieval.rows import GROUPS_OF, LINES, SAID, Found, Kind, Read, Row, doc_hash
 from infinimem.retrieval.tables import AROUND, OWN, WHOLE, Tables
-from infinimem.retrieval.tantivy_index import Table, rarity, saturated
+from infinimem.retrieval.tantivy_index import Hit, Table, rarity, saturated
 from infinimem.store.view import Scope, View
 from infinimem.terms import analyzer
 
 if TYPE_CHECKING:
-    from tantivy import DocAddress, Query
+    from tantivy import Query
 
     from infinimem.retrieval.dense import Dense, Near
 
@@ -89,9 +89,10 @@ class Ranking:
 
     view: View
     tables: Tables
-    lines: Lines
+    lines: KnownLines
     gone: frozenset[str] = frozenset()
     over: Mapping[str, Read] = field(default_factory=dict)
+    _dense: dict[Kind, Dense] = field(default_factory=dict, init=False)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -201,7 +202,7 @@ class Ranking:
         found: dict[Row, float] = {}
         if query:
             hits = table.find(query, FETCHED * kept)
-            chosen = [hit for hit, here in zip(hits, self._here(table, hits, among), strict=True) if here]
+            chosen = self._here(table, hits, among)
             if len(chosen) < kept and len(hits) == FETCHED * kept:
                 chosen = table.find(table.among(query, self._there(table, among)), kept)
             found = self._rows(table, chosen[:kept])
@@ -219,19 +220,20 @@ class Ranking:
                     found[bag.row] = score
         return found
 
-    def _rows(self, table: Table, hits: Sequence[tuple[float, DocAddress]]) -> dict[Row, float]:
+    def _rows(self, table: Table, hits: Sequence[Hit]) -> dict[Row, float]:
         rows = self.tables.rows(table, [address for _, address in hits])
         return {row: score for row, (score, _) in zip(rows, hits, strict=True)}
 
-    def _here(self, table: Table, hits: Sequence[tuple[float, DocAddress]], among: _Among) -> list[bool]:
-        """Which of some rows are searched."""
+    def _here(self, table: Table, hits: Sequence[Hit], among: _Among) -> list[Hit]:
+        """Those of some rows that are searched."""
         addresses, dead = [address for _, address in hits], self._dead
         groups = table.values("group", addresses)
         numbers = table.values("row", addresses) if dead else [0] * len(hits)
         seqs = table.values("seq", addresses) if among.waiting else [0] * len(hits)
         return [
-            number >> LINES not in dead and among.holds(group, seq)
-            for number, group, seq in zip(numbers, groups, seqs, strict=True)
+            hit
+            for hit, number, group, seq in zip(hits, numbers, groups, seqs, strict=True)
+            if number >> LINES not in dead and among.holds(group, seq)
         ]
 
     def _there(self, table: Table, among: _Among) -> Query:
@@ -346,10 +348,6 @@ class Ranking:
         except ModelUnavailable as error:
             log.warning("ranked by words alone: %s", error)
             return None
-
-    @cached_property
-    def _dense(self) -> dict[Kind, Dense]:
-        return {}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from infinimem.terms import analyzer
 
 if TYPE_CHECKING:
     from infinimem.retrieval.disk import DiskIndex
-    from infinimem.retrieval.pieces import Pieces
     from infinimem.retrieval.rows import Kind, Row
     from infinimem.retrieval.scoring import Ranking
 
@@ -66,10 +65,6 @@ class Searcher:
     def _ranking(self) -> Ranking:
         return ranking(self._view)
 
-    @property
-    def _pieces(self) -> Pieces:
-        return self._ranking.pieces
-
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """The entries that answer a query best; ties by document and line.
 
@@ -96,7 +91,7 @@ class Searcher:
         """The heading blocks of a document that hold any of these lines, in order, with score 0."""
         document = self._view.document(doc_id)
         return [
-            self._pieces.lines(document, block.start_line, block.end_line, block.headings)
+            self._ranking.pieces.lines(document, block.start_line, block.end_line, block.headings)
             for block in partitions(document)
             if block.start_line <= end and block.end_line >= start and block.text.strip()
         ]
@@ -106,19 +101,19 @@ class Searcher:
         document = self._view.document(doc_id)
         start = min(max(start, document.header.end + 1), max(len(document.lines), 1))
         end = min(max(end, start), len(document.lines))
-        return self._pieces.lines(document, start, end, document.path_at(start))
+        return self._ranking.pieces.lines(document, start, end, document.path_at(start))
 
     def entries_at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
         """The entries that begin in these lines, in order, with score 0."""
         places = self._view.document(doc_id).entries_in(start, end)
-        return [self._pieces.entry(place) for place in places if place.start_line >= start]
+        return [self._ranking.pieces.entry(place) for place in places if place.start_line >= start]
 
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """These pieces, best first when compared with each other; ties keep their order."""
         from infinimem.retrieval.term_counts import compared
 
         bags = [
-            Counter(self._pieces.terms_at(document, item.start_line, item.end_line).split())
+            Counter(self._ranking.pieces.terms_at(document, item.start_line, item.end_line).split())
             for item, document in ((item, self._view.document(item.doc_id)) for item in items)
         ]
         terms = self._words.query_terms(query)
@@ -166,11 +161,11 @@ class Searcher:
         if row.end > len(document.lines):
             return None
         if kind == "blocks" or not document.entries:
-            return self._pieces.lines(document, row.start, row.end, document.path_at(row.start))
+            return self._ranking.pieces.lines(document, row.start, row.end, document.path_at(row.start))
         if not row.seq:
             return passage(document, row.start, row.end)
         located = document.entries_in(row.start, row.start)
-        return self._pieces.entry(located[0]) if located and located[0].entry.seq == row.seq else None
+        return self._ranking.pieces.entry(located[0]) if located and located[0].entry.seq == row.seq else None
 
 
 def searcher(view: View) -> Searcher:

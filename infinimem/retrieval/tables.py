@@ -6,19 +6,20 @@ and a block is ten times as long as an entry. In a library of notes alone blocks
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infinimem.retrieval.origins import precedence
-from infinimem.retrieval.rows import LINES, SAID, Found, Kind, Read, Row, doc_hash
+from infinimem.retrieval.rows import LINES, SAID, Found, Kind, Read, Row, doc_hash, precedence
 from infinimem.retrieval.tantivy_index import Table, padded
 from infinimem.store.listing import Stamp
 from infinimem.store.view import View
 
 if TYPE_CHECKING:
     from tantivy import DocAddress
+
+    from infinimem.markdown.document import Document
 
 OWN, AROUND, WHOLE = "own", "around", "text"
 PADDING: Mapping[str, Mapping[str, int]] = {
@@ -52,7 +53,8 @@ class Tables:
             self.uids[doc_id] = uid
             self.stamps[doc_id] = (stamp[0], stamp[1], stamp[2])
         self.speakers: list[str] = list(known["speakers"])
-        self._uid: int = known["uid"]
+        self.uid: int = known["uid"]
+        """Of the next document."""
         self._sizes: dict[str, dict[str, int]] = {
             name: {"": 0, **dict.fromkeys(fields, 0), **known["sizes"].get(name, {})}
             for name, fields in PADDING.items()
@@ -68,7 +70,7 @@ class Tables:
     def known(self) -> dict[str, Any]:
         """What is to be kept beside the tables: JSON."""
         documents = [(doc_id, uid, *self.stamps[doc_id]) for doc_id, uid in self.uids.items()]
-        return {"uid": self._uid, "speakers": self.speakers, "documents": documents, "sizes": self._sizes}
+        return {"uid": self.uid, "speakers": self.speakers, "documents": documents, "sizes": self._sizes}
 
     def table(self, kind: Kind) -> Table:
         """Where rows of a kind are."""
@@ -93,29 +95,30 @@ class Tables:
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
-    def next_uid(self) -> int:
-        """A number for the next document."""
-        self._uid += 1
-        return self._uid - 1
-
-    def add(self, doc_id: str, uid: int, read: Read | None, stamp: Stamp | None = None) -> None:
+    def add(
+        self,
+        document: Document,
+        read: Callable[[Document, int], Read | None],
+        stamp: Stamp | None = None,
+    ) -> None:
         """Take a document in.
 
         Args:
-            doc_id: its id.
-            uid: of `next_uid`, with which it was read.
-            read: what of it can be found.
+            document: as it is.
+            read: reads it (`Pieces.read`).
             stamp: the state of its file.
         """
-        self.uids[doc_id] = uid
-        self.stamps[doc_id] = (stamp.mtime_ns, stamp.size, stamp.inode) if stamp else (0, 0, 0)
-        if read is None:
+        uid = self.uids[document.id] = self.uid
+        self.uid += 1
+        self.stamps[document.id] = (stamp.mtime_ns, stamp.size, stamp.inode) if stamp else (0, 0, 0)
+        found = read(document, uid)
+        if found is None:
             return
-        for name, rows in (("blocks", read.blocks), ("entries", () if self.notes else read.entries)):
-            for found in rows:
-                self._add_row(name, uid, found)
-        if whole := read.whole:
-            numbers = {"doc": uid, "group": read.group, "whole": doc_hash(doc_id)}
+        for name, rows in (("blocks", found.blocks), ("entries", () if self.notes else found.entries)):
+            for row in rows:
+                self._add_row(name, uid, row)
+        if whole := found.whole:
+            numbers = {"doc": uid, "group": found.group, "whole": doc_hash(document.id)}
             self._add("documents", {WHOLE: whole}, numbers)
 
     def _add_row(self, name: str, uid: int, found: Found) -> None:
@@ -163,17 +166,14 @@ class Tables:
         """Make it durable, where it has a folder, and found."""
         for table in self._tables.values():
             table.commit()
-        self.__dict__.pop("_ids", None)
+        self.__dict__.pop("ids", None)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def _ids(self) -> dict[int, str]:
+    def ids(self) -> dict[int, str]:
+        """The documents by their uids."""
         return {uid: doc_id for doc_id, uid in self.uids.items()}
-
-    def id_of(self, uid: int) -> str:
-        """The document with that uid."""
-        return self._ids[uid]
 
     def rows(self, table: Table, addresses: Sequence[DocAddress]) -> list[Row]:
         """Some rows of a table."""
@@ -182,7 +182,7 @@ class Tables:
         return [
             Row(
                 number,
-                self._ids[number >> LINES],
+                self.ids[number >> LINES],
                 end,
                 group,
                 seq,
@@ -216,7 +216,7 @@ class Tables:
         columns = (table.values(name, addresses) for name in ("row", "group"))
         for address, number, group in zip(addresses, *columns, strict=True):
             uid = number >> LINES
-            if group != SAID and uid not in gone and not view.is_note(self._ids[uid]):
+            if group != SAID and uid not in gone and not view.is_note(self.ids[uid]):
                 found.update(table.several("cites", address))
         return found.intersection(seqs)
 
@@ -234,25 +234,13 @@ class Tables:
         while wanted := wanted - known:
             known |= wanted
             addresses = [address for _, address in table.find(table.any_of("cites", wanted))]
-            found.update(self._ids[number >> LINES] for number in table.values("row", addresses))
+            found.update(self.ids[number >> LINES] for number in table.values("row", addresses))
             wanted = set(table.values("seq", addresses))
         return found
 
-    def places(self, seq: int) -> list[tuple[str, bool, DocAddress]]:
-        """The documents in which a line with this seq stands, and whether it was said there."""
-        if self.notes:
-            return []
-        table = self._tables["entries"]
-        addresses = [address for _, address in table.find(table.any_of("seq", [seq]))]
-        columns = (table.values(name, addresses) for name in ("row", "group"))
-        return [
-            (self._ids[number >> LINES], group == SAID, address)
-            for address, number, group in zip(addresses, *columns, strict=True)
-        ]
-
 
 class TableLines:
-    """Where each numbered line of some tables stands (origins.Lines); of a doubled one as a snapshot chooses.
+    """Where each numbered line of some tables stands; of a doubled one as a snapshot chooses.
 
     Args:
         tables: of a library.
@@ -261,21 +249,26 @@ class TableLines:
     """
 
     def __init__(self, tables: Tables, view: View, gone: Collection[str]) -> None:
-        self._tables = tables
+        self._tables, self._table = tables, tables.table("entries")
         self._view = view
         self._gone = gone
 
     def evidence(self, seq: int) -> str | None:
-        places = (doc_id for doc_id, said, _ in self._tables.places(seq) if said and doc_id not in self._gone)
-        return max(places, key=precedence, default=None)
+        """As `KnownLines.evidence`."""
+        return max((doc_id for doc_id, said, _ in self._places(seq) if said), key=precedence, default=None)
 
     def cites(self, seq: int) -> tuple[int, ...]:
-        found = [
-            (precedence(doc_id), address)
-            for doc_id, said, address in self._tables.places(seq)
-            if not said and doc_id not in self._gone and not self._view.is_note(doc_id)
-        ]
-        if not found:
-            return ()
-        _, address = max(found, key=lambda item: item[0])
-        return self._tables.table("entries").several("cites", address)
+        """As `KnownLines.cites`."""
+        places = ((precedence(doc_id), address) for doc_id, said, address in self._places(seq) if not said)
+        _, address = max(places, key=lambda place: place[0], default=(None, None))
+        return self._table.several("cites", address) if address else ()
+
+    def _places(self, seq: int) -> Iterator[tuple[str, bool, DocAddress]]:
+        """The documents in which a line with this seq stands, and whether it was said there."""
+        table, ids = self._table, self._tables.ids
+        addresses = [address for _, address in table.find(table.any_of("seq", [seq]))]
+        columns = (table.values(name, addresses) for name in ("row", "group"))
+        for address, number, group in zip(addresses, *columns, strict=True):
+            doc_id = ids[number >> LINES]
+            if doc_id not in self._gone and not self._view.is_note(doc_id):
+                yield doc_id, group == SAID, address

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import mmap
 import os
 import threading
+import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,7 @@ from numpy.typing import NDArray
 from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
 from infinimem.retrieval import cache
-from infinimem.retrieval.batching import Batches
-from infinimem.retrieval.rows import KEY
-from infinimem.retrieval.rows import text_key as text_key
+from infinimem.retrieval.rows import KEY, text_key
 from infinimem.store.listing import state_of
 from infinimem.store.view import Stored
 
@@ -46,6 +44,12 @@ Positions = NDArray[np.int64]
 FORMAT = "vectors-1"
 _DIGITS = 6
 """Of a score; beyond them processors differ."""
+_FIRST, _MOST = 64, 4096
+"""Texts of a portion."""
+_SHORT = 0.5
+"""Seconds; after a portion that took less the next is twice as large."""
+_LONG = 10.0
+"""Seconds that are left where it is told."""
 
 
 def as_keys(keys: Sequence[bytes] | NDArray[Any]) -> Keys:
@@ -59,17 +63,18 @@ def as_keys(keys: Sequence[bytes] | NDArray[Any]) -> Keys:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """What is known at one moment; it never changes, so positions in it hold as long as it is held."""
+class Held(cache.Commit):
+    """What is known at one moment; it never changes, so positions in it hold as long as it is held.
+
+    Args:
+        manifest: that it was read from; empty in memory.
+    """
 
     keys: Keys
     matrix: Matrix
     """One row of length 1 (or of zeros) a key."""
     checksums: tuple[int, int] = (0, 0)
     """Of keys and rows, from the first on."""
-    mark: bytes | None = None
-    """The manifest that it was read from; None in memory."""
-    manifest: dict[str, Any] = field(default_factory=dict)
     known: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
     """The order of the first keys, as it was found before the others came."""
 
@@ -102,30 +107,16 @@ class Vectors:
         self.embedder = embedder
         self._root = root
         self._writing = threading.Lock()
-        self._held: Held | None = None
+        self._held = self._nothing()
         self._in_memory = root is None
         """Also where the disk refused: this process then keeps what it knows."""
 
     @property
     def held(self) -> Held:
         """What is known now, of this process and of others."""
-        if self._in_memory:
-            self._held = self._held or self._nothing()
-            return self._held
-        folder = self.folder()
-        mark = _mark(folder) if folder else None
-        if self._held is None or self._held.mark != mark:
-            self._held = self._read(folder, mark) if folder else self._nothing()
+        if not self._in_memory:
+            self._held = self._newest(self.folder())
         return self._held
-
-    @property
-    def matrix(self) -> Matrix:
-        """All vectors, one row each; see `held` for rows and positions of one moment."""
-        return self.held.matrix
-
-    def rows(self, keys: Sequence[bytes] | NDArray[Any]) -> Positions:
-        """Where the vectors of these keys stand in `matrix`; -1 for those without."""
-        return self.held.rows(keys)
 
     def add(self, texts: Sequence[str], still: Callable[[], bool] = lambda: True) -> Held:
         """Compute the vectors of those texts that have none, and keep them.
@@ -148,8 +139,7 @@ class Vectors:
             folder = self._opened(stack) if missing else None
             if folder and not still():  # asked after the folder was opened: a later `forget` deletes that
                 folder = None
-            batches = Batches(self.embedder.name, len(missing))
-            while portion := batches.next():
+            for portion in portions(self.embedder.name, len(missing)):
                 keys = missing[portion]
                 rows = self.embedder.embed([wanted[key] for key in keys])
                 held = self._keep(held, as_keys(keys), np.ascontiguousarray(rows, np.float32), folder)
@@ -174,12 +164,12 @@ class Vectors:
         if opened and not self._in_memory:
             folder, here = opened
             try:
-                with cache.exclusive(folder, wait=True) as alone:
-                    if alone and os.path.samestat(folder.lstat(), os.fstat(here)):
-                        held = self._read(folder, _mark(folder))
+                with cache.exclusive(folder, wait=True) as writer:
+                    if writer and os.path.samestat(folder.lstat(), os.fstat(here)):
+                        self._held = held = self._newest(folder)
                         new = held.rows(keys) < 0  # another process may have come first
-                        self._append(folder, held, keys[new], rows[new])
-                        self._held = self._read(folder, _mark(folder), held)
+                        self._append(writer, folder, held, keys[new], rows[new])
+                        self._held = self._newest(folder)
                         return self._held
             except FileNotFoundError:
                 pass  # a `forget` came between
@@ -187,81 +177,59 @@ class Vectors:
                 log.warning("vectors are kept in memory (%s: %s)", folder, error.strerror or error)
                 self._in_memory = True
         new = known.rows(keys) < 0
-        held = Held(np.concatenate([known.keys, keys[new]]), np.concatenate([known.matrix, rows[new]]))
+        held = Held({}, np.concatenate([known.keys, keys[new]]), np.concatenate([known.matrix, rows[new]]))
         if self._in_memory:
             self._held = held
         return held
 
-    def _append(self, folder: Path, held: Held, keys: Keys, rows: Matrix) -> None:
+    def _append(self, writer: cache.Writer, folder: Path, held: Held, keys: Keys, rows: Matrix) -> None:
         """Write after the rows that count, and commit."""
-        named, count = dict(held.manifest), len(held.keys)
-        if not named:
-            named = {"keys": cache.new_name("keys"), "rows": cache.new_name("rows")}
+        named, count = {part: held.manifest.get(part, "") for part in ("keys", "rows")}, len(held.keys)
+        if not held.manifest:
+            named = {part: cache.new_name(part) for part in named}
             for name in named.values():
-                cache.write_file(folder, name)
-        before = dict(zip(("keys", "rows"), held.checksums, strict=True))
-        sums: dict[str, int] = {}
-        for part, data in (("keys", keys), ("rows", rows)):
+                writer.write(name)
+        for part, data, width in (("keys", keys, KEY), ("rows", rows, 4 * self.embedder.size)):
             with (folder / named[part]).open("r+b") as file:
-                file.truncate(count * (KEY if part == "keys" else 4 * self.embedder.size))
+                file.truncate(count * width)
                 file.seek(0, os.SEEK_END)
                 file.write(data.data.cast("B") if len(data) else b"")
-                file.flush()
-                os.fsync(file.fileno())
-            sums[part] = zlib.crc32(data.data, before[part])
         manifest = {
             "format": FORMAT,
             "embedder": self.embedder.name,
             "size": self.embedder.size,
             "count": count + len(keys),
-            "keys": named["keys"],
-            "rows": named["rows"],
-            "checksums": [sums["keys"], sums["rows"]],
+            **named,
+            "checksums": _sums(keys, rows, held.checksums),
         }
-        cache.write_manifest(folder, manifest)
-        cache.sweep(folder, (named["keys"], named["rows"]))
+        writer.commit(manifest, named.values())
 
-    def _read(self, folder: Path, mark: bytes | None, known: Held | None = None) -> Held:
-        """What the manifest names; nothing where it is garbled or does not fit its files.
+    def _newest(self, folder: Path | None) -> Held:
+        """What the manifest names; nothing where it is garbled or does not fit its files."""
+        held = folder and cache.newest(folder, FORMAT, self._held, partial(self._load, folder))
+        return held or self._nothing()
 
-        Args:
-            folder: the embedder's.
-            mark: of the manifest, seen before it is read: a later one is then read at the next look.
-            known: rows that were checked already.
-        """
-        manifest = cache.read_manifest(folder, FORMAT)
-        known = known or self._held
-        with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
-            if manifest and (manifest["embedder"], manifest["size"]) == (
-                self.embedder.name,
-                self.embedder.size,
-            ):
-                keys = _mapped(folder / manifest["keys"], np.dtype(np.uint64), 2, manifest["count"])
-                rows = _mapped(
-                    folder / manifest["rows"], np.dtype(np.float32), self.embedder.size, manifest["count"]
-                )
-                named = {part: manifest[part] for part in ("keys", "rows")}
-                before = known if known and known.manifest == named and len(known.keys) <= len(keys) else None
-                sums = _checked(manifest, keys, rows, before)
-                order = {"known": before.order} if before else {}
-                return Held(keys, rows, sums, mark, named, **order)
-        return self._nothing(mark)
+    def _load(self, folder: Path, manifest: dict[str, Any]) -> Held:
+        size, count, before = self.embedder.size, manifest["count"], self._held
+        if (manifest["embedder"], manifest["size"]) != (self.embedder.name, size):
+            raise ValueError("these are another embedder's")
+        keys = _mapped(folder / manifest["keys"], np.dtype(np.uint64), 2, count)
+        rows = _mapped(folder / manifest["rows"], np.dtype(np.float32), size, count)
+        if before.manifest.get("keys") != manifest["keys"] or len(before.keys) > count:
+            before = self._nothing()
+        start = len(before.keys)  # only what is new is read
+        sums = _sums(keys[start:], rows[start:], before.checksums)
+        if list(sums) != manifest["checksums"]:
+            raise ValueError("the vectors are garbled")
+        return Held(manifest, keys, rows, sums, before.order)
 
-    def _nothing(self, mark: bytes | None = None) -> Held:
-        return Held(np.zeros((0, 2), np.uint64), np.zeros((0, self.embedder.size), np.float32), mark=mark)
+    def _nothing(self) -> Held:
+        return Held({}, np.zeros((0, 2), np.uint64), np.zeros((0, self.embedder.size), np.float32))
 
     def folder(self) -> Path | None:
         """Where they are kept, made anew where a `forget` deleted it; None where they are not kept."""
         name = hashlib.sha256(self.embedder.name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return cache.cache_folder(self._root, "vectors", name) if self._root is not None else None
-
-
-def _mark(folder: Path) -> bytes | None:
-    """What changes with every commit; None where there is none."""
-    try:
-        return (folder / cache.MANIFEST).read_bytes()
-    except OSError:
-        return None
 
 
 def _mapped(path: Path, kind: np.dtype[Any], width: int, count: int) -> NDArray[Any]:
@@ -273,22 +241,34 @@ def _mapped(path: Path, kind: np.dtype[Any], width: int, count: int) -> NDArray[
     """
     if not count:
         return np.zeros((0, width), kind)
-    with path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), count * width * kind.itemsize, access=mmap.ACCESS_READ)
+    data = cache.mapped(path, count * width * kind.itemsize)
     return np.frombuffer(data, kind).reshape(count, width)
 
 
-def _checked(manifest: dict[str, Any], keys: Keys, rows: Matrix, before: Held | None) -> tuple[int, int]:
-    """The checksums, once they agree; only rows are read that were not there before.
+def _sums(keys: Keys, rows: Matrix, before: tuple[int, int]) -> tuple[int, int]:
+    """The checksums of keys and rows, with those of all that stand before them."""
+    return zlib.crc32(keys.data, before[0]), zlib.crc32(rows.data, before[1])
 
-    Raises:
-        ValueError: they do not.
+
+def portions(name: str, count: int, clock: Callable[[], float] = time.monotonic) -> Iterator[slice]:
+    """Portions of about a second, as places of texts: so much is lost at most where the process is killed.
+
+    Args:
+        name: of the embedder, for the message.
+        count: of texts.
+        clock: gives seconds; the next portion is asked for when the last one is done.
     """
-    start, sums = (len(before.keys), before.checksums) if before else (0, (0, 0))
-    found = zlib.crc32(keys[start:].data, sums[0]), zlib.crc32(rows[start:].data, sums[1])
-    if list(found) != manifest["checksums"]:
-        raise ValueError("the vectors are garbled")
-    return found
+    done, size, told = 0, _FIRST, False
+    while done < count:
+        began = clock()
+        yield slice(done, done + size)
+        took, done = clock() - began, done + size
+        left = took * (count - done) / size
+        if left > _LONG and not told:
+            log.warning("%s reads %d texts, once; about %.0f s", name, count, took + left)
+            told = True
+        if took < _SHORT:
+            size = min(2 * size, _MOST)
 
 
 _shared: dict[tuple[str, str], Vectors] = {}
@@ -333,26 +313,25 @@ def top(
         matrix: one row a text.
         query: of the same size; one of zeros is near to nothing.
         k: at most so many.
-        among: a mask of the rows, or positions in rising order, that alone are looked at; None for all.
+        among: positions in rising order, that alone are looked at; None for all.
 
     Returns:
         Positions and scores, the latter rounded to 6 digits. Every row is compared: exact, in one product.
     """
-    chosen = np.flatnonzero(among) if among is not None and among.dtype == np.bool_ else among
-    count = len(matrix) if chosen is None else len(chosen)
+    count = len(matrix) if among is None else len(among)
     if k <= 0 or not count or not np.any(query):
         return np.zeros(0, np.int64), np.zeros(0, np.float32)
-    if chosen is None:
+    if among is None:
         scores = matrix @ query
     elif 4 * count < len(matrix):
-        scores = matrix[chosen] @ query
+        scores = matrix[among] @ query
     else:
-        scores = (matrix @ query)[chosen]
+        scores = (matrix @ query)[among]
     scores = np.round(scores, _DIGITS)
     near = np.arange(count)
     if k < count:
         least = np.partition(scores, count - k)[count - k]
         near = np.flatnonzero(scores >= least)
     near = near[np.argsort(-scores[near], kind="stable")][:k]
-    places = near if chosen is None else chosen[near]
+    places = near if among is None else among[near]
     return places.astype(np.int64), scores[near].astype(np.float32)

@@ -303,7 +303,7 @@ class Library:
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         from infinimem.store.plans import name_clashes, violations
         from infinimem.store.receipts import next_number
-        from infinimem.store.render import render
+        from infinimem.store.render import by_heading, render
 
         if verdict.refused:
             return Rejected(view, verdict.refused)
@@ -318,7 +318,7 @@ class Library:
         there = CURRENT in view or not done.documents
         if plan.op == "append" and not plan.moves and set(done.documents) <= {CURRENT} and there:
             if done.added:
-                lines = "".join(f"{line}\n" for _, line in done.added)
+                lines = by_heading(plan.adds, first, done.added)
                 self._append(CURRENT, lines.encode("utf-8", "surrogateescape"))
         else:
             moved = (place for document in done.documents.values() if document for place in document.entries)

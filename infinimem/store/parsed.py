@@ -69,8 +69,11 @@ class Parsed:
         return document, stamp == found
 
     def written(self, documents: Mapping[str, Document | None]) -> None:
-        """What a transaction wrote: a document read with these very bytes need not be scanned again."""
+        """What a transaction wrote: a document read with these very bytes need not be scanned again, and what
+        it took away is not kept."""
         self._written = documents
+        for doc_id in (doc_id for doc_id, document in documents.items() if document is None):
+            self._kept.pop(doc_id, None)
 
     def grown(self, doc_id: str, before: Stamp, after: Stamp, data: bytes) -> None:
         """What was appended to a document; what was read of it before need not be read again."""

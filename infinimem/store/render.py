@@ -7,7 +7,7 @@ typed, headings, and the program's own header keys.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from infinimem import chronology, law, tokens
@@ -59,6 +59,21 @@ def render(plan: Plan, view: View, first_seq: int, receipt: int, now: str) -> Re
         now: ISO 8601, UTC, for created_time and update logs.
     """
     return _PlanRenderer(view, receipt, now).render(plan, first_seq)
+
+
+def by_heading(adds: Iterable[NewEntry], first_seq: int, added: Iterable[law.Line]) -> str:
+    """New lines as they are put at the end of a buffer: those without a heading, then each heading's.
+
+    Args:
+        adds: with their headings; the first has this seq.
+        added: the lines.
+    """
+    headings = {seq: add.heading for seq, add in enumerate(adds, first_seq)}
+    sections: dict[str, list[str]] = {"": []}
+    for seq, line in added:
+        heading = headings.get(seq, "")
+        sections.setdefault(heading, [f"# {heading}"]).append(line)
+    return "".join(f"{line}\n" for lines in sections.values() for line in lines)
 
 
 class _PlanRenderer:
@@ -195,7 +210,7 @@ class _PlanRenderer:
         derived = {item.doc_id: item for item in plan.derived}
         there = {doc_id for doc_id in derived if doc_id in self._view} | self._result.documents.keys()
         if plan.op == "consolidate":
-            there |= {doc_id for doc_id in self._view.ids() if self._former_name(doc_id)}
+            there |= {doc_id for doc_id in self._view.derived(_named_otherwise) if self._former_name(doc_id)}
         for doc_id in sorted(there):
             if self._result.documents.get(doc_id, ...) is None:
                 continue
@@ -209,10 +224,8 @@ class _PlanRenderer:
 
     def _former_name(self, doc_id: str) -> str | None:
         """The stem that a topic document had before a person renamed it, while its header still says so."""
-        if doc_id not in self._view or not doc_id.startswith(TOPICS):
-            return None
-        named = self._view.document(doc_id).header.values.get("id")
-        if not isinstance(named, str) or not named.startswith(TOPICS) or named in self._view:
+        named = self._view.derived(_named_otherwise).get(doc_id)
+        if named is None or named in self._view:
             return None
         return named.rsplit("/", 1)[-1]
 
@@ -251,6 +264,21 @@ class _PlanRenderer:
         if former := self._former_name(document.id):
             document = _also_called(document, [former])
         return _headed(document, header)
+
+
+def _named_otherwise(
+    view: View, known: Mapping[str, str] | None, changed: Collection[str] | None
+) -> Mapping[str, str]:
+    """Topics by id whose header gives the id of another, and that."""
+    if known is None or changed is None:
+        known, changed = {}, view.below(TOPICS)
+    found = {doc_id: named for doc_id, named in known.items() if doc_id not in changed}
+    for doc_id in changed:
+        if doc_id.startswith(TOPICS) and doc_id in view:
+            named = view.document(doc_id).header.values.get("id")
+            if isinstance(named, str) and named.startswith(TOPICS) and named != doc_id:
+                found[doc_id] = named
+    return found
 
 
 def described(document: Document) -> tuple[int, ...]:

@@ -10,6 +10,10 @@ from infinimem.spec import MEMORIES as MEMORIES
 TOPICS, ARCHIVE = "topics/", "archive/"
 EVIDENCE, JOURNAL = "evidence/", "journal/"
 
+STANDING = f"{TOPICS}instructions-and-preferences"
+"""The document of what the user asked for once and for all, whose sections are these two."""
+INSTRUCTIONS, PREFERENCES = "Instructions", "Preferences"
+
 LONGEST_PATH = 240
 """Characters of a path in a library; Windows by itself takes 260, with the folders before it."""
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.retrieval.vectors import Held, Positions, Vectors, text_key, unchanged, vectors_of
+from infinimem.retrieval.rows import text_key
+from infinimem.retrieval.vectors import Held, Positions, Vectors, unchanged, vectors_of
 from infinimem.store.view import Stored, View
 from infinimem.strategies.records.record import Record, number_of
 from infinimem.strategies.records.record_store import RecordStore
@@ -80,7 +81,8 @@ class VectorIndex:
         self._vectors = vectors
         self._held = vectors.held
         """The library's vectors; they are mapped, not copied."""
-        self._folders: dict[str, Places] = {}
+        self._groups: dict[str, Places] = {}
+        """By folder; what tells of nothing stands apart and is near to nothing."""
         self._records: dict[str, Record] = {}
         """As their rows have them."""
         self._store: RecordStore | None = None
@@ -127,7 +129,7 @@ class VectorIndex:
         fresh = {name: record for name, record in wanted.items() if old.get(name) != record.text}
         held = self._added(store, fresh)
         if not _grown(self._held, held):  # a `forget` came between: all stands elsewhere
-            self._held, self._folders, self._records = held, {}, {}
+            self._held, self._groups, self._records = held, {}, {}
             self.sync(store)
             return
         self._held = held
@@ -137,12 +139,12 @@ class VectorIndex:
         for name in moved:
             before, record = self._records.pop(name, None), wanted.get(name)
             if before:
-                places.setdefault(name, self._folders[before.folder][name])
-                if record is None or before.folder != record.folder:
-                    self._folders[before.folder].drop(name)
+                places.setdefault(name, self._groups[before.group][name])
+                if record is None or before.group != record.group:
+                    self._groups[before.group].drop(name)
             if record:
                 self._records[name] = record
-                self._folders.setdefault(record.folder, Places()).put(name, places[name])
+                self._groups.setdefault(record.group, Places()).put(name, places[name])
 
     def _added(self, store: RecordStore, fresh: Mapping[str, Record]) -> Held:
         """The library's vectors, with those of these records; they are kept while the evidence stands as it
@@ -170,7 +172,7 @@ class VectorIndex:
         return row
 
     def _place(self, name: str) -> int:
-        return self._folders[self._records[name].folder][name]
+        return self._groups[self._records[name].group][name]
 
     def cos(self, one: str, other: str) -> float:
         """Cosine of two records, to 6 decimals."""
@@ -216,7 +218,7 @@ class VectorIndex:
             return []
         found: Scored = []
         for folder in folders:
-            if places := self._folders.get(folder):
+            if places := self._groups.get(folder):
                 found += _near(self._held.matrix, places, query, k, without)
         found.sort(key=lambda item: (-item[1], number_of(item[0]), item[0]))
         return found[:k]

@@ -40,4 +40,4 @@ def test_each_walk_is_counted_and_its_files_are_listed() -> None:
         assert files.count("\n") == int(count)
         assert re.search(r"infinimem/store/library.py: .*\bLibrary\.view\b", files)
         assert ("infinimem/law.py" in files) == (name in ("observe", "consolidate"))
-        assert ("tools/search.py" in files) == (name == "ask")
+        assert ("infinimem/answer.py" in files) == (name == "ask")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_runner import Shell
 from evaluation_data import locomo_file, results
-from fake_server import refuse, serve
+from fake_server import chat, refuse, serve
 
 from infinimem.cli.bench import DATA_SETS
 from infinimem.cli.output import Output
@@ -110,7 +110,8 @@ def test_an_estimate_starts_nothing(shell: Shell, data: str, monkeypatch: pytest
     assert ran.code == 0, ran.err
     rows = {(row["method"], row["phase"]): row for row in ran.json["rows"]}
     assert set(rows) == {
-        (name, what) for name in ("infini", "infini-h", "none") for what in ("answering", "judging")
+        *((name, what) for name in ("infini", "infini-h", "none") for what in ("answering", "judging")),
+        *((name, "reading") for name in ("infini", "infini-h")),
     }
     assert rows["infini", "answering"]["calls"] == 10 and rows["none", "judging"]["calls"] == 20
     assert ran.json["questions"] == 30 and not list(shell.library.iterdir())
@@ -134,6 +135,7 @@ def test_an_estimate_starts_nothing(shell: Shell, data: str, monkeypatch: pytest
         ("bench factconsolidation --data {data}", 2, ""),
         ("bench longmemeval --data {data} --corrections {data}", 2, "corrections are known for locomo only"),
         ("bench locomo --data {data} --answerer small", 1, "needs a key"),
+        ("bench locomo --data {data} --judge-url http://127.0.0.1:9/v1", 2, "name it, too, with --judge"),
     ],
 )
 def test_what_cannot_work_is_told_in_one_line(
@@ -152,6 +154,19 @@ def test_a_model_that_is_gone_is_one_line_and_leaves_a_run(
         ran = shell(*f"-q bench locomo --data {data} --methods none --answerer small --out o --yes".split())
     ran.failed(1, "0 questions are done and kept in o, the same command goes on from there")
     assert (shell.library / "o/config.json").exists()
+
+
+def test_a_judge_has_a_server_of_its_own(shell: Shell, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = chat('{"answer": "To Porto.", "cites": []}')
+    graded = chat('{"reason": "", "correct": false}')
+    with serve(told) as mind, serve(graded) as judge:
+        monkeypatch.setenv("OPENAI_BASE_URL", mind.url)
+        words = f"bench locomo --data {data} --methods none --answerer a --judge a --judge-url {judge.url}"
+        ran = shell(*f"-q {words} --limit 1 --out o --yes".split())
+    assert ran.code == 0, ran.err
+    said = [[str(one["messages"]) for one in server.requests] for server in (mind, judge)]
+    assert all("You grade an answer" in one for one in said[1])
+    assert len(said[0]) == 2 and not any("You grade an answer" in one or "Lisbon" in one for one in said[0])
 
 
 def test_a_person_is_asked_before_tokens_are_spent(

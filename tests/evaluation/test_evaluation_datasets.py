@@ -113,6 +113,25 @@ class TestLoCoMo:
         assert (sings.counted, sings.answerable, sings.scored) == (False, False, True)
         assert sings.expected == (NOT_MENTIONED,)
 
+    def test_a_list_has_parts(self, cases: Callable[..., list[Case]]) -> None:
+        qa = [
+            {"question": "?", "answer": answer, "evidence": [], "category": category}
+            for answer, category in (("a, b, and c", 1), ("a, b", 4), ("25 May, 2022", 1), ("a and b", 1))
+        ]
+        (case,) = cases(benchmark("locomo"), [LOCOMO[0] | {"qa": qa}])
+        assert [question.parts for question in case.questions] == [("a", "b", "c"), (), (), ()]
+
+    def test_a_label_that_is_wrong_is_counted_apart(self, cases: Callable[..., list[Case]]) -> None:
+        """The conversation tells what question 95 of conv-30 says it does not."""
+        never = {"question": "?", "adversarial_answer": "a cup", "evidence": ["D1:1"], "category": 5}
+        (case,) = cases(benchmark("locomo"), [LOCOMO[0] | {"sample_id": "conv-30", "qa": [never] * 96}])
+        *others, answered = case.questions
+        assert {(one.category, one.expected, one.answerable) for one in others} == {
+            ("adversarial", (NOT_MENTIONED,), False)
+        }
+        assert (answered.category, answered.expected) == ("adversarial, answered", ("a cup",))
+        assert answered.answerable and not answered.counted
+
     def test_the_limit_is_of_each_category(self, cases: Callable[..., list[Case]]) -> None:
         asked = cases(benchmark("locomo"), LOCOMO, 1)
         assert [[q.id for q in case.questions] for case in asked] == [[f"conv-1-q{n}" for n in range(5)]]

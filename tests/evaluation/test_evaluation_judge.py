@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from infinimem.evaluation.judge import indifferent, judge
@@ -70,6 +74,35 @@ def test_no_verdict_is_asked_for_that_is_settled(asked: Question, answer: str, c
     assert [call.task for call in model.calls] == calls
     assert scores == {"judge strict": float(len(calls) < 2), "judge lenient": 1.0}
     assert set(verdicts) == {"strict", "lenient"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "share", "calls"),
+    [
+        ("Figurines, shoes.", 1.0, 0),
+        ("She bought figurines and shoes.", 1.0, 1),
+        ("She bought shoes.", 0.5, 3),
+    ],
+)
+def test_a_list_is_credited_by_its_parts(answer: str, share: float, calls: int) -> None:
+    """Only where the whole is not right, and in a measure of its own."""
+
+    def parts(told: Mapping[str, Any]) -> dict[str, Any]:
+        assert told["kind"] == "list"
+        rows = [(row["id"], row["text"] in told["answer"]) for row in told["rubric"]]
+        return {"verdicts": [{"item": name, "reason": "", "met": met} for name, met in rows]}
+
+    model = ScriptedLLM(
+        {
+            "judge_strict": lambda told: {"reason": "", "correct": "figurines" in told["answer"]},
+            "judge_lenient": lambda _: {"reason": "", "correct": True},
+            "judge_rubric": parts,
+        }
+    )
+    asked = replace(question("figurines, shoes"), parts=("figurines", "shoes"))
+    verdicts, scores = judge(model, asked, answer)
+    assert scores == {"judge strict": float(share == 1), "judge lenient": 1.0, "judge parts": share}
+    assert len(model.calls) == calls and ("parts" in verdicts) is (share < 1)
 
 
 def test_a_verdict_that_cannot_be_read_is_kept_and_counts_for_nobody() -> None:

@@ -58,7 +58,7 @@ def test_a_run_is_repeated_byte_for_byte_without_its_model(tmp_path: Path) -> No
     """No wall clock and no order of threads is in anything that a model is shown."""
     kept, model = tmp_path / "kept", Rules()
     first = start(tmp_path / "1", kept, model, *METHODS)
-    assert {"extract", "step", "select", "describe", "answer", "judge_strict"} <= set(model.calls)
+    assert {"extract", "select", "describe", "answer", "judge_strict"} <= set(model.calls)
     again = start(tmp_path / "2", kept, Unasked("rules", "there is no key"), *METHODS, jobs=4)
     assert told(first) == told(again)
     for task, found in requests_of(again).items():

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 from infinimem.errors import UsageError
@@ -36,12 +37,17 @@ CATEGORIES: Mapping[int, str] = {
 }
 ADVERSARIAL = CATEGORIES[5]
 BUDGETS = (512, 1024, 2048)
+ANSWERED = "adversarial, answered"
+"""Questions of the fifth category that the conversation does answer: locomo_answered.txt lists their ids."""
 NOT_MENTIONED = "Not mentioned in the conversation"
 """What is expected of a question about something that was never said."""
 
 _WHAT = "LoCoMo"
 _CATEGORY = {str(number): name for number, name in CATEGORIES.items()}
 _ID = re.compile(r"D(\d+):(\d+)")
+_LISTED = CATEGORIES[1]
+_BETWEEN = re.compile(r",\s*(?:and\s+)?(?!\s*\d{4}\b)")
+"""The parts of a list; a year belongs to its day."""
 
 Corrections = Mapping[tuple[str, str], Json]
 """By the question's text and the answer that the official file gives."""
@@ -107,6 +113,7 @@ def _questions(
 ) -> Iterator[Question]:
     session_of = {turn.turn: turn.session for turn in said}
     known = frozenset(turn.turn for turn in said if turn.turn)
+    answered = files(__package__).joinpath("locomo_answered.txt").read_text(encoding="utf-8").split()
     for number, row in enumerate(rows):
         text, category = row.get("question"), _CATEGORY.get(str(row.get("category")))
         if not isinstance(text, str) or category is None:
@@ -114,19 +121,29 @@ def _questions(
         right = corrections.get((as_text(text), as_text(row.get("answer", ""))), {})
         evidence = right.get("correct_evidence", row.get("evidence"))
         gold = frozenset(gold_turns(evidence if isinstance(evidence, list) else [], known))
-        adversarial = category == ADVERSARIAL
         expected = as_text(right.get("correct_answer", row.get("answer", "")))
+        counted, named = category != ADVERSARIAL, f"{name}-q{number}"
+        if not counted and named in answered:
+            category, expected = ANSWERED, as_text(row["adversarial_answer"])
+        adversarial = category == ADVERSARIAL
         yield Question(
-            id=f"{name}-q{number}",
+            id=named,
             text=text,
             category=category,
             expected=(NOT_MENTIONED,) if adversarial else (expected,),
             turns=gold,
             sessions=frozenset(session for turn in gold if (session := session_of[turn])),
-            counted=not adversarial,
+            counted=counted,
             answerable=not adversarial,
             scored=bool(gold),
+            parts=_parts(expected) if category == _LISTED else (),
         )
+
+
+def _parts(expected: str) -> tuple[str, ...]:
+    """Of an answer that is a list; none of any other."""
+    found = tuple(filter(None, (part.strip() for part in _BETWEEN.split(expected))))
+    return found if len(found) > 1 else ()
 
 
 def _corrections(path: Path) -> Corrections:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from infinimem.evaluation.methods.embedding import Embedders
 from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Spending
 from infinimem.llm.base import LLM, Reply, Task
-from infinimem.model import Retrieved, Usage
+from infinimem.model import Evidence, Retrieved, Usage
+from infinimem.strategies.readers.agentic import Search
 
 ALL = 1 << 30
 """Tokens: more than any history has."""
@@ -25,8 +26,8 @@ class Means:
 
     Args:
         work: folder of the libraries that are made.
-        keeper: the model that keeps memories and reads them.
-        answerer: the model that answers, for all methods the same.
+        keeper: the model that keeps memories.
+        answerer: the model that reads them and answers, for all methods the same.
         judge: the model that grades.
         embedders: connects to them.
         spending: of the run.
@@ -56,10 +57,10 @@ def drawn(
     llm: LLM,
     question: Question,
     now: str,
-    items: Sequence[Retrieved],
+    evidence: Evidence,
     turn_of: Mapping[int, str],
     budget: int,
-    steps: Collection[Mapping[str, Any]] = (),
+    search: Search | None = None,
 ) -> Drawn:
     """An answer from evidence.
 
@@ -67,15 +68,16 @@ def drawn(
         llm: the answerer.
         question: what is asked.
         now: the date of the question.
-        items: best first.
+        evidence: best first.
         turn_of: the turn's id of each seq.
         budget: tokens of evidence that are shown.
-        steps: how the evidence was found.
+        search: shows the answerer more where it asks for it.
     """
     heard = _Heard(llm)
-    text, citations = answering.answer(heard, question.text, items, now, budget)
-    cited = {"cited": [citation.text for citation in citations]}
-    return Drawn(found_of(items, turn_of), text, (*steps, cited), heard.failed)
+    answered = answering.answer(heard, question.text, evidence, now, budget, search)
+    cited = {"cited": [citation.text for citation in answered.citations]}
+    steps = (*map(asdict, answered.evidence.trace), cited)
+    return Drawn(found_of(answered.evidence.items, turn_of), answered.text, steps, heard.failed)
 
 
 def failure_of(reply: Reply) -> str | None:

@@ -22,7 +22,7 @@ from infinimem.evaluation.methods.embedding import Embedding
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
 from infinimem.llm import tasks
-from infinimem.model import Retrieved, Turn
+from infinimem.model import Evidence, Retrieved, Turn
 from infinimem.retrieval.origins import pack
 from infinimem.terms import STOP_WORDS, analyzer, fold
 
@@ -76,7 +76,7 @@ class Baseline:
             items = pack(items, budget, _shown_tokens(items))
         if self._spec.name == "recent":  # read in the order in which it was said
             items = items[::-1]
-        return drawn(self._means.answerer, question, now, items, self._turn_of, budget)
+        return drawn(self._means.answerer, question, now, Evidence(tuple(items)), self._turn_of, budget)
 
     def _unaided(self, question: Question, now: str) -> Drawn:
         """What the model says without evidence; `answer` would not even ask it."""

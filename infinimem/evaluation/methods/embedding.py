@@ -14,7 +14,7 @@ from infinimem.embedders.connect import connect
 from infinimem.errors import ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.spending import Booked, Counts, Spending
-from infinimem.retrieval.vectors import text_key
+from infinimem.retrieval.rows import text_key
 from infinimem.settings import EMBEDDERS
 
 if TYPE_CHECKING:

@@ -21,10 +21,12 @@ from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question, Transaction
 from infinimem.evaluation.record import made_of
 from infinimem.evaluation.structure import structure_of, transactions_of
+from infinimem.evaluation.written import written_of
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
 from infinimem.retrieval.cache import cache_folder
 from infinimem.store.spec import TOPICS
+from infinimem.strategies.readers.agentic import search
 
 SETTINGS = "infinimem.toml"
 
@@ -79,6 +81,7 @@ class LibraryMethod:
             record.sizes,
             record.transactions,
             record.structure,
+            written_of(self._memory, case) if self._spec.draws else {},
         )
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
@@ -90,8 +93,8 @@ class LibraryMethod:
         """An answer from what the reader finds."""
         evidence = self._read(question, self._way.answered_by, budget)
         now = now_of(self._case, question)
-        steps = asdict(evidence)["trace"]
-        return drawn(self._means.answerer, question, now, evidence.items, self._turn_of, budget, steps)
+        more = search(self._memory.view, question.text, self._way.answered_by or "")
+        return drawn(self._means.answerer, question, now, evidence, self._turn_of, budget, more)
 
     def _read(self, question: Question, reader: str | None, budget: int) -> Evidence:
         if reader is None:
@@ -174,7 +177,8 @@ class Making:
         (folder / SETTINGS).write_text(spec.toml(building), encoding="utf-8")
         embedder = self._means.embedders.memory(spec.linked_by if building else spec.embedder)
         options: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
-        return open_memory(folder, model=self._means.keeper, create=True, trust=True, **options)
+        model = self._means.keeper if building else self._means.answerer
+        return open_memory(folder, model=model, create=True, trust=True, **options)
 
     def _exclusive(self, folder: Path) -> threading.Lock:
         with self._lock:

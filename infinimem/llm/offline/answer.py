@@ -56,7 +56,8 @@ class _Line:
 
 
 def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `answer`."""
+    """Answer the task `answer`; more is never asked for."""
+    searching: dict[str, Any] = {"calls": []} if "calls" in variables else {}
     rows = (row for doc in variables["evidence"] for row in doc["lines"])
     lines = [
         _Line(row["id"], row.get("time") or "", ": ".join(filter(None, (row.get("speaker"), row["text"]))))
@@ -65,10 +66,10 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     ]
     found = _current(_ranked(variables["question"], lines))
     if not found:
-        return {"answer": NOTHING, "cites": []}
+        return {"answer": NOTHING, "cites": [], **searching}
     quoted = [line for line, score in found if score >= FLOOR * found[0][1]][:LINES]
     told = "\n".join(f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in quoted)
-    return {"answer": f"{QUOTED}\n{told}", "cites": [line.id for line in quoted]}
+    return {"answer": f"{QUOTED}\n{told}", "cites": [line.id for line in quoted], **searching}
 
 
 # ── how close a line is ─────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ from typing import Any
 
 from infinimem.grounding.claims import unsupported
 from infinimem.grounding.sentences import Said, sentences
+from infinimem.grounding.when import day_of, settled
 from infinimem.llm.offline.lexicon import Word, content_words, fact_text, short_names, vocatives
 from infinimem.llm.offline.salience import Corpus
 from infinimem.markdown.characters import normalised
@@ -36,9 +37,18 @@ _WORD = re.compile(r"[^\W_](?:[\w'’&./-]*\w)?")
 
 
 def describe(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `describe`."""
-    said = said_by(variables["turn"])
-    return {"summary": summary(said), "keywords": keywords([said])}
+    """Answer the task `describe`; the turns before explain nothing to a rule."""
+    return {"cards": [_card(turn) for turn in variables["turns"]]}
+
+
+def _card(turn: Mapping[str, Any]) -> dict[str, Any]:
+    said = said_by(turn)
+    return {
+        "id": turn["id"],
+        "summary": summary(said),
+        "keywords": keywords([said]),
+        "when": settled(said.text, day_of(turn.get("time"))),
+    }
 
 
 def split_unit(variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,11 +77,12 @@ def _updates(target: Unit, anchors: Sequence[Unit]) -> Iterator[dict[str, Any]]:
 
 
 def _is_newer(target: Unit, anchor: Unit) -> bool:
-    """Whether the target is newer: by time, then by number.
-
-    The target is called TARGET and has none; its neighbours stood there before it.
-    """
-    new, old = (Entry(_number(unit["id"]), "", "", unit.get("time") or None) for unit in (target, anchor))
+    """Whether the target is newer: by time, then by number. The target is called TARGET, and its id stands
+    beside."""
+    new, old = (
+        Entry(_number(unit.get("number") or unit["id"]), "", "", unit.get("time") or None)
+        for unit in (target, anchor)
+    )
     return chronology.is_newer(new, old)
 
 

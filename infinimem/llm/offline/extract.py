@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 from infinimem.grounding.sentences import sentences
 from infinimem.grounding.when import day_of, settled
 from infinimem.llm.offline.lexicon import content_terms, is_filler
+from infinimem.llm.offline.standing import parted
 
 SHORT_WORDS = 60
 """A message up to this long stays whole; longer ones are cut into pieces of about this size."""
@@ -37,9 +39,13 @@ def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
         before = text
         pieces = [] if is_filler(text, names, answers=asked) else list(split(text))
         day = day_of(turn.get("time"))
+        parts = (
+            chain.from_iterable(map(parted, pieces)) if turn["role"] == "user" else zip(pieces, repeat(None))
+        )
         entries += [
-            {"text": piece, "from": [turn["id"]], "when": settled(piece, day), "refers": None}
-            for piece in pieces
+            {"text": part, "from": [turn["id"]], "when": settled(part, day), "refers": None}
+            | ({"standing": what} if what else {})
+            for part, what in parts
         ]
     return {"entries": entries}
 

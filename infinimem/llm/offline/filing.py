@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from infinimem import tokens
-from infinimem.grounding.claims import Fact, find_duplicates
+from infinimem.grounding.claims import Fact
 from infinimem.llm.offline.lexicon import content_terms, content_words
 from infinimem.llm.offline.salience import Corpus, similarity, summary, title
 from infinimem.llm.offline.topics import continues, day_of, is_leftover
@@ -220,23 +220,28 @@ Sections = dict[str, list[Fact]]
 
 
 def layout(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `layout`; no contradiction is claimed."""
-    sections = _sections(variables["doc"], variables["incoming"])
-    duplicates = find_duplicates([fact for facts in sections.values() for fact in facts])
-    gone = {pair["discarded"] for pair in duplicates}
-    kept = {
-        heading: [fact for fact in facts if fact["id"] not in gone] for heading, facts in sections.items()
-    }
-    return {
+    """Answer the task `layout`: every fact stays under its heading.
+
+    For the program alone: `incoming` goes under headings that say the same as its titles, or under these, and
+    the document is summed up in `summary_length` tokens.
+    """
+    sections = _sections(variables["doc"], variables.get("incoming", ()))
+    laid: dict[str, Any] = {
         "layout": [
             {"heading": heading, "fact_ids": [fact["id"] for fact in facts]}
-            for heading, facts in kept.items()
+            for heading, facts in sections.items()
             if facts
-        ],
-        "duplicates": duplicates,
-        "superseded": [],
-        "summary": _summary(kept, variables["summary_length"]),
+        ]
     }
+    if "incoming" in variables:
+        facts = [fact for those in sections.values() for fact in those]
+        laid["summary"] = summary(facts, variables["summary_length"])
+    return laid
+
+
+def compare(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `compare`: no contradiction is claimed."""
+    return {"superseded": []}
 
 
 def _sections(doc: Mapping[str, Any], incoming: Sequence[Mapping[str, Any]]) -> Sections:
@@ -255,7 +260,3 @@ def _fitting(headings: Iterable[str], title: str) -> str:
     same = next((heading for heading in headings if fold(heading) == fold(title)), None)
     holds = (heading for heading in headings if wanted and wanted <= frozenset(content_terms(heading)))
     return same or next(holds, title)
-
-
-def _summary(sections: Mapping[str, Sequence[Fact]], limit: Any) -> str:
-    return summary([fact for facts in sections.values() for fact in facts], int(limit))

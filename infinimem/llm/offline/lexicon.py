@@ -10,8 +10,9 @@ without the name of somebody who takes part. Any other word, a number or another
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
+from sys import intern
 from typing import NamedTuple
 
 from infinimem.grounding.sentences import common_terms, strip_ordinal
@@ -55,7 +56,8 @@ def content_words(text: str) -> tuple[Word, ...]:
         if parts:
             term = "-".join(parts) if "-" in surface else parts[0]
             named = surface[0].isupper() and (_is_inside(text, match.start()) or _leads(match, following))
-            words.append(Word(term, _bare(surface), match.start(), named, _nounish(before)))
+            written = intern(_bare(surface))  # thousands of texts are kept, and share their words
+            words.append(Word(intern(term), written, match.start(), named, _nounish(before)))
         before = fold(surface)
     return tuple(words)
 
@@ -85,8 +87,13 @@ def fact_text(text: str) -> str:
     return said if said.strip() else bare
 
 
-def short_names(names: Collection[str]) -> frozenset[str]:
+def short_names(names: Iterable[str]) -> frozenset[str]:
     """How people may be called: their names, and short forms from three letters on."""
+    return _short_names(tuple(names))
+
+
+@lru_cache(maxsize=64)
+def _short_names(names: tuple[str, ...]) -> frozenset[str]:
     parts = [part for name in names for part in fold(name).split()]
     return frozenset(part[:end] for part in parts for end in range(min(3, len(part)), len(part) + 1))
 
@@ -192,17 +199,9 @@ def _is_phrase(clause: str, known: Collection[str]) -> bool:
     return False
 
 
-def called(names: Collection[str]) -> frozenset[str]:
+_ANYONE = frozenset("buddy dude friend man mate pal guys all everyone folks".split())
+
+
+def called(names: Iterable[str]) -> frozenset[str]:
     """What people may be called, by name or not."""
-    return short_names(names) | {
-        "buddy",
-        "dude",
-        "friend",
-        "man",
-        "mate",
-        "pal",
-        "guys",
-        "all",
-        "everyone",
-        "folks",
-    }
+    return short_names(names) | _ANYONE

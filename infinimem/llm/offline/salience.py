@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from infinimem import tokens
@@ -29,6 +30,9 @@ from infinimem.llm.offline.lexicon import (
 from infinimem.terms import fold
 
 Weights = Mapping[str, float]
+
+REMEMBERED = 1 << 13
+"""Texts whose reading is kept: a topic's facts are read again each time that it is summed up."""
 
 _EVERYWHERE = 0.3
 """A term in more than this share of the facts (the speakers' names, mostly) titles none of their topics."""
@@ -68,11 +72,9 @@ class Corpus:
     """Term: in how many facts it stands."""
 
     def __post_init__(self) -> None:
-        words = [content_words(fact_text(text)) for text in self.texts]
+        words, calls = zip(*map(_read, self.texts), strict=True) if self.texts else ((), ())
         spread = Counter(term for found in words for term in _distinct(found))
-        called = Counter(
-            word.term for text in self.texts for name in vocatives(text) for word in content_words(name)
-        )
+        called = Counter(term for terms in calls for term in terms)
         people = {term for term, times in called.items() if times > 1 and times > spread[term] / 4}
         speakers = short_names(self.names)
         self.words = [
@@ -187,6 +189,13 @@ class Corpus:
         return [sum(whole[term] for term in terms) / (6 + len(terms)) ** 0.7 for terms in self.terms]
 
 
+@lru_cache(maxsize=REMEMBERED)
+def _read(text: str) -> tuple[tuple[Word, ...], tuple[str, ...]]:
+    """What a fact says itself, and the terms of those whom it calls by name."""
+    names = tuple(word.term for name in vocatives(text) for word in content_words(name))
+    return content_words(fact_text(text)), names
+
+
 def _distinct(words: Iterable[Word]) -> list[str]:
     return list(dict.fromkeys(word.term for word in words))
 
@@ -292,7 +301,7 @@ def summary(facts: Sequence[Mapping[str, Any]], limit: int) -> str:
         facts: with "text" and, where it is known, "speaker".
         limit: tokens; there are at most some `WORDS` words too.
     """
-    names = sorted({fact["speaker"] for fact in facts if fact.get("speaker")})
+    names = tuple(sorted({fact["speaker"] for fact in facts if fact.get("speaker")}))
     said = [(fact.get("speaker"), sentence) for fact in facts for sentence in _said(fact["text"], names)]
     said = (
         [(speaker, sentence) for speaker, sentence in said if states(sentence)]
@@ -312,14 +321,16 @@ def summary(facts: Sequence[Mapping[str, Any]], limit: int) -> str:
     return text if tokens.count(text) <= limit else ""
 
 
-def _said(text: str, names: Collection[str]) -> Iterator[str]:
+@lru_cache(maxsize=REMEMBERED)
+def _said(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """The sentences that are neither question nor greeting, without "Wow, Caroline!" before them."""
-    for sentence in sentences(" ".join(fact_text(text).split())):
-        bare = _without_opening(sentence, names)
-        if bare and not bare.rstrip("\"'”’)").endswith("?") and not is_filler(bare, names):
-            yield bare
+    bare = (_without_opening(sentence, names) for sentence in sentences(" ".join(fact_text(text).split())))
+    return tuple(
+        one for one in bare if one and not one.rstrip("\"'”’)").endswith("?") and not is_filler(one, names)
+    )
 
 
+@lru_cache(maxsize=REMEMBERED)
 def states(sentence: str) -> bool:
     """Whether a sentence says something by itself."""
     return len(sentence.split()) >= SHORTEST and len(set(content_terms(sentence))) > 1

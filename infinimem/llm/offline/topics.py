@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
-from infinimem.grounding.claims import find_duplicates
 from infinimem.llm.offline.lexicon import MONTHS, content_terms
 from infinimem.llm.offline.salience import Corpus, similarity, title
 
@@ -45,16 +44,14 @@ _NOTES = re.compile(
 
 
 def rewrite(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer the task `rewrite`; no contradiction is claimed."""
+    """Answer the task `rewrite`."""
     facts = variables["facts"]
-    duplicates = find_duplicates(facts)
-    gone = {pair["discarded"] for pair in duplicates}
-    live = [fact for fact in facts if fact["id"] not in gone]
-    names = sorted({fact["speaker"] for fact in live if fact.get("speaker")})
-    days = [day_of(fact.get("time")) for fact in live]
-    groups = titled_groups([fact["text"] for fact in live], names, days, _answers(live))
-    topics = [{"title": name, "fact_ids": [live[i]["id"] for i in group]} for name, group in groups]
-    return {"topics": topics, "duplicates": duplicates, "superseded": []}
+    names = sorted({fact["speaker"] for fact in facts if fact.get("speaker")})
+    days = [day_of(fact.get("time")) for fact in facts]
+    groups = titled_groups([fact["text"] for fact in facts], names, days, _answers(facts))
+    return {
+        "topics": [{"title": name, "fact_ids": [facts[i]["id"] for i in group]} for name, group in groups]
+    }
 
 
 def titled_groups(

@@ -27,7 +27,7 @@ from infinimem.strategies.allmem.operators import Edits
 from infinimem.strategies.allmem.plans import Part
 from infinimem.strategies.allmem.route import Dropped, Routed
 from infinimem.strategies.allmem.spec import AllmemSettings
-from infinimem.strategies.allmem.unit import HOME, SEMANTIC
+from infinimem.strategies.allmem.unit import HOME
 from infinimem.strategies.records.descriptor import Descriptor
 from infinimem.strategies.records.ledger import bounded, ledger_text, rows_of
 from infinimem.strategies.records.record import Ref, is_record_id, number_of
@@ -39,14 +39,7 @@ SHORT = 500
 """Of a reason."""
 IDS, NAME = 10, 80
 """Ids of a proposal, and characters of one; those that are none may be many and long."""
-REPLAYED = (
-    "online_anchors",
-    "degree_semantic",
-    "degree_sibling",
-    "degree_temporal",
-    "degree_version",
-    "raise_version_cap",
-)
+REPLAYED = ("online_anchors", "degree_semantic", "degree_sibling", "degree_temporal")
 """Settings that the operators hang on."""
 
 Row = dict[str, Any]
@@ -156,7 +149,6 @@ def _edits(edits: Edits) -> Row:
         "archived": list(edits.archived),
         "added": [list(link) for link in edits.added],
         "redirected": [[link.source, link.old, link.new] for link in edits.redirected],
-        "pruned": [list(link) for link in edits.pruned],
     }
 
 
@@ -216,14 +208,7 @@ def _metrics(
         "added": sum(len(edits["added"]) for edits in applied),
         "redirected": sum(len(edits["redirected"]) for edits in applied),
         "visible": [len(before.visible), len(after.visible)],
-        "degrees": [_degrees(before), _degrees(after)],
     }
-
-
-def _degrees(bank: RecordStore) -> dict[str, int]:
-    """How many units of the surface have so many semantic links (Appendix C.5, cap pressure)."""
-    counted = Counter(len(bank.graph.out(name, SEMANTIC)) for name in bank.visible)
-    return {str(degree): count for degree, count in sorted(counted.items())}
 
 
 def _prose(number: int, metrics: Row) -> list[str]:

@@ -9,18 +9,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from infinimem import tokens
 from infinimem.llm.base import LLM, Reply
 from infinimem.llm.parallel import in_order
 from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.buffer import Buffered
+from infinimem.strategies.allmem.spec import AllmemSettings
 from infinimem.strategies.records.prompt_views import shown_descriptor, shown_record
+from infinimem.strategies.records.record import number_of
 from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.wording import Wording
+from infinimem.strategies.vector_index import DIGITS, VectorIndex
 
 Op = Literal["split", "merge", "update"]
 OPS: tuple[Op, ...] = ("split", "merge", "update")
 """The operators in the order in which they are executed."""
 TARGET = "TARGET"
 """What the unit under diagnosis is called, for models mistype ids."""
+LONG = 256
+"""Tokens of a text that may be cut, though nothing is like it."""
 MOST = 20
 """Tasks of a kind that one reply may propose; a unit has half as many neighbours."""
 
@@ -80,19 +87,40 @@ class Diagnosis:
         return self.context.target if name.strip() == TARGET else name.strip()
 
 
-def contexts(bank: RecordStore, waiting: Sequence[Buffered], anchors: int) -> list[Context]:
-    """The surroundings of each unit that waits, of what is still there.
+def contexts(
+    bank: RecordStore, space: VectorIndex, waiting: Sequence[Buffered], settings: AllmemSettings
+) -> list[Context]:
+    """The units that wait and are worth a look, with their surroundings, of what is still there.
 
-    Args:
-        anchors: neighbours that a model is shown at most.
+    Of all units that wait or that one of them was near to, a unit's anchors are the older ones most like it,
+    by the words and vectors of their descriptors together. Where none is, nothing can be merged or outdated,
+    and only a long text is looked at. With `likeness` 0 all are looked at, beside what they were near to when
+    they came, as in the paper.
     """
-    return [
-        Context(one.unit, tuple(name for name in one.near if name in bank and name != one.unit)[:anchors])
-        for one in waiting
-    ]
+    most = settings.online_anchors
+    near = {one.unit: [name for name in one.near if name in bank and name != one.unit] for one in waiting}
+    if not settings.likeness:
+        return [Context(name, tuple(anchors[:most])) for name, anchors in near.items()]
+    told = {name for unit, anchors in near.items() for name in (unit, *anchors)}
+    names = sorted((name for name in told & bank.visible if bank.records[name].group), key=number_of)
+    names.sort(key=lambda name: bank.records[name].age)
+    wording = Wording({name: bank.records[name].text for name in names})
+    found = []
+    for at, unit in enumerate(names):
+        if unit not in near:
+            continue
+        cosines = zip(names[:at], space.cosines(space.row(unit), names[:at]), strict=True)
+        alike = {name: round((cosine + wording.shared(unit, name)) / 2, DIGITS) for name, cosine in cosines}
+        best = sorted(alike, key=lambda name: (-alike[name], number_of(name)))[:most]
+        anchors = tuple(name for name in best if alike[name] >= settings.likeness)
+        if anchors or tokens.exceeds(bank.text(unit), LONG):
+            found.append(Context(unit, anchors))
+    return found
 
 
-def diagnose(bank: RecordStore, looked_at: Sequence[Context], llm: LLM, workers: int) -> list[Diagnosis]:
+def diagnose(
+    bank: RecordStore, looked_at: Sequence[Context], llm: LLM, settings: AllmemSettings
+) -> list[Diagnosis]:
     """Ask about each context; results stand in the order of the contexts.
 
     Raises:
@@ -100,11 +128,14 @@ def diagnose(bank: RecordStore, looked_at: Sequence[Context], llm: LLM, workers:
     """
 
     def ask(context: Context) -> Diagnosis:
-        target = shown_record(bank, context.target, TARGET)
-        near = [shown_descriptor(bank.records[name]) for name in context.anchors]
-        return read(context, llm.complete(tasks.DIAGNOSE, {"target": target, "anchors": near}))
+        told = {
+            "target": shown_record(bank, context.target, TARGET),
+            "anchors": [shown_descriptor(bank, name) for name in context.anchors],
+            "confidence": str(settings.confidence),
+        }
+        return read(context, llm.complete(tasks.DIAGNOSE, told))
 
-    return in_order(ask, looked_at, workers)
+    return in_order(ask, looked_at, settings.workers)
 
 
 def read(context: Context, reply: Reply) -> Diagnosis:

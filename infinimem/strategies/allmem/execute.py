@@ -17,7 +17,7 @@ from typing import Any
 from infinimem.llm.base import LLM, Reply
 from infinimem.strategies.allmem import tasks
 from infinimem.strategies.allmem.diagnose import OPS, unreadable
-from infinimem.strategies.allmem.invariants import Caps, faults
+from infinimem.strategies.allmem.invariants import faults
 from infinimem.strategies.allmem.operators import Editor, Edits
 from infinimem.strategies.allmem.plans import Declined, Invalid, Part, merge_plan, split_plan, update_plan
 from infinimem.strategies.allmem.route import Item, Routed, coherent, visible
@@ -115,7 +115,7 @@ class Executor:
             )
         current, superseded = item.ids
         near = item.proposal.context.shown - set(item.ids)
-        anchors = [shown_descriptor(bank.records[name]) for name in sorted(near) if name in bank.visible]
+        anchors = [shown_descriptor(bank, name) for name in sorted(near) if name in bank.visible]
         told = {
             "current": shown_record(bank, current),
             "superseded": shown_record(bank, superseded),
@@ -138,7 +138,7 @@ def apply(
     settings: AllmemSettings,
 ) -> Edits:
     """Edit a bank in place; asks no model, so that a run can be repeated from its record."""
-    editor = Editor(bank, space, Caps.of(settings), settings.online_anchors)
+    editor = Editor(bank, space, settings)
     if not isinstance(plan, Descriptor):
         return editor.split(ids[0], plan)
     return editor.merge(ids, plan) if op == "merge" else editor.update(ids[0], ids[1], plan)
@@ -151,5 +151,5 @@ def _refused(
     here = [name for name in changed if name in after]
     if not all(fits(after.records[name], after.links(name)) for name in here):
         return "HEADER_FULL"
-    check = partial(faults, caps=Caps.of(settings))
+    check = partial(faults, settings=settings)
     return "INVARIANT" if new_faults(before, after, check, changed) else ""

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from infinimem.strategies.allmem.invariants import Caps
+from infinimem.grounding.when import day_of, fits
 from infinimem.strategies.allmem.plans import Part
-from infinimem.strategies.allmem.spec import SPEC
+from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.unit import SEMANTIC, SIBLING, SURFACE, UNIT, VERSION
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.graph.rewire import Rewired, prune, redirect, settle
+from infinimem.strategies.graph.rewire import Rewired, redirect, settle
 from infinimem.strategies.records.descriptor import Descriptor, unverified
-from infinimem.strategies.records.record import UNVERIFIED, Record
+from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 
@@ -29,22 +29,18 @@ class Edits:
         created, archived: ids.
         added: links (source, kind, target) of new or renewed units.
         redirected: semantic links of others that lead elsewhere now, or nowhere.
-        pruned: version links that went to keep a cap.
     """
 
     created: tuple[str, ...] = ()
     archived: tuple[str, ...] = ()
     added: tuple[tuple[str, str, str], ...] = ()
     redirected: tuple[Rewired, ...] = ()
-    pruned: tuple[tuple[str, str], ...] = ()
 
     @property
     def changed(self) -> frozenset[str]:
         """All units whose file changes, but for one whose descriptor alone did."""
         sources = [link.source for link in self.redirected]
-        return frozenset((*self.created, *self.archived, *(link[0] for link in self.added), *sources)).union(
-            name for name, _ in self.pruned
-        )
+        return frozenset((*self.created, *self.archived, *(link[0] for link in self.added), *sources))
 
 
 class Editor:
@@ -53,15 +49,13 @@ class Editor:
     Args:
         bank: is edited in place.
         space: follows it.
-        caps: most links of a kind.
-        anchors: neighbours on the surface that a new unit may be linked to (Eq. 21).
+        settings: most links of a kind, and neighbours that a new unit may be linked to (Eq. 21).
     """
 
-    def __init__(self, bank: RecordStore, space: VectorIndex, caps: Caps, anchors: int) -> None:
+    def __init__(self, bank: RecordStore, space: VectorIndex, settings: AllmemSettings) -> None:
         self.bank = bank
         self.space = space
-        self.caps = caps
-        self.anchors = anchors
+        self.settings = settings
 
     def split(self, name: str, parts: Sequence[Part]) -> Edits:
         """Put siblings in a unit's place, one for each piece of its evidence (B.2.1)."""
@@ -76,15 +70,15 @@ class Editor:
                 old.time,
                 old.session,
                 part.refs,
+                when=old.when if old.when and self._says(part.refs, old.when) else None,
             )
             siblings.append(self._create(new, part.descriptor))
         self.bank.archive(name)
         self.space.sync(self.bank, (*siblings, name))
         for one in siblings:
             self._version(one, (name,))
-            settle(
-                self.bank.graph, SIBLING, one, siblings, self.caps.sibling, self.space.cos, lambda *_: None
-            )
+            cap = self.settings.degree_sibling
+            settle(self.bank.graph, SIBLING, one, siblings, cap, self.space.cos, lambda *_: None)
         return self._rewired(siblings, siblings, (name,), (name,))
 
     def merge(self, names: Sequence[str], found: Descriptor) -> Edits:
@@ -99,6 +93,7 @@ class Editor:
             newest.time,
             sessions.pop() if len(sessions) == 1 else None,
             sources=tuple(names),
+            when=newest.when,
         )
         self._create(new, found)
         for name in names:
@@ -132,6 +127,10 @@ class Editor:
 
     # ── parts of all three ──────────────────────────────────────────────────────────────────────
 
+    def _says(self, refs: Sequence[Ref], when: str) -> bool:
+        """Whether it is these words that tell when it happened."""
+        return fits(when, [(said.text, day_of(said.time)) for said in map(self.bank.quote, refs)])
+
     def _create(self, unit: Record, found: Descriptor) -> str:
         self.bank.put(unit)
         if unverified(found, self.bank.quotes(unit.id)):
@@ -145,32 +144,22 @@ class Editor:
     def _rewired(
         self, reps: Sequence[str], created: Sequence[str], gone: Sequence[str], archived: Sequence[str]
     ) -> Edits:
-        """Redirect what led to units that are gone, link the new ones, cap version links (B.3)."""
+        """Redirect what led to units that are gone, and link the new ones (B.3)."""
         graph, visible = self.bank.graph, self.bank.visible
         redirected: list[Rewired] = []
         for name in gone:
             redirected += redirect(
-                graph, SEMANTIC, name, reps, visible, self.caps.semantic, self._near, self._weight
+                graph, SEMANTIC, name, reps, visible, self.settings.degree_semantic, self._near, self._weight
             )
         sources = {to for name in gone for to in graph.out(name, SEMANTIC)}
         for name in created:
-            nearest = self.space.nearest(self.space.row(name), self.anchors, SURFACE, without=(name,))
+            nearest = self.space.nearest(
+                self.space.row(name), self.settings.online_anchors, SURFACE, without=(name,)
+            )
             found = {near for near, _ in nearest} | (sources & visible)
-            settle(graph, SEMANTIC, name, found, self.caps.semantic, self._near, self._weight)
-        pruned = [(name, to) for name in reps for to in self._prune(name)]
+            settle(graph, SEMANTIC, name, found, self.settings.degree_semantic, self._near, self._weight)
         added = tuple((name, link.kind, link.to) for name in created for link in graph.links(name))
-        return Edits(tuple(created), tuple(archived), added, tuple(redirected), tuple(pruned))
-
-    def _prune(self, name: str) -> tuple[str, ...]:
-        if self.caps.version is None:
-            return ()
-        graph, visible = self.bank.graph, self.bank.visible
-
-        def key(source: str, to: str) -> tuple[datetime, int, float]:
-            return (*self.bank.records[to].age, self.space.cos(source, to))
-
-        raise_cap = self.caps.raise_version
-        return prune(graph, VERSION, name, self.caps.version, visible, key, raise_cap=raise_cap) or ()
+        return Edits(tuple(created), tuple(archived), added, tuple(redirected))
 
     def _near(self, source: str, to: str) -> tuple[float, datetime, int]:
         """Key of a semantic link: nearer first, then newer (Eq. 13)."""

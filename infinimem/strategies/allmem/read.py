@@ -5,7 +5,7 @@ Calls no language model. Source: All-Mem, section 3.4 and Appendix D.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from infinimem.model import Candidate, Evidence, Step
 from infinimem.store.view import View
@@ -17,7 +17,8 @@ from infinimem.strategies.records.beside import beside
 from infinimem.strategies.records.evidence_builder import EvidenceBuilder
 from infinimem.strategies.records.record import number_of
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.vector_index import Row, VectorIndex
+from infinimem.strategies.records.relevance import Relevance
+from infinimem.strategies.vector_index import VectorIndex
 
 
 def retrieve(
@@ -42,19 +43,20 @@ def retrieve(
     material = EvidenceBuilder(bank, budget - size(others))
     for unit in found:
         for said in bank.quotes(unit.id):
-            material.add(unit.score, (said,))
+            material.add(unit.score, (said,), bank.records[unit.id].when)
     return trace.evidence([*material.by_rank(), *others])
 
 
 def block(
     view: View, bank: RecordStore, space: VectorIndex, question: str, budget: int, settings: AllmemSettings
 ) -> Evidence:
-    """The evidence of the best units as one block for an answer, in the order in which it was said.
+    """The evidence of the best units as one block for an answer, best first.
 
     Units are taken by rank and whole, until one does not fit; one that is larger than the block is passed
-    over. Arguments and what is kept for other evidence as in `retrieve`.
+    over. Where there is room, the best bring what was said just before and after them: the question, or what
+    "it" is. Arguments and what is kept for other evidence as in `retrieve`.
 
-    Source: All-Mem, Appendix D.5 and F.2.
+    Source: All-Mem, Appendix D.5 and F.2, where the block is in the order in which it was said.
     """
     trace = Trace()
     found = _search(view, bank, space, question, settings, trace)
@@ -63,14 +65,23 @@ def block(
     room = budget - size(others)
     material = EvidenceBuilder(bank, room)
     kept = []
-    for unit in found[: settings.final]:
-        quotes = bank.quotes(unit.id)
-        if material.add(unit.score, quotes):
+    least = settings.floor * found[0].score if found else 0.0
+    told = [unit for unit in found if unit.score >= least and bank.records[unit.id].group]
+    for unit in told[: settings.final]:
+        quotes, when = bank.quotes(unit.id), bank.records[unit.id].when
+        if settings.successors_first and unit.id not in bank.visible and material.shows(quotes):
+            continue  # its parts, or what stands for it, came before
+        if material.add(unit.score, quotes, when):
             kept.append(unit)
         elif EvidenceBuilder(bank, room).add(unit.score, quotes):
             break
+    for unit in kept[: settings.beside]:
+        for name in (*bank.graph.out(unit.id, TEMPORAL), *sorted(bank.graph.into(unit.id, TEMPORAL))):
+            if bank.records[name].group:
+                material.add(0.0, bank.quotes(name), bank.records[name].when)
     trace.add(Step("units", found=tuple(kept), tokens=material.tokens))
-    return trace.evidence([*material.by_time(unit.id for unit in kept), *others])
+    shown = material.by_time() if settings.by_time else material.by_rank()
+    return trace.evidence([*shown, *others])
 
 
 # ── the three stages ────────────────────────────────────────────────────────────────────────────
@@ -81,9 +92,9 @@ def _search(
 ) -> list[Candidate]:
     """The units that a question leads to: nearest first, equal ones by id (Eq. 35 and 36), and unless that is
     switched off no archived unit before the one that stands for it (`_placed`)."""
-    row = space.embed(query)
+    asked = Relevance(view, bank, space, query, settings.words, VERSION)
     trace.add(Step("query", (query,)))
-    anchors = _anchors(view, bank, space, row, settings)
+    anchors = _anchors(view, bank, space, asked, settings)
     trace.add(Step("anchors", found=tuple(anchors)))
     reached = expand(  # stage 2: by way of outgoing links, older ones first (D.3)
         [anchor.id for anchor in anchors],
@@ -96,31 +107,28 @@ def _search(
     )
     links = (Candidate(r.node, {"hop": r.hop}, via=f"{r.kind} {r.source}") for r in reached if r.hop)
     trace.add(Step("links", found=tuple(links)))
-    found = _placed(bank, space, row, reached, settings.visibility and settings.successors_first)
+    found = _placed(bank, asked, reached, settings.visibility and settings.successors_first)
     trace.add(Step("ranking", found=tuple(found)))
     return found
 
 
-def _score(parts: Mapping[str, float]) -> float:
-    """The cosine; of an archived unit no more than that of the best unit that stands for it, for what is
-    superseded is often as near to a question as what is in force."""
-    return min(parts["cosine"], parts.get("successor", parts["cosine"]))
-
-
 def _anchors(
-    view: View, bank: RecordStore, space: VectorIndex, row: Row, settings: AllmemSettings
+    view: View, bank: RecordStore, space: VectorIndex, asked: Relevance, settings: AllmemSettings
 ) -> list[Candidate]:
-    """Stage 1: the units of the surface nearest to the question; ties by creation (Eq. 30).
+    """Stage 1: the units of the surface that have most to do with the question; ties by creation (Eq. 30, by
+    cosines alone). What tells of nothing is none.
 
     Archived units that no unit stands for count as the surface: of a view of some sources, or of a folder
     that a person took files from, the unit that represents them may be missing.
     """
-    found = space.nearest(row, settings.anchors, SURFACE if settings.visibility else view.spec.record_folders)
-    if settings.visibility and row.any():
-        stranded = view.derived(_stranded)
-        found += zip(stranded, space.cosines(row, stranded), strict=True)
-    near = (Candidate(name, {"cosine": cosine}) for name, cosine in found)
-    return ranked(near, _score, lambda unit: number_of(unit.id))[: settings.anchors]
+    folders = SURFACE if settings.visibility else view.spec.record_folders
+    names = [name for name, _ in space.nearest(asked.row, settings.anchors, folders)]
+    names += [name for name in asked.found if bank.records[name].group in folders]
+    if settings.visibility and asked.row.any():
+        names += view.derived(_stranded)
+    near = asked.parts(list(dict.fromkeys(names)))
+    best = ranked(near, asked.score, lambda unit: number_of(unit.id))[: settings.anchors]
+    return [unit for unit in best if unit.score >= settings.floor * best[0].score]
 
 
 def _stranded(view: View, *_: object) -> tuple[str, ...]:
@@ -130,22 +138,20 @@ def _stranded(view: View, *_: object) -> tuple[str, ...]:
 
 
 def _placed(
-    bank: RecordStore, space: VectorIndex, row: Row, reached: Sequence[Reached], successors: bool
+    bank: RecordStore, asked: Relevance, reached: Sequence[Reached], successors: bool
 ) -> list[Candidate]:
     """Stage 3: the candidates by score; with `successors` no archived one before what stands for it."""
-    names = [found.node for found in reached]
-    cosines = dict(zip(names, space.cosines(row, names), strict=True))
+    found = {unit.id: unit.parts for unit in asked.parts([one.node for one in reached])}
 
-    def parts(found: Reached) -> dict[str, float]:
-        own = {"cosine": cosines[found.node], "hop": found.hop}
-        if not successors or found.node in bank.visible:
+    def parts(one: Reached) -> dict[str, float]:
+        own = {**found[one.node], "hop": one.hop}
+        if not successors or one.node in bank.visible:
             return own
-        best = [
-            cosines[heir] for heir in heirs(bank.graph, found.node, VERSION, bank.visible) if heir in cosines
-        ]
+        by = heirs(bank.graph, one.node, VERSION, bank.visible)
+        best = [asked.score(found[heir]) for heir in by if heir in found]
         return {**own, "successor": max(best)} if best else own
 
     def ties(unit: Candidate) -> tuple[object, ...]:
         return successors and unit.id not in bank.visible, -unit.parts["cosine"], number_of(unit.id)
 
-    return ranked((Candidate(one.node, parts(one)) for one in reached), _score, ties)
+    return ranked((Candidate(one.node, parts(one)) for one in reached), asked.score, ties)

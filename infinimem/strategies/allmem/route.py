@@ -131,10 +131,8 @@ def _once(items: Sequence[Item]) -> tuple[list[Item], list[Dropped]]:
         first = best.get(item.ids)
         if first is None or item.proposal.confidence > first.proposal.confidence:
             best[item.ids] = item
-    kept = list(best.values())
-    return kept, [
-        Dropped(item.proposal, "NORM_FILTER", "DUPLICATE") for item in items if not _among(item, kept)
-    ]
+    twice = [item for item in items if item is not best[item.ids]]
+    return list(best.values()), [Dropped(item.proposal, "NORM_FILTER", "DUPLICATE") for item in twice]
 
 
 def _apart(items: Sequence[Item]) -> tuple[list[Item], list[Dropped]]:
@@ -149,7 +147,3 @@ def _apart(items: Sequence[Item]) -> tuple[list[Item], list[Dropped]]:
         else:
             dropped.append(Dropped(item.proposal, "NORM_FILTER", "OVERLAP"))
     return kept, dropped
-
-
-def _among(item: Item, kept: Iterable[Item]) -> bool:
-    return any(item is one for one in kept)

@@ -18,6 +18,12 @@ class AllmemSettings:
     Where the paper lost a number, it is chosen here (theta_coh, merges of at most 4, degrees).
     """
 
+    describe_turns: Harmless[int] = 12
+    """Turns of a session that one call describes; the paper's 1 asks about each by itself."""
+    context_turns: Harmless[int] = 6
+    """Turns before them that a call is shown too; the paper shows none."""
+    likeness: Harmless[float] = 0.3
+    """Least likeness, 0 to 1, of a neighbour that a unit is diagnosed beside; the paper's 0 diagnoses all."""
     split: Harmless[bool] = True
     merge: Harmless[bool] = True
     update: Harmless[bool] = True
@@ -38,10 +44,7 @@ class AllmemSettings:
     degree_semantic: Harmless[int] = 8
     degree_sibling: Harmless[int] = 8
     degree_temporal: Harmless[int] = 1
-    degree_version: Harmless[int] = 0
-    """Most version links of a unit; 0 for any number."""
-    raise_version_cap: Harmless[bool] = False
-    """Where more version links than that are indispensable: keep just these, instead of all."""
+    """Most links of a kind that lead from a unit; version links may be any number (Eq. 12)."""
     every_sessions: Harmless[int] = 3
     """Sessions after which the buffer is consolidated; 0 for never."""
     buffer_max: Harmless[int] = 200
@@ -50,11 +53,20 @@ class AllmemSettings:
     """Calls of a model that run side by side."""
     anchors: Harmless[int] = 10
     """Units of the surface from which a question starts."""
+    words: Harmless[float] = 1.0
+    """What search's ranking of the turns counts beside the cosine; the paper's 0 ranks by cosines alone."""
+    floor: Harmless[float] = 0.3
+    """Least share of the best score of what a question starts from, and of what an answer is shown; the
+    paper's 0 leaves out nothing."""
     candidates: Harmless[int] = 40
     """Units that a question looks at, anchors included."""
     hops: Harmless[int] = 2
     final: Harmless[int] = 16
     """Units that an answer may rest on."""
+    beside: Harmless[int] = 8
+    """Of these, how many bring the turns before and after them; the paper's 0 shows none."""
+    by_time: Harmless[bool] = False
+    """Whether an answer is given them as they were said, as in the paper, and not best first."""
     block_tokens: Harmless[int] = 2048
     visibility: Harmless[bool] = True
     """Whether a question starts from the surface alone."""
@@ -69,11 +81,12 @@ class AllmemSettings:
 
 
 def estimate(size: int, turns: int, settings: AllmemSettings) -> tuple[int, int, int]:
-    """Each turn is described, then looked at beside its neighbours, and some are planned for."""
-
+    """Turns are described, some of them looked at beside what is like them, and a few planned for."""
     planned = -(-turns // _PLANNED)
-    calls = 2 * turns + planned
-    shown = 2 * size + turns * settings.online_anchors * SUMMARY + 2 * size // _PLANNED
+    looked_at = turns * 3 // 5 if settings.likeness else turns
+    calls = -(-turns // max(1, settings.describe_turns)) + looked_at + planned
+    near = 2 if settings.likeness else settings.online_anchors
+    shown = 2 * size + looked_at * near * SUMMARY + 2 * size // _PLANNED
     return (calls, calls * PROMPT + shown, calls * REPLY)
 
 
@@ -102,7 +115,7 @@ _GROUPS = {
 """All-Mem with one thing left out: those of its Table 10, and our own order of what is superseded; and with
 other budgets of reading, one at a time (section 4.3)."""
 _READS = (
-    *("anchors", "candidates", "hops", "final", "block_tokens"),
+    *("anchors", "words", "floor", "candidates", "hops", "final", "beside", "by_time", "block_tokens"),
     *("visibility", "expand", "recovery_links", "type_priority", "successors_first"),
 )
 

@@ -24,7 +24,7 @@ from infinimem.strategies.allmem.audit import AUDIT, audit_text, replay
 from infinimem.strategies.allmem.buffer import BUFFER, buffered
 from infinimem.strategies.allmem.diagnose import contexts, diagnose
 from infinimem.strategies.allmem.execute import Done, Executor
-from infinimem.strategies.allmem.invariants import Caps, faults
+from infinimem.strategies.allmem.invariants import faults
 from infinimem.strategies.allmem.read import block, retrieve
 from infinimem.strategies.allmem.route import route
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
@@ -34,7 +34,7 @@ from infinimem.strategies.allmem.write import RUN, session_of, written
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.graph.draw import Topology
 from infinimem.strategies.readers.collect import READERS, collect
-from infinimem.strategies.records.describing import Described, describe
+from infinimem.strategies.records.describing import Described, Describer
 from infinimem.strategies.records.figures import counts
 from infinimem.strategies.records.ledger import next_run
 from infinimem.strategies.records.picture import picture
@@ -64,6 +64,8 @@ class AllMem:
         self.llm = llm
         self.settings = settings
         self.own = settings.of(AllmemSettings)
+        own = self.own
+        self._describer = Describer(DESCRIBE, llm, own.workers, own.describe_turns, own.context_turns)
         self._writing = Loaded()
         self._reading = Loaded()
 
@@ -75,17 +77,16 @@ class AllMem:
         Raises:
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
-        settings = self.own
+        most = self.own.buffer_max
         left = deque(new)
         while left:
             if self._full(view, session_of(left[0])):
                 view = yield from self._consolidate(view)
-            room = settings.buffer_max - len(buffered(view)) if settings.buffer_max else RUN
+            room = most - len(buffered(view)) if most else RUN
             run = [left.popleft()]
             while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
                 run.append(left.popleft())
-            described = describe(run, DESCRIBE, self.llm, settings.workers)
-            found = yield from settled(view, partial(self._written, described))
+            found = yield from settled(view, partial(self._written, self._describer.describe(view, run)))
             if found is None:
                 return
             view = found
@@ -128,8 +129,8 @@ class AllMem:
 
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
-        with self._writing.at(view) as (bank, _):
-            looked_at = contexts(bank, buffered(view), self.own.online_anchors)
+        with self._writing.at(view) as (bank, space):
+            looked_at = contexts(bank, space, buffered(view), self.own)
             shown = [bank.text(one.target) for one in looked_at]
             shown += [bank.records[name].text for one in looked_at for name in one.shown]
             return sum(map(tokens.count, shown))
@@ -179,7 +180,7 @@ class AllMem:
     def check(self, view: View) -> list[Finding]:
         """What must hold of the bank (invariants.py), and bodies that do not quote the evidence."""
         bank = view.derived(RecordStore.load)
-        return [*faults(bank, caps=Caps.of(self.own)), *misquoted(view, bank)]
+        return [*faults(bank, settings=self.own), *misquoted(view, bank)]
 
 
 def consolidation(
@@ -200,8 +201,8 @@ def consolidation(
     waiting = buffered(view)
     if not waiting:
         return None
-    looked_at = contexts(bank, waiting, settings.online_anchors)
-    diagnosed = diagnose(bank, looked_at, llm, settings.workers)
+    looked_at = contexts(bank, space, waiting, settings)
+    diagnosed = diagnose(bank, looked_at, llm, settings)
     proposals = [proposal for one in diagnosed for proposal in one.proposals]
     routed = route(bank, space, proposals, settings)
     executor = Executor(bank, space, settings, llm)

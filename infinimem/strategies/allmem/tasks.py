@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from infinimem.llm.base import Task
-from infinimem.llm.tasks import IDS, TEXT, TEXTS, Schema, list_of, task
+from infinimem.llm.tasks import IDS, MAYBE, TEXT, TEXTS, Schema, list_of, task
 
 _CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 
-DESCRIBE = task("describe", "turn", 512, "describe:describe", summary=TEXT, keywords=TEXTS)
-"""A turn's descriptor: one or two dense sentences and three to five keywords, which are what is searched."""
+DESCRIBE = task(
+    "describe",
+    "context turns",
+    4096,
+    "describe:describe",
+    cards=list_of(id=TEXT, summary=TEXT, keywords=TEXTS, when=MAYBE),
+)
+"""Turns' descriptors: one or two dense sentences and a few keywords, which are searched; both empty for a
+turn that says nothing. `context`: turns before `turns`, which explain them; `when`: when it happened."""
 
 DIAGNOSE = task(
     "diagnose",
-    "target anchors",
+    "target anchors confidence",
     1024,
     "diagnose:diagnose",
     split_tasks=list_of(node_id=TEXT, confidence=_CONFIDENCE, reason=TEXT),
@@ -20,7 +27,8 @@ DIAGNOSE = task(
     update_tasks=list_of(current_id=TEXT, superseded_id=TEXT, confidence=_CONFIDENCE, reason=TEXT),
 )
 """What a unit and its neighbours need. `target`: a unit whose id is the word `TARGET` (models mistype ids);
-`anchors`: [anchor, …]. How many ids a merge names is for the router to check."""
+`number`: its id; `anchors`: [anchor, …]; `confidence`: what a proposal needs. How many ids a merge names is
+for the router to check."""
 
 SPLIT_UNIT = task(
     "split_unit",

@@ -12,12 +12,11 @@ from functools import partial
 from infinimem.model import Finding, Located, Plan, Put
 from infinimem.store.view import View
 from infinimem.strategies.allmem.buffer import BUFFER, Buffered, buffer_text, buffered
-from infinimem.strategies.allmem.invariants import Caps, faults
+from infinimem.strategies.allmem.invariants import faults
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.unit import SEMANTIC, SURFACE, TEMPORAL, UNIT
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.describing import Described
-from infinimem.strategies.records.descriptor import unverified
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
 from infinimem.strategies.records.record_store import RecordStore, puts
 from infinimem.strategies.records.rules import new_faults
@@ -51,9 +50,7 @@ def written(
         ModelUnavailable, ModelNotConfigured: of the embedder.
     """
     after = bank.copy()
-    new = [
-        _unit(after, one) for one in described if one.turn.seq not in bank.held and _stands(bank, one.turn)
-    ]
+    new = [_unit(after, one) for one in described if one.turn.seq not in bank.held and bank.stands(one.turn)]
     if not new:
         return None
     for unit in new:
@@ -66,7 +63,7 @@ def written(
         waiting.append(_attach(after, space, unit, last, names[at:], settings))
         if last is None or last.age < unit.age:
             last = unit
-    if wrong := new_faults(bank, after, partial(faults, caps=Caps.of(settings)), names):
+    if wrong := new_faults(bank, after, partial(faults, settings=settings), names):
         return Plan(notes=tuple(map(_note, wrong)))
     notes = [
         f"turn {one.turn.seq}: no descriptor ({one.wrong.reasons[0]}); its first words stand in"
@@ -85,15 +82,8 @@ def _note(finding: Finding) -> str:
     return f"not written, for {finding.where} would be wrong: {finding.what}"
 
 
-def _stands(bank: RecordStore, turn: Located) -> bool:
-    """Whether the turn is still there as it was."""
-    now = bank.turn(turn.seq)
-    return now is not None and now.entry == turn.entry
-
-
 def _unit(bank: RecordStore, one: Described) -> Record:
     entry, found = one.turn.entry, one.descriptor
-    doubted = one.wrong is None and unverified(found, (bank.quote(Ref(entry.seq)),))
     return Record(
         bank.own_id(UNIT.prefix, entry.seq),
         SPEC,
@@ -102,7 +92,8 @@ def _unit(bank: RecordStore, one: Described) -> Record:
         entry.time,
         session_of(one.turn),
         (Ref(entry.seq),),
-        aux=UNVERIFIED if doubted else (),
+        when=one.when,
+        aux=UNVERIFIED if one.unverified else (),
     )
 
 

@@ -3,8 +3,7 @@
 Keys come from the caller: the larger is kept first, equal ones by the smaller id, which a key must therefore
 not hold itself. What is visible comes as a container that answers `in`.
 
-Source: All-Mem, Appendix B: trimming (Eq. 17 and 18), redirecting (Eq. 20), out-links of a new node (Eq. 21),
-no-orphan pruning (Eq. 23, B.7).
+Source: All-Mem, Appendix B: trimming (Eq. 17 and 18), redirecting (Eq. 20), out-links of a new node (Eq. 21).
 """
 
 from __future__ import annotations
@@ -109,50 +108,3 @@ def redirect(
         changed.append(Rewired(source, gone, next((to for to in fresh if to in kept), None)))
         changed += [Rewired(source, to, None) for to in sorted(held) if to not in kept]
     return tuple(changed)
-
-
-def prune(
-    graph: Graph,
-    kind: str,
-    node: str,
-    cap: int | None,
-    visible: Container[str],
-    key: Callable[[str, str], Orderable],
-    *,
-    raise_cap: bool,
-) -> tuple[str, ...] | None:
-    """Hold the out-links of a visible node to a cap without cutting off anything that is not visible.
-
-    A child that is not visible is mandatory if this node is the only visible one that links to it directly; a
-    way to it through nodes that are not visible does not count. Which children are, is looked up anew each
-    time: archiving another parent makes a child mandatory here.
-
-    Args:
-        node: a visible node.
-        cap: links that it keeps; None for all.
-        key: of a link, by source and target; the best of the rest fill what the mandatory ones leave.
-        raise_cap: where the mandatory children alone are more than `cap`, keep just these instead of all.
-
-    Returns:
-        The children that it links to no longer, by id; None where pruning was given up.
-
-    Raises:
-        ValueError: the node is not visible.
-    """
-    if node not in visible:
-        raise ValueError(f"{node} is not visible; only the links of visible nodes are pruned")
-    children = graph.out(node, kind)
-    if cap is None or len(children) <= cap:
-        return ()
-    mandatory = {
-        child
-        for child in children
-        if child not in visible
-        and not any(parent in visible for parent in graph.into(child, kind) if parent != node)
-    }
-    if len(mandatory) > cap and not raise_cap:
-        return None
-    room = max(cap - len(mandatory), 0)
-    kept = mandatory.union(trim(set(children) - mandatory, room, partial(key, node)))
-    graph.put(node, kind, (link for link in graph.links(node, kind) if link.to in kept))
-    return tuple(child for child in children if child not in kept)

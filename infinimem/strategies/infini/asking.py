@@ -18,7 +18,6 @@ from infinimem import terms, tokens
 from infinimem.grounding import claims
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.model import Reason, RejectedReply
-from infinimem.plugins import load
 
 Data = Mapping[str, Any]
 
@@ -95,15 +94,6 @@ class Asker:
         return tuple(
             RejectedReply(task, text, tuple(dict.fromkeys(lines))) for (task, text), lines in kept.items()
         )
-
-
-def by_rule(task: Task, variables: Mapping[str, Any]) -> Reply:
-    """What the task's own rule answers, where that is not worth a call.
-
-    Args:
-        variables: all of the task's but `problems`.
-    """
-    return Reply(load(task.rule)({**variables, "problems": []}))
 
 
 def unreadable(reply: Reply) -> Reason:

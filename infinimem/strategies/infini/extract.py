@@ -1,36 +1,45 @@
-"""EXTRACT: what was said into standing facts, one plan for each unit that is fed.
+"""EXTRACT: what was said into standing facts under titles of topics, one plan for each unit that is fed.
 
 Every turn ends up cited by an entry, or marked as empty or as refused: what a model says without support goes
 back to it once, then the turn stands for itself. A model that cannot be reached leaves the turns pending.
 
-Source: Infini Memory, section 3.3 and prompt A.
+Source: Infini Memory, section 3.3 and prompt A. The paper groups what was drawn in a later call; here the
+model is told the titles that there are, and an entry stands in CURRENT under the one that it names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.grounding.sentences import sentences
 from infinimem.grounding.when import day_of, fits
 from infinimem.llm.parallel import in_order
+from infinimem.llm.shown import shown
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import clean_text, one_line
-from infinimem.model import Located, NewEntry, Plan, Reason
+from infinimem.model import CURRENT, Located, NewEntry, Plan, Reason
+from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans, Rejected
-from infinimem.strategies.infini.asking import Asker, Data, cut, seqs_of, unsupported, verbatim
+from infinimem.strategies.infini.asking import Asker, Data, cut, seqs_of, unreadable, unsupported, verbatim
+from infinimem.strategies.infini.plan import near
 from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.standing import filed
 from infinimem.strategies.infini.tasks import EXTRACT
+from infinimem.strategies.infini.topics import INBOX, clean_title, heading_of, same, title_of, unsorted
+from infinimem.terms import query_terms
 
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
 CLAUSE_WORDS = 3
+TELLING = 8
+"""Words of a turn that no entry holds, from which it is asked about once more."""
 
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
 
@@ -66,9 +75,12 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     """
     settings = view.settings.of(InfiniSettings)
     portions, few = units(new, settings), max(1, settings.workers)
-    for at in range(0, len(portions), few):
-        side_by_side = portions[at : at + few]
-        asked = in_order(partial(_attempt, view, asker), side_by_side, few)
+    while portions:
+        titles = topic_titles(view, portions[0])
+        begun = titles or view.buffer.entries  # else each would make up titles of its own
+        side_by_side = portions[: few if begun else 1]
+        portions = portions[len(side_by_side) :]
+        asked = in_order(partial(_attempt, view, asker, titles), side_by_side, few)
         for unit, (plan, own) in zip(side_by_side, asked, strict=True):
             asker.take(own)
             if isinstance(plan, ModelError):
@@ -82,13 +94,34 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
             view = outcome.view
 
 
-def _attempt(view: View, asker: Asker, unit: Sequence[Located]) -> tuple[Plan | ModelError, Asker]:
+def _attempt(
+    view: View, asker: Asker, titles: Sequence[str], unit: Sequence[Located]
+) -> tuple[Plan | ModelError, Asker]:
     """The plan of a unit, or why there is none; and who asked."""
     own = asker.another()
     try:
-        return _plan(view, unit, own), own
+        return _plan(view, unit, titles, own), own
     except ModelError as error:
         return error, own
+
+
+def topic_titles(view: View, new: Sequence[Located]) -> list[str]:
+    """What a model is told of the topics that there are: the documents' titles, of very many those nearest to
+    what is said, and those under which lines wait in CURRENT."""
+    settings = view.settings.of(InfiniSettings)
+    rows = {
+        row.id: row
+        for row in view.catalog(folder=TOPICS)
+        if row.id not in (INBOX, STANDING) and row.tokens <= settings.markdown_length
+    }
+    if len(rows) > settings.planner_docs:
+        rows = {row.id: row for row in near(view, (place.entry for place in new), rows)}
+    waiting = (heading_of(place) for place in view.buffer.entries)
+    return [
+        title
+        for title in dict.fromkeys([*(title_of(name, view) for name in sorted(rows)), *waiting])
+        if title
+    ]
 
 
 # ── feeding ─────────────────────────────────────────────────────────────────────────────────────
@@ -136,7 +169,7 @@ def _context(view: View, first: Located) -> list[Located]:
 # ── one unit ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
+def _plan(view: View, unit: Sequence[Located], titles: Sequence[str], asker: Asker) -> Plan:
     """Ask about a unit, or about each part of a turn that is larger than a call."""
     limit = view.settings.of(InfiniSettings).chunk_tokens
     told = [place for place in unit if place.entry.text.strip()]
@@ -148,11 +181,13 @@ def _plan(view: View, unit: Sequence[Located], asker: Asker) -> Plan:
     notes: list[str] = []
     context = [shown_turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
     for said in calls:
-        found, reasons, unfit = _ask(said, context, asker)
+        found, reasons, unfit = _ask(said, context, titles, asker)
         entries += found
         refused |= unfit
         notes += (f"extract: {reason}" for reason in reasons)
         context = [piece.shown for piece in said[-1:]]
+    if _topics(entries) or any(map(heading_of, view.buffer.entries)):
+        entries = [replace(entry, heading=entry.heading or unsorted(view)) for entry in entries]
     return _closed(unit, entries, refused, notes)
 
 
@@ -170,42 +205,162 @@ def _closed(
     )
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """What a reply comes to.
+
+    Args:
+        entries: those that can be taken, in the reply's order.
+        joined: those of them that hold two facts.
+        wrong: what is to be mended.
+        vague: what cannot be, and is told.
+    """
+
+    entries: tuple[NewEntry, ...] = ()
+    joined: tuple[NewEntry, ...] = ()
+    wrong: tuple[Reason, ...] = ()
+    vague: tuple[Reason, ...] = ()
+
+
 def _ask(
-    said: Sequence[ShownTurn], context: Sequence[Mapping[str, str | None]], asker: Asker
+    said: Sequence[ShownTurn],
+    context: Sequence[Mapping[str, str | None]],
+    titles: Sequence[str],
+    asker: Asker,
 ) -> tuple[list[NewEntry], list[Reason], set[int]]:
-    """Entries from one call, what is wrong with the reply, and the turns of which something was refused."""
-    turns = {piece.seq: piece for piece in said}
-    shown = [piece.shown for piece in said]
-    people = [name for name in dict.fromkeys(turn["speaker"] for turn in (*context, *shown)) if name]
+    """Entries from one call, and from a second about the turns of which something was wrong or was left out;
+    what is still wrong; and the turns of which something was refused."""
+    people = [name for piece in said if (name := piece.shown["speaker"])]
+    people = list(dict.fromkeys([*(name for turn in context if (name := turn["speaker"])), *people]))
+    first = again = None
+    problems: list[Reason] = []
+    for _ in range(2):
+        asked = {
+            "turns": _told(said),
+            "context": context,
+            "topics": titles,
+            "problems": [*map(str, problems)],
+        }
+        reply = asker.complete(EXTRACT, asked)
+        if reply.data is None:
+            problems = [unreadable(reply)]
+            continue
+        found = _drawn(reply.data, {piece.seq: piece for piece in said}, people, titles)
+        asker.reject(EXTRACT, reply, found.wrong)
+        if first is not None or problems:
+            again = found
+            break
+        first = found
+        problems = [*found.wrong, *_left_out(said, found)]
+        if not problems:
+            break
+        said = _concerned(said, found.wrong, problems) or said
+        titles = list(dict.fromkeys([*titles, *_topics(found.entries)]))
+    if first is None and again is None:
+        return [], problems, {piece.seq for piece in said}
+    return _settled(first or _Drawn(), again or _Drawn())
 
-    def read(data: Data) -> list[NewEntry | Reason]:
-        return [_read(item, turns, people) for item in data["entries"]]
 
-    def check(data: Data) -> list[Reason]:
-        unknown = [
-            name[:20] for item in data["entries"] for name in item["from"] if not seqs_of([name], turns)
-        ]
-        wrong = [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
-        found = read(data)
-        wrong += (entry for entry in found if isinstance(entry, Reason))
-        joined = (entry for entry in found if isinstance(entry, NewEntry) and joins_facts(entry))
-        return [*wrong, *(Reason("TWO_FACTS", entry.origin, entry.text[:80]) for entry in joined)]
+def _topics(entries: Iterable[NewEntry]) -> list[str]:
+    """The topics that were named for entries."""
+    return [entry.heading for entry in entries if entry.heading and entry.to == CURRENT]
 
-    reply, wrong = asker.ask(EXTRACT, {"turns": shown, "context": context}, check)
-    if (data := reply.data) is None:
-        return [], list(wrong), set(turns)
-    found = read(data)
-    entries = [entry for entry in found if isinstance(entry, NewEntry)]
-    vague = [
-        Reason("IMPLAUSIBLE_WHEN", entry.origin, item["when"][:40])
-        for entry, item in zip(found, data["entries"], strict=True)
-        if isinstance(entry, NewEntry) and entry.when is None and (item["when"] or "").strip()
+
+def _concerned(
+    said: Sequence[ShownTurn], wrong: Sequence[Reason], problems: Sequence[Reason]
+) -> list[ShownTurn]:
+    """The turns of some problems; before those of which something was wrong stand the turns that explain
+    them."""
+    named = {seq for reason in problems for seq in reason.seqs}
+    mended = {seq for reason in wrong for seq in reason.seqs}
+    return [
+        piece
+        for at, piece in enumerate(said)
+        if piece.seq in named or any(later.seq in mended for later in said[at : at + CONTEXT_TURNS + 1])
     ]
-    refused = {seq for reason in found if isinstance(reason, Reason) for seq in reason.seqs}
-    return entries, [*wrong, *vague], refused
 
 
-def _read(item: Data, turns: Mapping[int, ShownTurn], people: Sequence[str]) -> NewEntry | Reason:
+def _settled(first: _Drawn, again: _Drawn) -> tuple[list[NewEntry], list[Reason], set[int]]:
+    """Two replies as one: what the second mends is gone from the first."""
+    mended = {seq for entry in again.entries for seq in entry.origin}
+    texts = {entry.text for entry in again.entries}
+    stands = [
+        entry
+        for entry in first.entries
+        if entry.text not in texts and not (entry in first.joined and mended.intersection(entry.origin))
+    ]
+    wrong = [*again.wrong, *(reason for reason in first.wrong if mended.isdisjoint(reason.seqs))]
+    refused = {seq for reason in wrong if reason.code in ("UNSUPPORTED", "NO_ORIGIN") for seq in reason.seqs}
+    entries = sorted([*stands, *again.entries], key=lambda entry: max(entry.origin))
+    heading = ""
+    for at, entry in enumerate(entries):
+        if not entry.heading:  # what was mended stands under the topic of what was said with it
+            entries[at] = replace(entry, heading=heading)
+        elif entry.to == CURRENT:
+            heading = entry.heading
+    return entries, list(dict.fromkeys([*wrong, *first.vague, *again.vague])), refused
+
+
+def _left_out(said: Sequence[ShownTurn], found: _Drawn) -> list[Reason]:
+    """The turns that no entry cites and that tell much of which no entry has a word.
+
+    Of a conversation these are mostly compliments: to ask about them alone took a quarter more tokens and
+    gave nothing. So they are asked about with what is wrong besides, or where a model left out most of what
+    it read.
+    """
+    done = {seq for entry in found.entries for seq in entry.origin}
+    done |= {seq for reason in found.wrong for seq in reason.seqs}
+    known = {term for entry in found.entries for term in query_terms(entry.text)}
+    left = [
+        piece.seq
+        for piece in said
+        if piece.seq not in done and len(set(query_terms(piece.text)) - known) >= TELLING
+    ]
+    return [Reason("LEFT_OUT", tuple(left))] if left and (found.wrong or 2 * len(left) > len(said)) else []
+
+
+def _told(said: Sequence[ShownTurn]) -> list[dict[str, Any]]:
+    """The turns, the day only where it changes."""
+    days = ["", *((piece.shown["time"] or "")[:10] for piece in said)]
+    lines = (
+        shown({**piece.shown, "time": None if day == before else day})
+        for piece, before, day in zip(said, days, days[1:], strict=False)
+    )
+    return [
+        {**piece.shown, "told": [part.strip() for part in line.split("\n")]}
+        for piece, line in zip(said, lines, strict=True)
+    ]
+
+
+def _drawn(
+    data: Data, turns: Mapping[int, ShownTurn], people: Sequence[str], titles: Sequence[str]
+) -> _Drawn:
+    known = {same(title): title for title in titles}
+    items, heading = data["entries"], ""
+    unknown = [name[:20] for item in items for name in item["from"] if not seqs_of([name], turns)]
+    wrong = [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
+    entries: list[NewEntry] = []
+    joined: list[NewEntry] = []
+    vague: list[Reason] = []
+    for item in items:
+        if title := clean_title(item.get("topic") or ""):
+            heading = known.setdefault(same(title), title)
+        entry = _read(item, turns, people, heading)
+        if isinstance(entry, Reason):
+            wrong.append(entry)
+            continue
+        entries.append(entry)
+        if joins_facts(entry):
+            joined.append(entry)
+        if entry.when is None and (when := (item.get("when") or "").strip()):
+            vague.append(Reason("IMPLAUSIBLE_WHEN", entry.origin, when[:40]))
+    wrong += (Reason("TWO_FACTS", entry.origin, entry.text[:80]) for entry in joined)
+    return _Drawn(tuple(entries), tuple(joined), tuple(wrong), tuple(vague))
+
+
+def _read(
+    item: Data, turns: Mapping[int, ShownTurn], people: Sequence[str], heading: str
+) -> NewEntry | Reason:
     """An item of a reply as an entry, or why it is none."""
     text = one_line(clean_text(item["text"])).strip()
     origin = [turns[seq] for seq in dict.fromkeys(seqs_of(item["from"], turns))]
@@ -214,10 +369,17 @@ def _read(item: Data, turns: Mapping[int, ShownTurn], people: Sequence[str]) -> 
         return Reason("NO_ORIGIN" if text else "EMPTY_TEXT", seqs, text[:80])
     copied = any(verbatim(text, piece.text) for piece in origin)
     if not copied and (missing := unsupported(text, [piece.origin for piece in origin], people)):
-        return Reason("UNSUPPORTED", seqs, ", ".join(missing))
-    refers = one_line(clean_text(item["refers"] or "")).strip()[:REFERS_LENGTH]
-    by: Literal["model"] | None = None if copied else "model"
-    return NewEntry(text, seqs, when=_when(item["when"], origin), by=by, refers=refers or None)
+        return Reason("UNSUPPORTED", seqs, f"{', '.join(missing)} in: {text[:80]}")
+    refers = one_line(clean_text(item.get("refers") or "")).strip()[:REFERS_LENGTH]
+    entry = NewEntry(
+        text,
+        seqs,
+        heading=heading,
+        when=_when(item.get("when"), origin),
+        by=None if copied else "model",
+        refers=refers or None,
+    )
+    return filed(entry, item.get("standing"), (piece.place.entry for piece in origin))
 
 
 def joins_facts(entry: NewEntry) -> bool:

@@ -1,44 +1,50 @@
 """One document laid out: under which heading each incoming line goes, and what the document's summary says.
 
-The model is shown the document whole, or, where that would be too long for one call, its headings only. For a
-new document of a few facts it is not asked: the task's rule puts them under their topics' titles and sums
-them up. Where lines stand already, what comes in may outdate them, which only a model can tell.
-Lines that it forgets keep their place, or go under the title of the topic that they came with. `apply`
-turns laid-out documents and claims into one plan, in which every line that comes in has exactly one move.
+A line that comes in goes under the title of its topic, by rule. Only where a section becomes crowded a model
+is asked to part it; it is shown that section and the other headings, and each line about once. Lines that it
+forgets keep their place. `apply` turns laid-out documents and claims into one plan, in which every line that
+comes in has exactly one move.
 
-Source: Infini Memory, algorithm 1, lines 17-23, and prompts D and M2, as references instead of text.
+Source: Infini Memory, algorithm 1, lines 17-23, and prompts D and M2, as references instead of text. The
+paper has a model rewrite and sum up each document that receives lines; that took four fifths of the tokens of
+keeping a memory. A rule's summary names what the whole document holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from infinimem import tokens
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
+from infinimem.plugins import load
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker, Data, by_rule
+from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of
+from infinimem.strategies.infini.compare import Claim, allowed
 from infinimem.strategies.infini.plan import Route
-from infinimem.strategies.infini.rewrite import Claim, allowed, problems, sorted_out
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import LAYOUT
 from infinimem.strategies.infini.topics import (
     Topic,
+    brief,
     clean_title,
     entries_of,
     fact,
     heading_of,
+    joined,
     movable,
     packed,
     sections,
     shown,
-    size,
 )
 
+Fact = dict[str, str | None]
+
 FEW = 4
-"""Facts of a new document that no model is asked to arrange."""
+"""Facts of a document that no model is asked to arrange anew."""
+CROWDED = 30
+"""Facts of a section from which it is parted."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,6 @@ class Laid:
 
     headings: Mapping[int, str]
     summary: str
-    claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -110,79 +115,97 @@ def plain(target: Target) -> Laid:
     return Laid(headings, target.summary or ", ".join(title for title in named if title) or target.title)
 
 
-def lay_out(target: Target, view: View, asker: Asker) -> Laid:
-    """Ask for the layout, in several calls if more comes in than one can hold.
+def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, anew: bool = False) -> Laid:
+    """Put what comes in under headings by rule, and ask about the sections that are crowded now.
+
+    Args:
+        gone: lines of it that are on their way to the archive.
+        anew: ask about the whole of it.
 
     Raises:
         ModelUnavailable: nothing is laid out.
     """
-    base = plain(target)
-    shows = _shown_whole(target, view)
-    headings: dict[int, str] = {}
-    claims: list[Claim] = []
+    settings = view.settings.of(InfiniSettings)
+    before = [place for place in target.places if place.entry.seq not in gone]
+    topics = [
+        Topic(topic.title, tuple(entry for entry in topic.entries if entry.seq not in gone))
+        for topic in target.topics
+    ]
+    ruled = load(LAYOUT.rule)(
+        {
+            **_question(target, sections(before), tell=fact),
+            "incoming": [shown(topic) for topic in topics if topic.entries],
+            "summary_length": settings.summary_length,
+        }
+    )
+    entries = {entry.seq: entry for entry in (*(p.entry for p in before), *entries_of(topics))}
+    whole = [
+        Topic(item["heading"], tuple(entries[seq] for seq in seqs_of(item["fact_ids"], entries)))
+        for item in ruled["layout"]
+    ]
+    headings = {
+        entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
+        for topic in whole
+        for entry in topic.entries
+    }
     notes: list[str] = []
-    summary = ""
-    for chunk in packed(target.topics, view.settings.of(InfiniSettings).markdown_length) or [[]]:
-        known = {entry.seq for entry in (*(place.entry for place in shows), *entries_of(chunk))}
+    if not target.fixed:
+        crowded = [topic for topic in whole if (anew and len(entries) > FEW) or _crowded(topic, target)]
+        lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
+        for chunk in packed(lines, settings.markdown_length):
+            asked = _question(target, joined(chunk), headings.values(), tell=_timeless)
+            found, wrong = _parted(asked, target, {e.seq for e in entries_of(chunk)}, asker)
+            headings |= found
+            notes += (f"layout of {target.doc_id}: {reason}" for reason in wrong)
+    moved = {
+        seq: heading
+        for seq, heading in headings.items()
+        if seq not in target.standing or target.standing[seq].casefold() != heading.casefold()
+    }
+    return Laid(moved, ruled["summary"] or plain(target).summary, tuple(notes))
 
-        def check(data: Data, known: Collection[int] = known) -> list[Reason]:
-            return problems(data, "layout", known, view)
 
-        asked = _question(target, shows, chunk, headings.values(), view)
-        few = not target.places and len(target.incoming) <= FEW
-        reply, wrong = asker.ask(LAYOUT, asked, check) if not few else (by_rule(LAYOUT, asked), ())
-        notes += [f"layout of {target.doc_id}: {reason}" for reason in wrong]
-        if (data := reply.data) is None:
-            continue
-        placed, said, _ = sorted_out(data, "layout", known)
-        claims += () if few else said  # sorting has looked for repetitions among these already
-        for item, seqs in zip(data["layout"], placed, strict=True):
+def _crowded(topic: Topic, target: Target) -> bool:
+    """Whether a section has grown by what comes in to so many lines, or as many again, that it is to be
+    parted."""
+    stood = sum(entry.seq in target.standing for entry in topic.entries)
+    return len(topic.entries) // CROWDED > stood // CROWDED
+
+
+def _parted(
+    asked: Mapping[str, object], target: Target, known: Collection[int], asker: Asker
+) -> tuple[dict[int, str], tuple[Reason, ...]]:
+    """The headings that a model names for these lines, and what is wrong with its reply."""
+
+    def placed(data: Data) -> tuple[list[list[int]], list[Reason]]:
+        return once((item["fact_ids"] for item in data["layout"]), known)
+
+    reply, wrong = asker.ask(LAYOUT, asked, lambda data: placed(data)[1])
+    found: dict[int, str] = {}
+    if (data := reply.data) is not None:
+        for item, seqs in zip(data["layout"], placed(data)[0], strict=True):
             title = clean_title(item["heading"])
-            heading = target.spelling.get(title.casefold(), title)
-            if heading and not target.fixed:
-                headings |= {seq: heading for seq in sorted(seqs) if target.standing.get(seq) != heading}
-        summary = _clipped(data["summary"], view.settings.of(InfiniSettings).summary_length) or summary
-    rest = {seq: heading for seq, heading in base.headings.items() if seq not in headings}
-    return Laid({**headings, **rest}, summary or base.summary, tuple(claims), tuple(notes))
-
-
-def _shown_whole(target: Target, view: View) -> tuple[Located, ...]:
-    """The lines of the document that the model is shown: all, or none where that would be too long."""
-    total = size(place.entry for place in target.places) + size(target.incoming)
-    return target.places if total <= view.settings.of(InfiniSettings).markdown_length else ()
+            if heading := target.spelling.get(title.casefold(), title):
+                found |= dict.fromkeys(seqs, heading)
+    return found, wrong
 
 
 def _question(
-    target: Target, shows: Sequence[Located], topics: Sequence[Topic], headings: Iterable[str], view: View
+    target: Target, whole: Sequence[Topic], headings: Iterable[str] = (), *, tell: Callable[[Entry], Fact]
 ) -> dict[str, object]:
-    """The variables of LAYOUT.
-
-    Args:
-        shows: lines of the document that are shown; where there are none, its headings stand alone.
-        topics: what comes in, in this call.
-        headings: those that earlier calls for this document made.
-    """
+    """The document as LAYOUT is told of it: these sections with their lines, the headings of all others."""
     parts: list[dict[str, object]] = [
-        {"heading": topic.title, "facts": [fact(entry) for entry in topic.entries]}
-        for topic in sections(shows)
+        {"heading": topic.title, "facts": [tell(entry) for entry in topic.entries]} for topic in whole
     ]
-    listed = {part["heading"] for part in parts}
+    told = {topic.title for topic in whole}
     bare = dict.fromkeys([*(heading_of(place) for place in target.places), *headings])
-    parts += [{"heading": title, "facts": []} for title in bare if title and title not in listed]
-    return {
-        "doc": {"id": target.doc_id, "title": target.title, "summary": target.summary, "sections": parts},
-        "incoming": [shown(topic) for topic in topics],
-        "summary_length": str(view.settings.of(InfiniSettings).summary_length),
-    }
+    parts += [{"heading": title, "facts": []} for title in bare if title and title not in told]
+    return {"doc": {"id": target.doc_id, "title": target.title, "sections": parts}}
 
 
-def _clipped(summary: str, limit: int) -> str:
-    """A summary on one line, cut after a whole word to at most `limit` tokens."""
-    words = one_line(clean_text(summary)).split()
-    text = " ".join(words[:limit])
-    while words and tokens.count(text) > limit:
-        text = text.rpartition(" ")[0]
-    return text
+def _timeless(entry: Entry) -> Fact:
+    """A line as it is told to be put under a heading."""
+    return {**brief(entry), "time": None}
 
 
 _WHY: dict[str, Why] = {"split": "split", "merge": "merged"}
@@ -201,12 +224,15 @@ def apply(
     Args:
         op: "consolidate", "split" or "merge".
         targets: documents with what comes into them; no line comes in twice.
-        claims: what is known of lines that are in no target: each survivor is in one.
+        claims: which lines go to the archive.
 
     Raises:
         ModelUnavailable: nothing is proposed.
     """
-    return compose(op, [(target, lay_out(target, view, asker)) for target in targets], claims, view, notes)
+    claims = list(claims)
+    gone = {claim.seq for claim in claims}
+    laid = [(target, lay_out(target, gone, view, asker, anew=op == "rebuild")) for target in targets]
+    return compose(op, laid, claims, view, notes)
 
 
 def compose(
@@ -216,11 +242,14 @@ def compose(
     view: View,
     notes: Iterable[str] = (),
 ) -> Plan:
-    """The plan that the layouts and claims come to. Asks no model."""
+    """The plan that the layouts and claims come to. Asks no model.
+
+    Args:
+        claims: each survivor comes into a target or stands in a document.
+    """
     moves: dict[int, Move] = {}
     home: dict[int, tuple[str, str]] = {}
-    said = {claim.seq: claim for _, layout in reversed(laid) for claim in reversed(layout.claims)}
-    said |= {claim.seq: claim for claim in claims}
+    said = {claim.seq: claim for claim in claims}
     for target, layout in laid:
         incoming = {entry.seq for entry in target.incoming}
         home |= {place.entry.seq: (target.doc_id, heading_of(place)) for place in target.places}
@@ -228,6 +257,9 @@ def compose(
             home[seq] = (target.doc_id, heading)
             why = _WHY.get(op, "moved") if seq in incoming else "moved"
             moves[seq] = Move(seq, target.doc_id, heading, why)
+    for claim in said.values():
+        if claim.by not in home and (place := view.entry(claim.by)) is not None:
+            home[claim.by] = (place.doc_id, heading_of(place))
     for claim in said.values():  # a line that came into no target goes where its survivor is
         home.setdefault(claim.seq, home[claim.by])
         place = view.entry(claim.seq)
@@ -236,11 +268,7 @@ def compose(
     held, withheld = allowed(said.values(), moves, view)
     for claim in held:
         moves[claim.seq] = Move(claim.seq, home[claim.by][0], home[claim.seq][1], claim.why, claim.by)
-    said_of = [
-        *notes,
-        *(note for _, layout in laid for note in layout.notes),
-        *map(str, withheld),
-    ]
+    said_of = [*notes, *(note for _, layout in laid for note in layout.notes), *map(str, withheld)]
     gone = {claim.seq for claim in held}
     return Plan(
         op,

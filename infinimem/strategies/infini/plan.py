@@ -8,21 +8,23 @@ Source: Infini Memory, algorithm 2 and prompt C.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
+from infinimem.llm.shown import shown as line_of
 from infinimem.model import Entry, Reason
 from infinimem.retrieval.searcher import searcher
-from infinimem.store.spec import TOPICS
+from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
-from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of, unreadable
+from infinimem.strategies.infini.asking import Asker, Data, once, seq_of, seqs_of, unreadable
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import PLAN
 from infinimem.strategies.infini.topics import (
     INBOX,
     Slugs,
     Topic,
+    brief,
     clean_title,
     entries_of,
     halves,
@@ -40,6 +42,8 @@ from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms
 
 MAX_DEPTH = 10
+FIRST = 2
+"""Facts by which a topic is told."""
 GIVE_UP = 12
 """After so many unreadable replies in a row the model is not asked again in this plan."""
 
@@ -76,17 +80,30 @@ class Planner:
     notes: list[str] = field(default_factory=list)
     _titles: dict[str, None] = field(default_factory=dict)
     _failures: int = 0
+    _given: frozenset[str] = frozenset()
 
     @cached_property
-    def _open(self) -> Mapping[str, CatalogRow]:
+    def _open(self) -> Mapping[str, str]:
         return open_documents(self.view) if self.offer else {}
 
-    def route(self, topics: Sequence[Topic]) -> tuple[Route, ...]:
+    def route(self, topics: Sequence[Topic], titled: Collection[str] = ()) -> tuple[Route, ...]:
         """Every line of the topics to exactly one document.
+
+        Args:
+            titled: titles that name documents word for word, where there are such: no one is asked about
+            these.
 
         Raises:
             ModelUnavailable: nothing is planned.
         """
+        self._given = frozenset(titled)
+        ids = {title: doc_id for doc_id, title in self._open.items()} if titled else {}
+        homes = {topic.title: ids.get(same(topic.title)) for topic in topics if topic.title in titled}
+        settled = [Route(name, topic.title, (topic,)) for topic in topics if (name := homes.get(topic.title))]
+        topics = [topic for topic in topics if not homes.get(topic.title)]
+        return _united([*settled, *(self._planned(topics) if topics else ())])
+
+    def _planned(self, topics: Sequence[Topic]) -> list[Route]:
         entries = {entry.seq: entry for entry in entries_of(topics)}
         assigned = self._safe(topics, 0)
         placed, wrong = once(([str(seq) for seq in item.seqs] for item in assigned), entries)
@@ -101,13 +118,13 @@ class Planner:
                 strays = nearest(self.view, left)
             else:
                 settled += [_Assigned(None, topic.title, [e.seq for e in topic.entries]) for topic in left]
-        return _united([*self._routes(topics, settled), *strays])
+        return [*self._routes(topics, settled), *strays]
 
     def _safe(self, topics: Sequence[Topic], depth: int) -> list[_Assigned]:
         """Plan in chunks that fit a call: whole topics, or halves of one that is too large."""
         settings = self.view.settings.of(InfiniSettings)
         lines = entries_of(topics)
-        if size(lines) <= settings.plan_split_threshold:
+        if self._told(topics) <= settings.plan_split_threshold:
             return self._chunk(topics, depth)
         chunks = packed(topics, settings.markdown_length)
         if len(chunks) == 1:
@@ -115,6 +132,10 @@ class Planner:
                 return self._chunk(topics, depth)
             chunks, depth = list(halves(topics)), depth + 1
         return [item for chunk in chunks for item in self._safe(chunk, depth)]
+
+    def _told(self, topics: Sequence[Topic]) -> int:
+        """Tokens of what a model is shown of some topics, at most."""
+        return sum(size(topic.entries[:FIRST] if self.offer else topic.entries) for topic in topics)
 
     def _chunk(self, topics: Sequence[Topic], depth: int) -> list[_Assigned]:
         """Ask for one chunk; if no reply can be read, for each half of it."""
@@ -135,11 +156,12 @@ class Planner:
         self, topics: Sequence[Topic], known: Sequence[int], problems: Sequence[Reason]
     ) -> tuple[list[_Assigned] | None, str | None]:
         docs = near(self.view, entries_of(topics), self._open)
+        named = {f"T{at}": topic for at, topic in enumerate(topics, 1)}
         reply = self.asker.complete(
             PLAN,
             {
-                "topics": [shown(topic) for topic in topics],
-                "docs": [listed(row, self.view) for row in docs],
+                "topics": [self._shown(name, topic) for name, topic in named.items()],
+                "docs": [_listed(row, self.view) for row in docs],
                 "planned_titles": list(self._titles),
                 "markdown_length": str(self.view.settings.of(InfiniSettings).markdown_length),
                 "problems": [str(reason) for reason in problems],
@@ -150,14 +172,38 @@ class Planner:
             self.notes.append(f"plan: {unreadable(reply)}")
             return None, reply.failure
         self._failures = 0
-        self.asker.reject(PLAN, reply, once((item["fact_ids"] for item in reply.data["assign"]), known)[1])
-        return self._read(reply.data, {row.id for row in docs}, known), None
+        items = [*reply.data["assign"], *self._left(reply.data, named)]
+        groups = _facts([item["fact_ids"] for item in items], named)
+        self.asker.reject(PLAN, reply, once(groups, known)[1])
+        return self._read(items, groups, {row.id for row in docs}, known), None
 
-    def _read(self, data: Data, offered: set[str], known: Sequence[int]) -> list[_Assigned]:
+    def _left(self, data: Data, named: Mapping[str, Topic]) -> list[Data]:
+        """What a reply need not say: topics that it leaves out are new documents of the titles they have."""
+        told = {name for item in data["assign"] for name in item["fact_ids"]}
+        return [
+            {"doc_id": None, "new_title": topic.title, "fact_ids": [name]}
+            for name, topic in named.items()
+            if topic.title in self._given
+            and told.isdisjoint([name, *(str(entry.seq) for entry in topic.entries)])
+        ]
+
+    def _shown(self, name: str, topic: Topic) -> dict[str, object]:
+        """A topic as data, and told by its first facts; of a document that is to be parted by all."""
+        facts = topic.entries[:FIRST] if self.offer else topic.entries
+        lines = (line_of({**brief(entry), "time": None}) for entry in facts)
+        return {**shown(topic), "told": [f"[{name}] {topic.title}, {len(topic.entries)}", *lines]}
+
+    def _read(
+        self,
+        items: Sequence[Data],
+        groups: Sequence[Sequence[str]],
+        offered: set[str],
+        known: Sequence[int],
+    ) -> list[_Assigned]:
         """Assignments with a target; an id that was not offered becomes the title of a new document."""
         assigned = []
-        for item in data["assign"]:
-            named, seqs = item["doc_id"], seqs_of(item["fact_ids"], known)
+        for item, names in zip(items, groups, strict=True):
+            named, seqs = item["doc_id"], seqs_of(names, known)
             if named in offered:
                 assigned.append(_Assigned(named, title_of(named, self.view), seqs))
                 continue
@@ -173,7 +219,7 @@ class Planner:
         """Ask once more for the lines that are missing or were named twice; what it says of them holds."""
         unsettled = {seq for reason in wrong for seq in reason.seqs}
         (part,) = parted(topics, [unsettled])
-        too_large = size(entries_of(part)) > self.view.settings.of(InfiniSettings).plan_split_threshold
+        too_large = self._told(part) > self.view.settings.of(InfiniSettings).plan_split_threshold
         if not part or too_large or self._failures >= GIVE_UP:
             return settled
         again, _ = self._ask(part, sorted(unsettled), wrong)
@@ -187,7 +233,7 @@ class Planner:
     def _routes(self, topics: Sequence[Topic], assigned: Sequence[_Assigned]) -> list[Route]:
         """Assignments with ids: equal titles are one document, and one of that name that exists is taken."""
         slugs = Slugs(self.view)
-        ids = {same(title_of(doc_id, self.view)): doc_id for doc_id in self._open}
+        ids = {title: doc_id for doc_id, title in self._open.items()}
         routes = []
         assigned = [item for item in assigned if item.seqs]
         for item, part in zip(assigned, parted(topics, (item.seqs for item in assigned)), strict=True):
@@ -199,13 +245,35 @@ class Planner:
         return routes
 
 
-def near(view: View, entries: Iterable[Entry], rows: Mapping[str, CatalogRow]) -> list[CatalogRow]:
+def _facts(groups: Sequence[Sequence[str]], named: Mapping[str, Topic]) -> list[list[str]]:
+    """The ids of facts that a reply names; a topic stands for those of its facts that are named nowhere."""
+    alone = {seq_of(name) for group in groups for name in group}
+    return [
+        [
+            fact_id
+            for name in group
+            for fact_id in (
+                [str(entry.seq) for entry in named[name].entries if entry.seq not in alone]
+                if name in named
+                else [name]
+            )
+        ]
+        for group in groups
+    ]
+
+
+def _listed(row: CatalogRow, view: View) -> dict[str, object]:
+    """A document as data, and told by its name and size."""
+    return {**listed(row, view), "told": [f"{row.id}: {title_of(row.id, view)}, {row.tokens}"]}
+
+
+def near(view: View, entries: Iterable[Entry], ids: Collection[str]) -> list[CatalogRow]:
     """Those of the documents that are nearest to some lines, best first."""
-    if not rows:
+    if not ids:
         return []
     limit = view.settings.of(InfiniSettings).planner_docs
     text = "\n".join(entry.text for entry in entries)
-    return [rows[doc_id] for doc_id in searcher(view).documents(text, limit=limit, ids=list(rows))]
+    return [view.row(doc_id) for doc_id in searcher(view).documents(text, limit=limit, ids=list(ids))]
 
 
 def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
@@ -226,14 +294,24 @@ def nearest(view: View, topics: Sequence[Topic]) -> tuple[Route, ...]:
     return _united(routes)
 
 
-def open_documents(view: View) -> Mapping[str, CatalogRow]:
-    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox."""
+def open_documents(view: View) -> Mapping[str, str]:
+    """Topic documents that may receive lines, by id: not too long, their header readable, not the inbox or
+    what the user asked for once and for all; with what their titles are compared by."""
+    return view.derived(_open_documents)
+
+
+def _open_documents(
+    view: View, known: Mapping[str, str] | None, changed: Collection[str] | None
+) -> Mapping[str, str]:
     limit = view.settings.of(InfiniSettings).markdown_length
-    return {
-        row.id: row
-        for row in view.catalog(folder=TOPICS)
-        if row.id != INBOX and row.tokens <= limit and view.document(row.id).header.problem is None
-    }
+    if known is None or changed is None:
+        known, changed = {}, view.below(TOPICS)
+    found = {doc_id: title for doc_id, title in known.items() if doc_id not in changed}
+    for doc_id in changed:
+        there = doc_id.startswith(TOPICS) and doc_id not in (INBOX, STANDING) and doc_id in view
+        if there and view.row(doc_id).tokens <= limit and view.document(doc_id).header.problem is None:
+            found[doc_id] = same(title_of(doc_id, view))
+    return dict(sorted(found.items()))
 
 
 def _united(routes: Sequence[Route]) -> tuple[Route, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from infinimem.settings import Harmless, Portion
-from infinimem.spec import PROMPT, TOPIC, StrategySpec, Way
+from infinimem.spec import PROMPT, StrategySpec, Way
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,13 @@ class InfiniSettings:
 
 
 def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
-    """Turns are drawn from once; each line is then read three times (grouped, routed, laid out) beside what
-    stands where it goes."""
+    """Turns are drawn from once. A consolidation asks three times, about a part of what was drawn: which
+    documents there are to be, what is outdated, what is crowded. By 125 turns of a conversation."""
 
     chunks = -(-size // max(settings.chunk_tokens, 1))
     flushes = -(-size // max(settings.current_threshold, 1))
-    laid_out = 2 * size + flushes * TOPIC if settings.maintenance else 0
-    calls = chunks + flushes * (6 if settings.maintenance else 1)
-    return (calls, calls * PROMPT + 2 * size + laid_out, size + size // 3)
+    calls = chunks + flushes * (3 if settings.maintenance else 1)
+    return (calls, calls * PROMPT + 2 * size, size - size // 3)
 
 
 SPEC = StrategySpec(
@@ -58,7 +57,7 @@ SPEC = StrategySpec(
     settings=InfiniSettings,
     estimate=estimate,
     methods={
-        "infini": Way("infini", "agent", "agent"),
+        "infini": Way("infini", None, "agent"),
         "infini-h": Way("infini", "hybrid", "hybrid"),
         "infini-summary": Way("infini", "summary", "summary"),
         "infini-bm25": Way("infini", "bm25", "bm25"),

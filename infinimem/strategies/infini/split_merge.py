@@ -13,11 +13,11 @@ from dataclasses import replace
 from infinimem import tokens
 from infinimem.model import Plan, Reason
 from infinimem.store.render import HEADER_KEYS
-from infinimem.store.spec import TOPICS
+from infinimem.store.spec import STANDING, TOPICS
 from infinimem.store.view import CatalogRow, View
 from infinimem.strategies.base import Outcome, Rejected
 from infinimem.strategies.infini.asking import Asker, Data
-from infinimem.strategies.infini.layout import Target, apply, compose, lay_out, target
+from infinimem.strategies.infini.layout import Target, apply, target
 from infinimem.strategies.infini.plan import Planner, Route
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import MERGE
@@ -141,17 +141,17 @@ def merge(view: View, asker: Asker) -> Maintenance:
         return view
     groups = merge_groups(small, view, asker)
     for at in range(0, len(groups), TOGETHER):
-        laid = [
-            (merged := merge_target(group, view), lay_out(merged, view, asker))
+        merged = [
+            merge_target(group, view)
             for group in groups[at : at + TOGETHER]
             if all(doc_id in view and may_change(doc_id, view) for doc_id in group)
         ]
-        if not laid:
+        if not merged:
             continue
-        outcome = yield compose("merge", laid, (), view)
+        outcome = yield apply("merge", merged, (), view, asker)
         view = outcome.view
-        for one in laid if isinstance(outcome, Rejected) and len(laid) > 1 else ():
-            view = (yield compose("merge", [one], (), view)).view
+        for one in merged if isinstance(outcome, Rejected) and len(merged) > 1 else ():
+            view = (yield apply("merge", [one], (), view, asker)).view
     return view
 
 
@@ -231,7 +231,7 @@ def _created(doc_id: str, view: View) -> str:
 
 def may_change(doc_id: str, view: View) -> bool:
     """Whether all of the document is the program's: lines that may move, under a header of its own keys."""
-    if not doc_id.startswith(TOPICS):
+    if not doc_id.startswith(TOPICS) or doc_id == STANDING:
         return False
     document = view.document(doc_id)
     foreign = document.has_prose or document.unsigned or document.malformed

@@ -4,7 +4,7 @@ In: evidence lines, or a full buffer. Out: plans of new entries and of moves. Pr
 id and its words replace none; a reply that the law refuses falls back to filing the lines as they are.
 
     observe   evidence -> extract -> CURRENT
-    tick      CURRENT -> rewrite -> plan -> apply, then split and merge
+    tick      CURRENT -> rewrite -> plan -> compare -> apply, then split and merge
 
 It proposes; the store disposes. Source: arXiv 2606.10677.
 """
@@ -13,29 +13,38 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Move, Plan, Reason
-from infinimem.retrieval.origins import best_that_fit
-from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
 from infinimem.store.spec import TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans, Rejected
 from infinimem.strategies.infini import split_merge
 from infinimem.strategies.infini.asking import Asker
+from infinimem.strategies.infini.compare import Claim, compare
 from infinimem.strategies.infini.extract import extract
 from infinimem.strategies.infini.layout import apply, compose, plain, target
 from infinimem.strategies.infini.plan import Planner, Route, nearest
-from infinimem.strategies.infini.rewrite import Claim, rewrite, unsorted
+from infinimem.strategies.infini.rewrite import rewrite
 from infinimem.strategies.infini.spec import SPEC, InfiniSettings
-from infinimem.strategies.infini.topics import PORTION, Slugs, fitting, movable, sections, title_of
+from infinimem.strategies.infini.topics import (
+    PORTION,
+    Slugs,
+    entries_of,
+    fitting,
+    movable,
+    sections,
+    title_of,
+    unsorted,
+)
+from infinimem.strategies.readers.beside import with_beside
 from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.readers.pipeline import Trace
+from infinimem.strategies.readers.spread import best_lines
 
 
 class Infini:
@@ -121,17 +130,23 @@ class Infini:
             ModelUnavailable: the buffer stays as it is.
         """
         draft = rewrite(view, self._asker, count)
-        if not self.own.maintenance:
+        if self.own.maintenance:
+            planner = Planner(view, self._asker)
+            routes = planner.route(draft.topics, draft.titled)
+            targets = [target(view, route) for route in routes]
+            notes = (*draft.notes, *planner.notes)
+        else:
             title = f"Notes {view.epoch + 1}"
-            alone = target(view, Route(Slugs(view).new(title), title, draft.topics))
-            plan = compose("consolidate", [(alone, plain(alone))], draft.claims, view, draft.notes)
-            return replace(plan, withheld=(*draft.withheld, *plan.withheld))
-        planner = Planner(view, self._asker)
-        routes = planner.route(draft.topics)
-        targets = [target(view, route) for route in routes]
-        notes = (*draft.notes, *planner.notes)
-        plan = apply("consolidate", targets, draft.claims, view, self._asker, notes)
-        return replace(plan, withheld=(*draft.withheld, *plan.withheld))
+            targets = [target(view, Route(Slugs(view).new(title), title, draft.topics))]
+            notes = draft.notes
+        standing = [place.entry for item in targets for place in item.places]
+        said = compare(entries_of(draft.topics), standing, draft.claims, view, self._asker)
+        notes = (*notes, *said.notes)
+        if self.own.maintenance:
+            plan = apply("consolidate", targets, said.claims, view, self._asker, notes)
+        else:
+            plan = compose("consolidate", [(item, plain(item)) for item in targets], said.claims, view, notes)
+        return replace(plan, withheld=(*draft.withheld, *said.withheld, *plan.withheld))
 
     def fallback(
         self, view: View, seqs: Collection[int], moves: Sequence[Move], reasons: Sequence[Reason]
@@ -163,13 +178,13 @@ class Infini:
                 view = outcome.view
 
     def estimate(self, view: View) -> int:
-        """Each line of the buffer is read three times (grouped, routed, laid out), beside the summaries and
-        the bodies of the documents on offer."""
+        """Each line of the buffer is read about once more (compared, or parted), beside the names of the
+        documents on offer."""
         size = tokens.count(view.buffer.body)
         if not size:
             return 0
         rows = view.catalog(folder=TOPICS)[: self.own.planner_docs]
-        return 3 * size + sum(tokens.count(row.summary) + row.tokens for row in rows)
+        return size + sum(2 * tokens.count(row.id) for row in rows)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How full the buffer is."""
@@ -184,7 +199,7 @@ class Infini:
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Entries by rank within `budget` tokens. Calls no model."""
         trace = Trace()
-        return trace.evidence(best_that_fit(partial(searcher(view).entries, query), budget), query)
+        return trace.evidence(with_beside(view, query, best_lines(view, query, budget), budget), query)
 
     def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
         """Evidence for an answer, by one of the shared readers (strategies/readers/collect.py)."""

@@ -5,18 +5,25 @@ from __future__ import annotations
 from infinimem.llm.base import Task
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 
-_DUPLICATES = list_of(discarded=TEXT, kept=TEXT)
-_SUPERSEDED = list_of(old=TEXT, new=TEXT)
-
 EXTRACT = task(
     "extract",
-    "turns context problems",
+    "turns context topics problems",
     4096,
     "extract:extract",
-    entries=list_of(text=TEXT, **{"from": IDS}, when=MAYBE, refers=MAYBE),
+    entries=list_of(
+        ("when", "refers", "topic", "standing"),
+        text=TEXT,
+        **{"from": IDS},
+        when=MAYBE,
+        refers=MAYBE,
+        topic=MAYBE,
+        standing=MAYBE,
+    ),
 )
-"""Turns into standing facts. `context`: the turns just before, for pronouns only. `problems`: what was
-wrong with the last reply ([] at first). Turns that no entry names held nothing to keep."""
+"""Turns into standing facts. `context`: the turns just before, for pronouns only. `topics`: titles that there
+are. An entry without "topic" has that of the entry before it. `problems`: what was wrong with the last reply
+([] at first). `standing`: "instruction" or "preference" of the user's, if it is one that holds from now on.
+Turns that no entry names held nothing to keep."""
 
 REWRITE = task(
     "rewrite",
@@ -24,10 +31,9 @@ REWRITE = task(
     4096,
     "topics:rewrite",
     topics=list_of(title=TEXT, fact_ids=IDS),
-    duplicates=_DUPLICATES,
-    superseded=_SUPERSEDED,
 )
-"""The buffer's facts grouped by topic (prompt B as references). `docs`: [{"title", "tokens"}]."""
+"""The buffer's facts that came without a topic, grouped (prompt B as references). `docs`: [{"title",
+"tokens"}]."""
 
 PLAN = task(
     "plan",
@@ -36,20 +42,27 @@ PLAN = task(
     "filing:plan",
     assign=list_of(doc_id=MAYBE, new_title=MAYBE, fact_ids=IDS),
 )
-"""Topics to documents (prompt C). `planned_titles`: titles that the first half of a bisected plan created."""
+"""Topics to documents (prompt C), by their own ids or by those of facts. `planned_titles`: titles that the
+first half of a bisected plan created."""
+
+COMPARE = task(
+    "compare",
+    "groups problems",
+    2048,
+    "filing:compare",
+    superseded=list_of(old=TEXT, new=TEXT),
+)
+"""Which facts newer ones outdate. `groups`: [{"heading", "facts"}], facts that are near to each other."""
 
 LAYOUT = task(
     "layout",
-    "doc incoming summary_length problems",
+    "doc problems",
     4096,
     "filing:layout",
     layout=list_of(heading=TEXT, fact_ids=IDS),
-    duplicates=_DUPLICATES,
-    superseded=_SUPERSEDED,
-    summary=TEXT,
 )
-"""One document with its incoming facts laid out under headings (prompts D and M2).
-`doc`: {"id", "title", "summary", "sections": [{"heading", "facts"}]}; `incoming`: [topic, …]."""
+"""The crowded sections of a document parted under headings (prompts D and M2).
+`doc`: {"id", "title", "sections": [{"heading", "facts"}]}, facts only of what is to be parted."""
 
 MERGE = task(
     "merge",
@@ -60,4 +73,4 @@ MERGE = task(
 )
 """Which small documents belong together (prompt M1). `docs`: [doc, …]."""
 
-ALL: tuple[Task, ...] = (EXTRACT, REWRITE, PLAN, LAYOUT, MERGE)
+ALL: tuple[Task, ...] = (EXTRACT, REWRITE, PLAN, COMPARE, LAYOUT, MERGE)

@@ -49,6 +49,12 @@ def fact(entry: Entry) -> dict[str, str | None]:
     return told | {key: entry.fields[key] for key in ("speaker", "when") if key in entry.fields}
 
 
+def brief(entry: Entry) -> dict[str, str | None]:
+    """The same without the speaker, where the text names them."""
+    told = fact(entry)
+    return {**told, "speaker": None} if (told.get("speaker") or "") in entry.text else told
+
+
 def shown(topic: Topic) -> dict[str, object]:
     """A topic as data (llm/tasks.py, shape `topic`)."""
     return {"title": topic.title, "facts": [fact(entry) for entry in topic.entries]}
@@ -222,6 +228,11 @@ class Slugs:
             name = f"{first}-{number}"
         self._given.add(name)
         return f"{TOPICS}{name}"
+
+
+def unsorted(view: View) -> str:
+    """The title for lines that no one named one for."""
+    return f"Unsorted {view.epoch + 1}"
 
 
 def title_of(doc_id: str, view: View) -> str:

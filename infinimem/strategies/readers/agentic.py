@@ -1,191 +1,150 @@
-"""The agentic reader: a model searches with the tools, round by round, and names what it found.
+"""The agentic reader: whoever answers may ask for more, round by round, by the five tools.
 
-Whatever the model does costs quality only: what it names wrongly is passed over, and where it names
-nothing, lexical search finds the evidence.
+In: the calls of a round, as a model made them. Out: the lines that their results show, each a piece of
+evidence and none of them twice. Promise: whatever the model asks for costs rounds and nothing else.
 
 Source: Algorithm 3 of arXiv 2606.10677; the stops by budget and by rounds without news are its section 3.4.
+There one model searches and names places, and another answers from them; here an answer and a request for
+more are replies to one prompt, so that an easy question costs one call.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from infinimem import tokens
-from infinimem.llm import tasks
-from infinimem.model import Evidence, Retrieved, Step
-from infinimem.strategies.readers.pipeline import (
-    LineRange,
-    Request,
-    Trace,
-    assemble,
-    blocks_around,
-    bodies,
-    candidates,
-    deepen,
-    fallback,
-    listed,
-    size,
-)
-from infinimem.tools import Tool, Toolbox
-from infinimem.tools.compact import Place, rows
+from infinimem.llm.base import Reply
+from infinimem.model import Retrieved, Step
+from infinimem.retrieval.origins import FIRST, pack
+from infinimem.retrieval.searcher import searcher
+from infinimem.store.view import View
+from infinimem.strategies.readers.pipeline import candidates, near, size
+from infinimem.tools import Result, Toolbox
+from infinimem.tools.compact import rows
+from infinimem.tools.tool import scope_of
 
-CATALOG = 50
-CATALOG_TOKENS = 1000
-"""Of the documents that the model is shown at the start with their summaries: all, or of more the nearest to
-the question. They stand by id, so that all rounds begin with the same text, which a server keeps."""
-BEFOREHAND = 5
-"""Sections of a search for the question itself, which the first round is shown."""
+CATALOG = 10
+"""Documents that a model is told of, with their titles: the nearest to the question. They stand by id, so
+that all rounds begin with the same text, which a server keeps."""
 CALLS = 8
 """Tool calls of one round, at most."""
-HISTORY_LENGTH = 48_000
-"""Characters of results that the model is shown; beyond it the oldest go."""
-IDLE_ROUNDS = 2
+ROUND = 768
+"""Tokens of lines that are shown at first, and that one round adds, at most."""
+AROUND = 1
+"""Lines before and after what grep matches, where a call does not say how many."""
 
 Call = Mapping[str, Any]
 
 
-@dataclass
-class _Search:
-    """What happened so far."""
-
-    named: dict[LineRange, None] = field(default_factory=dict)
-    """Places that the model called relevant, in its order."""
-    docs: dict[str, None] = field(default_factory=dict)
-    matched: dict[LineRange, None] = field(default_factory=dict)
-    """Places that any tool has shown."""
-    history: list[dict[str, Any]] = field(default_factory=list)
-    seen: set[Place] = field(default_factory=set)
-    """Lines that stand in the history."""
-    idle: int = 0
-    """Rounds of tool calls on end that showed nothing new."""
+def search(view: View, question: str, reader: str) -> Search | None:
+    """What an answer's model may search with, where evidence is collected by the agentic reader."""
+    rounds = view.settings.reader.max_iterations - 1
+    return Search(view, question, rounds) if reader == "agent" else None
 
 
-def read_agentic(request: Request) -> Evidence:
-    """Evidence for a question; the trace has a step for each round."""
-    search, trace = _Search(), Trace()
+class Search:
+    """A search under way.
 
-    def nothing_new() -> str:
-        return "nothing new" if search.idle >= IDLE_ROUNDS else ""
+    Args:
+        view: the snapshot that the evidence is from.
+        question: as it is asked.
+        rounds: of calls, at most.
+    """
 
-    def full() -> str:
-        return "budget" if size(blocks_around(request, search.named)) >= request.budget else ""
+    def __init__(self, view: View, question: str, rounds: int) -> None:
+        self._view = view
+        self._tools = Toolbox(lambda: view)
+        self._calls: list[dict[str, Any]] = []
+        self._question = question
+        self.rounds_left = rounds
 
-    stop = deepen(trace, _rounds(search, request), (nothing_new, full), request.settings.max_iterations)
-    items = _collected(search, request, exhausted=stop not in ("done", "no calls"))
-    trace.add(Step("named", found=candidates(items), tokens=size(items)))
-    more = fallback(request, items)
-    trace.add(Step("fallback", found=candidates(more), tokens=size([*items, *more])))
-    return trace.evidence(assemble(request, [*items, *more]))
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a model is told of it beside the evidence (llm/tasks.py: SEARCHING)."""
+        nearest = searcher(self._view).documents(self._question, CATALOG)
+        titles = ((doc_id, self._view.document(doc_id).title) for doc_id in sorted(nearest))
+        catalog = [{"told": [" ".join(filter(None, row))]} for row in titles]
+        return {"catalog": catalog, "calls": list(self._calls), "rounds_left": str(self.rounds_left)}
 
+    def run(self, reply: Reply, shown: Iterable[Retrieved], budget: int) -> tuple[list[Retrieved], Step]:
+        """Make the calls of a round; one that brings nothing new is the last.
 
-def _rounds(search: _Search, request: Request) -> Iterator[Step]:
-    """A round each: the model is asked, and its calls are run."""
-    tools = Toolbox(lambda: request.view)
-    fixed = _introduction(request, tools)
-    _run(search, tools, [{"name": "search", "arguments": {"query": request.question, "limit": BEFOREHAND}}])
-    for left in count(request.settings.max_iterations - 1, -1):
-        told = {**fixed, "history": list(search.history), "rounds_left": left}
-        reply = request.llm.complete(tasks.STEP, told)
-        if reply.data is None:
-            _remember(search, {"name": "", "arguments": {}}, {"error": reply.failure})
-            yield Step("round", failure=reply.failure or "EMPTY")
-            continue
-        _note(search, request, reply.data)
-        calls = reply.data["tool_calls"][:CALLS]
-        if reply.data["done"] or not calls:
-            yield Step("round", stop="done" if reply.data["done"] else "no calls")
-            continue
-        hits = _run(search, tools, calls)
-        yield Step("round", tuple(map(_short, calls)), candidates(hits))
+        Args:
+            reply: to `SEARCHING`, without an answer.
+            shown: the evidence so far.
+            budget: tokens of lines that may be added.
 
+        Returns:
+            What is new, and the round as a step of a trace.
+        """
+        calls = (reply.data or {}).get("calls", [])[:CALLS]
+        left = min(budget, ROUND)
+        seen = {place for piece in shown for place in _places(piece)}
+        new: list[Retrieved] = []
+        news = False
+        for after, call in zip(reversed(range(len(calls))), calls, strict=True):
+            beside = {"context_lines": AROUND} if call["name"].startswith("grep") else {}
+            result = self._tools.call(call["name"], {**beside, **call["arguments"]})
+            found = [
+                piece
+                for piece in dict.fromkeys(self._pieces(call, result))
+                if seen.isdisjoint(_places(piece))
+            ]
+            kept = pack(found, left // (after + 1))
+            left -= size(kept)
+            seen.update(place for piece in kept for place in _places(piece))
+            new += kept
+            news = news or bool(kept or result.get("docs"))
+            self._calls.append({"told": _told(call, result, len(kept), len(found))})
+        self.rounds_left = self.rounds_left - 1 if news else 0
+        stop = "" if news else "nothing new" if calls else "no calls"
+        asked = tuple(map(_short, calls))
+        return new, Step("round", asked, candidates(new), stop=stop, failure=reply.failure or "")
 
-def _introduction(request: Request, tools: Toolbox) -> dict[str, Any]:
-    """What every round is told."""
-    view = request.view
-    left, catalog = CATALOG_TOKENS, []
-    for doc_id in request.search.documents(request.question, CATALOG):
-        row = listed(view.document(doc_id))
-        left -= sum(map(tokens.count, row.values()))
-        if left >= 0:
-            catalog.append(row)
-    times = (place.entry.time or "" for place in view.entries("all"))
-    return {
-        "question": request.question,
-        "catalog": sorted(catalog, key=lambda row: row["id"]),
-        "doc_count": str(len(view.ids())),
-        "now": max(times, default="")[:10],  # a snapshot knows no clock: its newest day
-        "tools": [{"name": tool.name, "told": [_usage(tool)]} for tool in tools],
-    }
-
-
-def _usage(tool: Tool) -> str:
-    """How a tool is called: on one line what its schema says on thirty."""
-    rules = tool.parameters["properties"].items()
-    known = (
-        f"{name}={'|'.join(rule['enum']) if 'enum' in rule else json.dumps(rule['default'])}"
-        if "default" in rule
-        else name
-        for name, rule in rules
-    )
-    return f"{tool.name}({', '.join(known)}): {tool.description}"
-
-
-def _remember(search: _Search, call: Call, result: Mapping[str, Any], told: Sequence[str] = ()) -> None:
-    """Note a call and what the model is shown of its result, so that all of it stays within a length."""
-    asked = f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
-    step = {**call, "result": result, "told": [asked, *(told or [f"error: {result['error']}"])]}
-    search.history.append(step)
-    left = HISTORY_LENGTH
-    for at in reversed(range(len(search.history))):
-        left -= sum(map(len, search.history[at]["told"]))
-        if left < 0 and "left_out" not in search.history[at]["result"]:
-            told = [search.history[at]["told"][0], "left out"]
-            search.history[at] = {**search.history[at], "result": {"left_out": True}, "told": told}
-            search.seen.clear()  # what is asked for again is shown again
+    def _pieces(self, call: Call, result: Mapping[str, Any]) -> Iterator[Retrieved]:
+        """What a search finds as entries, which say more in as many tokens than sections; of other results
+        the entries of which lines are shown, and what else stands there."""
+        search = searcher(self._view)
+        if "hits" in result:
+            scope = scope_of(call["arguments"].get("scope") or "default")
+            yield from near(search.entries(str(call["arguments"]["query"]), FIRST, scope))
+        for doc_id, start, end in _ranges(result):
+            document = self._view.document(doc_id)
+            start = max(start, document.header.end + 1)
+            entries = document.entries_in(start, end)
+            inside = {line for place in entries for line in range(place.start_line, place.end_line + 1)}
+            for line in sorted({place.start_line for place in entries} | {*range(start, end + 1)} - inside):
+                if line in inside:
+                    yield from search.entries_at(doc_id, line, line)
+                elif document.text_line(line).strip():
+                    yield search.lines_at(doc_id, line, line)
 
 
-def _note(search: _Search, request: Request, data: Mapping[str, Any]) -> None:
-    """Keep what the model calls relevant."""
-    for snippet in data["relevant_snippets"]:
-        search.named[LineRange(snippet["doc_id"], snippet["start_line"], snippet["end_line"])] = None
-    known = {doc_id: None for doc_id in data["relevant_docs"] if doc_id in request.view}
-    search.docs.update(known)
+def _places(piece: Retrieved) -> set[tuple[str, int]]:
+    return {(piece.doc_id, line) for line in range(piece.start_line, piece.end_line + 1)}
 
 
-def _run(search: _Search, tools: Toolbox, calls: Iterable[Call]) -> list[LineRange]:
-    """Run a round's calls; gives the places that they showed."""
-    hits: list[LineRange] = []
-    for call in calls:
-        result = tools.call(call["name"], call["arguments"])
-        told = [] if "error" in result else [*rows(result, search.seen), *result.get("notes", ())]
-        _remember(search, {"name": call["name"], "arguments": call["arguments"]}, result, told)
-        hits += _places(result)
-    new = [place for place in hits if place not in search.matched]
-    search.matched.update(dict.fromkeys(new))
-    search.idle = 0 if new else search.idle + 1
-    return hits
-
-
-def _places(result: Mapping[str, Any]) -> Iterator[LineRange]:
-    """The lines that a tool's result shows as found."""
+def _ranges(result: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """The lines that a tool's result shows, those that match before those around."""
     for match in result.get("matches", ()):
-        yield LineRange(match["doc_id"], match["line"], match["line"])
-    for hit in result.get("hits", ()):
-        yield LineRange(hit["doc_id"], hit["start_line"], hit["end_line"])
+        yield match["doc_id"], match["line"], match["line"]
+    for match in result.get("matches", ()):
+        line = match["line"]
+        yield match["doc_id"], line - len(match["before"]), line + len(match["after"])
     if result.get("lines"):
-        yield LineRange(result["doc_id"], result["lines"][0]["line"], result["lines"][-1]["line"])
+        yield result["doc_id"], result["lines"][0]["line"], result["lines"][-1]["line"]
 
 
-def _collected(search: _Search, request: Request, exhausted: bool) -> list[Retrieved]:
-    """What the model named; where a search that ran out named nothing, what its tools matched."""
-    items = blocks_around(request, search.named) + bodies(request, search.docs, request.budget)
-    if not items and exhausted:
-        items = request.search.order(request.question, blocks_around(request, search.matched))
-    return items[: request.settings.search_limit]
+def _told(call: Call, result: Result, kept: int, found: int) -> list[str]:
+    """A call and what came of it; the lines themselves stand in the evidence."""
+    asked = f"{call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
+    if "error" in result:
+        return [f"{asked}: {result['error']}"]
+    if "docs" in result:
+        return [asked, *rows(result)]
+    count = f"{kept} new lines" if kept == found else f"{kept} of {found} new lines"
+    return [f"{asked}: {count}", *result.get("notes", ())]
 
 
 def _short(call: Call) -> str:

@@ -6,6 +6,7 @@ Source: Infini Memory-H and its ablations, arXiv 2606.10677.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from infinimem.errors import UsageError
 from infinimem.llm import tasks
@@ -13,12 +14,12 @@ from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Step
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
-from infinimem.strategies.readers.agentic import read_agentic
+from infinimem.strategies.readers.agentic import ROUND
 from infinimem.strategies.readers.pipeline import (
     Request,
     Trace,
     assemble,
-    best_blocks,
+    best_entries,
     bodies,
     candidates,
     listed,
@@ -28,13 +29,18 @@ OFFERED = 200
 """Documents whose summaries the model chooses among: the nearest to the question."""
 
 
+def read_agentic(request: Request) -> Evidence:
+    """What an answer begins with; its model may search on (agentic.py)."""
+    return read_bm25(replace(request, budget=min(request.budget, ROUND)))
+
+
 def read_hybrid(request: Request) -> Evidence:
     """The documents that a model selects by their summaries and nothing beside them; where it selects none,
-    the best blocks."""
+    the best entries."""
     trace = Trace()
     if chosen := _select(request, trace):
         return trace.evidence(assemble(request, bodies(request, chosen, request.budget)))
-    return _blocks(request, trace)
+    return _entries(request, trace)
 
 
 def read_summary(request: Request) -> Evidence:
@@ -45,14 +51,14 @@ def read_summary(request: Request) -> Evidence:
 
 
 def read_bm25(request: Request) -> Evidence:
-    """Only the best blocks; no model is called."""
-    return _blocks(request, Trace())
+    """Only the best entries; no model is called."""
+    return _entries(request, Trace())
 
 
-def _blocks(request: Request, trace: Trace) -> Evidence:
-    blocks = best_blocks(request, request.settings.search_limit)
-    trace.add(Step("blocks", (request.question,), candidates(blocks)))
-    return trace.evidence(assemble(request, blocks))
+def _entries(request: Request, trace: Trace) -> Evidence:
+    found = best_entries(request)
+    trace.add(Step("entries", (request.question,), candidates(found)))
+    return trace.evidence(assemble(request, found))
 
 
 def _select(request: Request, trace: Trace) -> list[str]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from infinimem.grounding.when import span_of
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import MAX_BYTES, flow, quote
@@ -18,7 +19,7 @@ from infinimem.store.records import LONGEST_RUN
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.record import ANEW, Quote, Record, Ref, is_record_id
 
-KEYS = ("id", "kind", "summary", "keywords", "time", "session", "evidence", "links", "aux")
+KEYS = ("id", "kind", "summary", "keywords", "time", "when", "session", "evidence", "links", "aux")
 """Of a record's header, in their order; all others are a person's, stand behind them and are kept."""
 
 SHOWN = 4000
@@ -44,6 +45,8 @@ def header(record: Record, links: Sequence[Link]) -> list[str]:
     lines.append(f"keywords: {flow(record.keywords)}")
     if record.time is not None:
         lines.append(f"time: {quote(record.time)}")
+    if record.when is not None:
+        lines.append(f"when: {quote(record.when)}")
     if record.session is not None:
         lines.append(f"session: {quote(record.session)}")
     lines.append("evidence:")
@@ -184,6 +187,9 @@ def _record(
     session = values.get("session")
     if session is not None and not (isinstance(session, str) and _STEM.match(session)):
         raise ValueError("session is no name of an evidence file")
+    when = _line(values["when"], "when") if "when" in values else None
+    if when is not None and span_of(when) is None:
+        raise ValueError("when is no day, month, year or interval of two of them")
     return Record(
         id=name,
         spec=spec,
@@ -197,6 +203,7 @@ def _record(
         aux=_aux(values.get("aux", {})),
         prose=prose,
         others=others,
+        when=when,
     )
 
 

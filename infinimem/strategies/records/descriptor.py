@@ -5,7 +5,7 @@ Source: All-Mem, Appendix B.5 (present and within length limits) and C.3.1 (keyw
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from infinimem.grounding.claims import unsupported
@@ -60,7 +60,7 @@ def undescribed(text: str) -> Descriptor:
     return Descriptor(_clean(text[: 2 * UNDESCRIBED])[:UNDESCRIBED].rstrip(), ())
 
 
-def unverified(found: Descriptor, quotes: Sequence[Quote]) -> bool:
+def unverified(found: Descriptor, quotes: Iterable[Quote]) -> bool:
     """Whether it claims a name, a number, a quotation or a negation that its evidence does not hold."""
     origins = [part for said in quotes for part in (said.text, said.speaker or "", said.time or "") if part]
     return bool(unsupported("\n".join((found.summary, *found.keywords)), origins))

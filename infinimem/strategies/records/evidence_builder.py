@@ -11,7 +11,7 @@ from datetime import datetime
 
 from infinimem import tokens
 from infinimem.model import Located, Retrieved
-from infinimem.strategies.records.record import Quote, Record
+from infinimem.strategies.records.record import Quote, moment
 from infinimem.strategies.records.record_store import RecordStore
 
 OMITTED = " … "
@@ -28,6 +28,7 @@ class _Turn:
     place: Located
     spans: Spans
     score: float
+    when: str | None
 
     @property
     def text(self) -> str:
@@ -50,6 +51,7 @@ class _Turn:
             time=entry.time,
             source=entry.source,
             speaker=entry.fields.get("speaker"),
+            when=self.when,
         )
 
 
@@ -68,17 +70,22 @@ class EvidenceBuilder:
         self.tokens = 0
         """That its texts take."""
 
-    def add(self, score: float, quotes: Sequence[Quote]) -> bool:
+    def shows(self, quotes: Iterable[Quote]) -> bool:
+        """Whether something of the turn of one of these is shown."""
+        return any(said.ref.seq in self._turns for said in quotes)
+
+    def add(self, score: float, quotes: Sequence[Quote], when: str | None = None) -> bool:
         """Take in what a unit shows beyond what is shown already, whole or not at all.
 
         Args:
             score: of the unit.
             quotes: what it shows.
+            when: when that happened, if it is known.
 
         Returns:
             Whether it fits.
         """
-        fresh = self._with(score, quotes)
+        fresh = self._with(score, quotes, when)
         more = sum(tokens.count(turn.text) for turn in fresh.values())
         more -= sum(tokens.count(self._turns[seq].text) for seq in fresh if seq in self._turns)
         if self.tokens + more > self._budget:
@@ -87,7 +94,7 @@ class EvidenceBuilder:
         self.tokens += more
         return True
 
-    def _with(self, score: float, quotes: Sequence[Quote]) -> dict[int, _Turn]:
+    def _with(self, score: float, quotes: Sequence[Quote], when: str | None) -> dict[int, _Turn]:
         """The turns that would be shown otherwise than now."""
         fresh: dict[int, _Turn] = {}
         for said in quotes:
@@ -95,33 +102,24 @@ class EvidenceBuilder:
             place = self._bank.turn(seq)
             if place is None or not said.text.strip():  # it was forgotten, or a person cut it short
                 continue
-            old = fresh.get(seq) or self._turns.get(seq) or _Turn(place, (), score)
+            old = fresh.get(seq) or self._turns.get(seq) or _Turn(place, (), score, when)
             spans = joined(place.entry.text, (*old.spans, _span(said)))
             if spans != old.spans:
-                fresh[seq] = _Turn(place, spans, old.score)
+                fresh[seq] = _Turn(place, spans, old.score, old.when or when)
         return fresh
 
     def by_rank(self) -> list[Retrieved]:
         """The turns in the order in which they came."""
         return [turn.item for turn in self._turns.values()]
 
-    def by_time(self, units: Iterable[str]) -> list[Retrieved]:
-        """The turns by the units that show them: by time, those without one last, then by id (Eq. 42).
+    def by_time(self) -> list[Retrieved]:
+        """The turns in the order in which they were said, those without a time last (Eq. 42)."""
 
-        Args:
-            units: that were taken in. What a representative shows of another of them is left to that one.
-        """
-        kept = sorted((self._bank.records[name] for name in units), key=lambda unit: bool(unit.sources))
-        own: dict[int, tuple[Record, int]] = {}
-        for unit in kept:
-            for at, said in enumerate(self._bank.quotes(unit.id)):
-                own.setdefault(said.ref.seq, (unit, at))
-        items = []
-        for seq, turn in self._turns.items():
-            unit, at = own[seq]
-            when = unit.age[0]
-            items.append(((when == datetime.min, when, unit.order, at), turn.item))
-        return [item for _, item in sorted(items, key=lambda pair: pair[0])]
+        def order(seq: int) -> tuple[bool, datetime, int]:
+            said = moment(self._turns[seq].place.entry.time)
+            return said == datetime.min, said, seq
+
+        return [self._turns[seq].item for seq in sorted(self._turns, key=order)]
 
 
 def joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 
 LONGEST = 24_000
@@ -20,24 +19,21 @@ def shown_record(
         called: the id that the model is told; None for its own.
         whole: whether the text is shown to its end, however long it is.
     """
+    text = store.text(name)
+    told = shown_descriptor(store, name) | {"text": text if whole else text[:LONGEST]}
+    return told | ({"id": called, "number": name} if called else {})
+
+
+def shown_descriptor(store: RecordStore, name: str) -> dict[str, object]:
+    """A neighbour: its descriptor, and who said it when, as far as that is known."""
     record = store.records[name]
     speakers = {said.speaker for said in store.quotes(name)}
-    text = store.text(name)
-    return {
-        "id": called or name,
-        "time": record.time,
-        "speaker": speakers.pop() if len(speakers) == 1 else None,
-        "text": text if whole else text[:LONGEST],
-        "summary": record.summary,
-        "keywords": list(record.keywords),
-    }
-
-
-def shown_descriptor(record: Record) -> dict[str, object]:
-    """A neighbour: its descriptor alone."""
-    return {
+    told = {
         "id": record.id,
         "time": record.time,
+        "speaker": speakers.pop() if len(speakers) == 1 else None,
+        "when": record.when,
         "summary": record.summary,
         "keywords": list(record.keywords),
     }
+    return {key: value for key, value in told.items() if value}

@@ -52,6 +52,7 @@ class Record:
         keywords: each one line.
         time: ISO 8601, when its evidence was said; of a merge that of the newest member.
         session: stem of the evidence document; None where there are several.
+        when: when what it tells of happens or holds, where that is not when it was said (docs/FORMAT.md).
         refs: the turns that it is made of.
         sources: ids of the records that it is made of.
         visible: whether it stands in the folder of its kind; else it is archived.
@@ -72,6 +73,7 @@ class Record:
     aux: tuple[tuple[str, str], ...] = ()
     prose: str = ""
     others: tuple[str, ...] = ()
+    when: str | None = None
 
     @property
     def kind(self) -> Kind:
@@ -97,6 +99,11 @@ class Record:
     def text(self) -> str:
         """What is embedded: keywords, summary, prose."""
         return "\n".join((", ".join(self.keywords), self.summary, *([self.prose] if self.prose else ())))
+
+    @property
+    def group(self) -> str:
+        """The records that it is compared with: those of its folder; none, where it tells of nothing."""
+        return self.folder if self.text.strip() else ""
 
     @property
     def order(self) -> tuple[int, int]:

@@ -275,6 +275,11 @@ class RecordStore:
         start, end = ref.span or (0, len(entry.text))
         return Quote(ref, entry.fields.get("speaker"), entry.time, entry.text[start:end], entry.role)
 
+    def stands(self, turn: Located) -> bool:
+        """Whether a turn is still there as it was."""
+        now = self.turn(turn.seq)
+        return now is not None and now.entry == turn.entry
+
     def text(self, name: str) -> str:
         """The words of a record's evidence alone, piece after piece: what a split cuts."""
         return "\n".join(said.text for said in self.quotes(name))

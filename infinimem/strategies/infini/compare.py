@@ -1,0 +1,230 @@
+"""COMPARE: which lines repeat others, and which newer ones outdate.
+
+Repetitions are found by rule: the law takes nothing for one but what differs in wording only. A model is
+asked which lines newer ones make untrue, once for a whole consolidation, and is shown those lines alone that
+come in near to others. A claim that the law would not pass goes back to it once, with the reason; if it
+insists, the line stays live beside the other, and the receipt says why.
+
+Source: Infini Memory, prompts B and D, which settle repetitions and contradictions while they rewrite the
+buffer and each document. Here no document is shown for that: what is near is looked up, in the documents that
+lines go to and in those nearest to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal
+
+from infinimem import chronology, law
+from infinimem.grounding.claims import find_duplicates, is_duplicate
+from infinimem.model import Entry, Move, Plan, Reason, Withheld
+from infinimem.store.spec import TOPICS
+from infinimem.store.state.withheld import ASKED
+from infinimem.store.view import View
+from infinimem.strategies.infini.asking import Asker, Data, seq_of
+from infinimem.strategies.infini.plan import near, open_documents
+from infinimem.strategies.infini.spec import InfiniSettings
+from infinimem.strategies.infini.tasks import COMPARE
+from infinimem.strategies.infini.topics import Topic, brief, fact, movable, packed
+from infinimem.terms import query_terms
+
+NEAR = 0.15
+"""Cosine from which two lines are near, their terms weighed by how few lines hold them. Of the 14 facts of
+sample_library that newer ones replace 12 are found with it, and 89 lines are shown; with 0.25 10 and 46, with
+0.35 6 and 24."""
+FEWEST = 100
+"""Lines of which there are taken to be, where there are less: of a few, most hold any word that two share."""
+NEAREST = 2
+"""Lines that one which comes in is compared with, at most."""
+DOCUMENTS = 8
+"""Documents beside those that lines go to which may hold what is near."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Line `seq` may go to the archive because line `by` says the same, or what holds now."""
+
+    seq: int
+    by: int
+    why: Literal["duplicate", "superseded"]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The claims that hold, each with a survivor that stays; and what is to be said of the others."""
+
+    claims: tuple[Claim, ...]
+    notes: tuple[str, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+
+
+def repeats(entries: Iterable[Entry]) -> list[Claim]:
+    """Lines that say what another of them says, by rule."""
+    pairs = find_duplicates([fact(entry) for entry in entries])
+    return [Claim(int(pair["discarded"]), int(pair["kept"]), "duplicate") for pair in pairs]
+
+
+def compare(
+    fresh: Iterable[Entry], standing: Iterable[Entry], known: Iterable[Claim], view: View, asker: Asker
+) -> Compared:
+    """What comes in, compared with what stands where it goes or near to there, and with each other.
+
+    Args:
+        fresh: the lines that come in.
+        standing: those of the documents that they go to.
+        known: claims of other lines that come in, whose survivors are among these.
+
+    Raises:
+        ModelUnavailable: nothing is claimed.
+    """
+    incoming = {entry.seq: entry for entry in fresh}
+    claims = {claim.seq: claim for claim in known}
+    if not incoming:
+        return Compared(tuple(claims.values()))
+    pool = {entry.seq: entry for entry in standing} | incoming
+    for row in near(view, incoming.values(), open_documents(view))[:DOCUMENTS]:
+        pool |= {place.entry.seq: place.entry for place in movable(view.document(row.id), view)}
+    said_again = repeats(entry for _, entry in sorted(pool.items()))
+    claims |= {claim.seq: claim for claim in said_again if {claim.seq, claim.by} & incoming.keys()}
+    pool = {seq: entry for seq, entry in pool.items() if seq not in claims}
+    unmended: list[Reason] = []
+    topics = [Topic(str(at), lines) for at, lines in enumerate(_near(pool, incoming, view), 1)]
+    for part in packed(topics, view.settings.of(InfiniSettings).plan_split_threshold):
+        found, wrong = _ask(part, incoming, view, asker)
+        claims |= {claim.seq: claim for claim in found}
+        unmended += wrong
+    held, withheld = allowed(claims.values(), incoming, view)
+    why = [item.reason for item in withheld]
+    notes = [f"compare: {reason}" for reason in unmended if reason not in why]
+    return Compared(held, (*notes, *map(str, withheld)), tuple(withheld))
+
+
+def _near(pool: Mapping[int, Entry], incoming: Collection[int], view: View) -> Iterator[tuple[Entry, ...]]:
+    """Groups of lines that are near to each other, one at least of each coming in; by seq."""
+    terms = {seq: frozenset(query_terms(entry.text)) for seq, entry in pool.items()}
+    holding: defaultdict[str, list[int]] = defaultdict(list)
+    for seq in sorted(terms):
+        for term in terms[seq]:
+            holding[term].append(seq)
+    lines = max(len(pool), FEWEST)
+    weight = {term: math.log(1 + lines / len(seqs)) ** 2 for term, seqs in holding.items()}
+    length = {seq: math.sqrt(sum(sorted(weight[term] for term in own))) for seq, own in terms.items()}
+    group = {seq: seq for seq in pool}
+
+    def first(seq: int) -> int:
+        while group[seq] != seq:
+            seq = group[seq]
+        return seq
+
+    for seq in sorted(pool.keys() & incoming):
+        shared: defaultdict[int, float] = defaultdict(float)
+        for term in sorted(terms[seq]):
+            for other in holding[term]:
+                shared[other] += weight[term]
+        likely = sorted((-common / (length[seq] * length[other]), other) for other, common in shared.items())
+        close = (other for alike, other in likely if -alike >= NEAR and other != seq)
+        for other in islice(
+            (other for other in close if _may_outdate(pool[seq], pool[other], view)), NEAREST
+        ):
+            group[max(first(seq), first(other))] = min(first(seq), first(other))
+    members: defaultdict[int, list[Entry]] = defaultdict(list)
+    for seq in sorted(pool):
+        members[first(seq)].append(pool[seq])
+    yield from (tuple(lines) for _, lines in sorted(members.items()) if len(lines) > 1)
+
+
+def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
+    """Whether the law would let one of two lines go for the other, and they were not said in one breath."""
+    if set(one.origin).intersection(other.origin):
+        return False
+    new, old = (one, other) if chronology.is_newer(one, other, view.entry) else (other, one)
+    moves = (Move(old.seq, f"{TOPICS}x", why="superseded", by=new.seq),)
+    withheld = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_duplicate).withheld
+    return all(item.reason.code in ASKED for item in withheld)
+
+
+def _ask(
+    topics: Sequence[Topic], incoming: Collection[int], view: View, asker: Asker
+) -> tuple[list[Claim], tuple[Reason, ...]]:
+    shown = {entry.seq for topic in topics for entry in topic.entries}
+
+    def read(data: Data) -> tuple[list[Claim], list[Reason]]:
+        claims: list[Claim] = []
+        wrong: list[Reason] = []
+        for item in data["superseded"]:
+            old, new = seq_of(item["old"]), seq_of(item["new"])
+            if old is None or old not in shown:
+                wrong.append(Reason("UNKNOWN", (), item["old"][:20]))
+            elif new is None or new not in shown or new == old:
+                wrong.append(Reason("UNKNOWN_SURVIVOR", (old,), item["new"][:20]))
+            else:
+                claims.append(Claim(old, new, "superseded"))
+        return claims, wrong
+
+    def check(data: Data) -> list[Reason]:
+        claims, wrong = read(data)
+        _, withheld = allowed(claims, incoming, view)
+        return [*wrong, *(item.reason for item in withheld if item.reason.code not in ASKED)]
+
+    groups = [
+        {"heading": topic.title, "facts": [brief(entry) for entry in topic.entries]} for topic in topics
+    ]
+    reply, wrong = asker.ask(COMPARE, {"groups": groups}, check)
+    return (read(reply.data)[0] if reply.data is not None else []), wrong
+
+
+def allowed(
+    claims: Iterable[Claim], run: Iterable[int], view: View
+) -> tuple[tuple[Claim, ...], list[Withheld]]:
+    """The claims that the law lets pass, each pointing at a line that stays.
+
+    Args:
+        claims: at most one for each seq.
+        run: the seqs that the plan will touch; the law archives only a share of them.
+
+    Returns:
+        The claims that hold, and why the others do not.
+    """
+    left = {claim.seq: claim for claim in claims}
+    lines = sorted({*run, *left})
+    withheld: list[Withheld] = []
+    while True:
+        final = {claim.seq: claim for claim in _followed(left)}
+        circling = [seq for seq in left if seq not in final]
+        withheld += [
+            Withheld(_archiving(claim), Reason("UNKNOWN_SURVIVOR", (seq, claim.by), "a circle"))
+            for seq in circling
+            for claim in [left.pop(seq)]
+        ]
+        moves = tuple(_archiving(final[seq]) if seq in final else Move(seq, f"{TOPICS}x") for seq in lines)
+        verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_duplicate)
+        if verdict.refused:
+            move = moves[0]
+            return (), [*withheld, *(Withheld(move, reason) for reason in verdict.refused)]
+        refused = {item.move.seq: item for item in verdict.withheld}
+        if not refused:
+            return tuple(final[seq] for seq in sorted(final)), withheld
+        for seq, item in refused.items():
+            if left[seq].by not in refused:  # one that leans on a refused claim is looked at again
+                withheld.append(item)
+                del left[seq]
+
+
+def _archiving(claim: Claim) -> Move:
+    return Move(claim.seq, f"{TOPICS}x", why=claim.why, by=claim.by)
+
+
+def _followed(claims: dict[int, Claim]) -> Iterable[Claim]:
+    """Each claim with the survivor at the end of its chain; claims that run in a circle are left out."""
+    for claim in claims.values():
+        final, seen = claim, {claim.seq}
+        while final.by in claims and final.by not in seen:
+            seen.add(final.by)
+            step = claims[final.by]
+            final = replace(final, by=step.by, why=step.why if final.why == "duplicate" else final.why)
+        if final.by not in seen:
+            yield final
