@@ -76,7 +76,7 @@ class Holding:
         """As `Loaded.at`; the exchanges may be moved."""
         with self._records.at(view) as (records, index), self._units.at(view) as (units, near):
             assert isinstance(units, Units)
-            yield Held(records, index, units.copied(), near)
+            yield Held(records, index, units.copy(), near)
 
 
 class Consolidation:

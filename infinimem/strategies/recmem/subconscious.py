@@ -81,7 +81,7 @@ class Units(RecordStore):
             units, changed = cls(view), view.ids("all")
             new = units._appended(view, changed) or []
         else:
-            units = known.copied()
+            units = known.copy()
         units.turn = partial(turn_of, view)
         for doc_id in {turn.doc_id for turn in new}:
             units._said[doc_id] = view.document(doc_id).entries
@@ -90,12 +90,6 @@ class Units(RecordStore):
             units._settle(view, name)
         units._loaded()
         return units
-
-    def copied(self) -> Units:
-        """As `copy`."""
-        found = self.copy()
-        assert isinstance(found, Units)
-        return found
 
     def _appended(self, view: View, changed: Collection[str]) -> list[Located] | None:
         """What was said since, in order; None where what was said before is not what it was."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, KeysView, Mapping, Sequence, S
 from copy import copy
 from dataclasses import replace
 from threading import Lock
+from typing import Self
 
 from infinimem.markdown.document import Document
 from infinimem.model import Finding, Located, Put
@@ -83,7 +84,7 @@ class RecordStore:
         """Records that may differ from what was loaded."""
         return self._edited | self.graph.changed
 
-    def copy(self) -> RecordStore:
+    def copy(self) -> Self:
         """A store to try edits on; costs the same however many records there are."""
         twin = copy(self)
         for name, value in vars(self).items():
