@@ -3,9 +3,9 @@
     python benchmarks/turns.py [--turns 1000,20000,100000] [--strategy NAME] [--times N] [--profile]
 
 Libraries are made as files: sessions of 25 turns; for infini two entries to three turns and topics of 150
-lines, for allmem a unit a turn. Then, in one process with the offline rules, `record` and `observe` of one
-short turn are measured in turn: the median of N, its syncs counted. "opened" is the first observe, which
-reads the library.
+lines, for allmem a unit a turn, for recmem nothing but the turns, none of which recurs. Then, in one process
+with the offline rules, `record` and `observe` of one short turn are measured in turn: the median of N, its
+syncs counted. "opened" is the first observe, which reads the library.
 The same sizes give the same bytes.
 
     python benchmarks/turns.py --imports 10000,20000,40000
@@ -53,6 +53,8 @@ def make(root: Path, turns: int, strategy: str) -> None:
     """A library of so many turns, all of them drawn from."""
     chance = random.Random(turns)
     open_memory(root, create=True, strategy=strategy)
+    settings = root / "infinimem.toml"
+    settings.write_text(settings.read_text().replace("# theta_sim = 0.0", "theta_sim = 2.0"))
     seq, lines, topics = 0, [], 0
     for session in range(turns // SESSION):
         day = f"{2000 + session // 336:04d}-{session // 28 % 12 + 1:02d}-{session % 28 + 1:02d}"
@@ -67,7 +69,7 @@ def make(root: Path, turns: int, strategy: str) -> None:
             said.append(f"- <seq={seq},{signed},speaker={who},turn=s{session}.{number}> {text}")
             if strategy == "allmem":
                 _unit(root, seq, f"{day}-s{session}", f"{day}T08:{number:02d}:00", f"{who}: {text}")
-            elif number % 3:
+            elif number % 3 and strategy == "infini":
                 lines.append(f"- <seq={turns + seq},{signed},origin={seq},speaker={who}> {text}")
         name = f"evidence/{day}-s{session}"
         head = [f"id: {name}", "kind: evidence", f"session: s{session}", f"date: {day}T08:00:00"]
@@ -82,8 +84,8 @@ def make(root: Path, turns: int, strategy: str) -> None:
                 [f"id: topics/shelf-{topics}", summary, "token_count: 4000"],
                 some,
             )
-    if strategy == "infini":
-        (root / ".infinimem" / "drawn").write_text(f"1-{turns};\n")
+    if lists := {"infini": "drawn", "recmem": "drawn-recmem"}.get(strategy):
+        (root / ".infinimem" / lists).write_text(f"1-{turns};\n")
 
 
 def _unit(root: Path, seq: int, session: str, time: str, text: str) -> None:
@@ -234,7 +236,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--turns", default="1000,20000,100000")
-    parser.add_argument("--strategy", choices=("infini", "allmem"), default="infini")
+    parser.add_argument("--strategy", choices=("infini", "allmem", "recmem"), default="infini")
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--profile", action="store_true", help="say where the time of the largest goes")
     parser.add_argument("--imports", metavar="SIZES", help="measure imports of so many turns instead")

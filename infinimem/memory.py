@@ -152,7 +152,7 @@ class Memory(Upkeep):
             raise type(error)(
                 f"{error}; what was said is recorded and drawn from at the next call"
             ) from error
-        return tuple(place for seq in new if (place := view.entry(seq)))
+        return tuple(place for seq in dict.fromkeys(new) if (place := view.entry(seq)))
 
     def consolidate(self, max_tokens: int | None = None) -> Receipt | None:
         """Sort the buffer into topics now, due or not.

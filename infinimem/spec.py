@@ -95,6 +95,7 @@ class StrategySpec:
         groups: lists of methods, with their settings, that are asked for in one word.
         takes: groups of settings that its methods take beside its own.
         reads: names of its settings that change how the library is read, not what is in it.
+        sparse: whether it makes nothing of most turns; the store then lists those that it looked at.
         near: whether it writes by nearness, so that its library is another one with another embedder.
         shape: "module:function" that gives counts of what a snapshot holds, which add up over libraries.
     """
@@ -114,6 +115,7 @@ class StrategySpec:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     takes: tuple[str, ...] = ()
     reads: frozenset[str] = frozenset()
+    sparse: bool = False
     near: bool = False
     shape: str | None = None
 
@@ -153,6 +155,11 @@ class StrategySpec:
     def has_entries(self) -> bool:
         """Whether it keeps signed lines; else it keeps records."""
         return not self.kinds
+
+    @property
+    def lists_turns(self) -> bool:
+        """Whether the store lists what it looked at; else a turn without a record is still to be."""
+        return self.sparse or self.has_entries
 
 
 def strategies() -> Mapping[str, StrategySpec]:

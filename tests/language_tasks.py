@@ -5,5 +5,6 @@ from __future__ import annotations
 from infinimem.llm import tasks
 from infinimem.strategies.allmem import tasks as of_units
 from infinimem.strategies.infini import tasks as of_topics
+from infinimem.strategies.recmem import tasks as of_episodes
 
-ALL = (*tasks.ALL, *of_topics.ALL, *of_units.ALL)
+ALL = (*tasks.ALL, *of_topics.ALL, *of_units.ALL, *of_episodes.ALL)

@@ -57,7 +57,7 @@ def talk(*turns: str) -> Library:
 
 def split(library: Library, turns: Sequence[Located]) -> tuple[list[list[int]], list[list[int]]]:
     ended, going = exchanges(library.view(), turns)
-    return [[one.seq for one in said] for said in ended], [[one.seq for one in said] for said in going]
+    return [[one.seq for one in said] for said, _ in ended], [[one.seq for one in said] for said in going]
 
 
 def test_an_exchange_ends_when_its_first_speaker_is_back_after_a_reply() -> None:

@@ -97,7 +97,7 @@ class Library:
     def view(self) -> View:
         """The library as it is now; the same object as long as no file changes."""
         listing = self.fresh.look()
-        known, refused = drawn.lists(self.files) if self.initialised else (None, frozenset[int]())
+        known, refused = drawn.lists(self.files, self.spec) if self.initialised else (None, frozenset[int]())
         state = (listing, (known, refused))
         buffer = listing.stamps.get(CURRENT)
         age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0
@@ -327,10 +327,7 @@ class Library:
             receipt = self.commit(done, view, replace(head, op=plan.op), notes, notice)
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
-        if plan.op == "append" and self.spec.has_entries:
-            cited = (seq for add in plan.adds for seq in add.origin)
-            drawn.refuse(self.files, plan.refused)
-            drawn.note(self.files, view, [*plan.empty, *plan.refused, *cited])
+        drawn.applied(self.files, view, plan)
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
         if receipt is None:

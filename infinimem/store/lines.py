@@ -308,7 +308,7 @@ def _session(document: Document | None) -> str | None:
 
 def _waits(lines: Lines, seq: int) -> bool:
     place = lines.places.get(seq)
-    done = lines.spec.has_entries and lines.drawn is not None and seq in lines.drawn
+    done = lines.spec.lists_turns and lines.drawn is not None and seq in lines.drawn
     return place is not None and place.doc_id.startswith(EVIDENCE) and seq not in lines.cites and not done
 
 

@@ -291,8 +291,8 @@ class View:
 
     def unfiled(self) -> tuple[int, ...]:
         """Seqs of the turns that readers see themselves: no entry says yet, or acceptably, what they say."""
-        lines = self.lines
-        refused = (seq for seq in self.refused if self._is_evidence(seq) and seq not in lines.cites)
+        seqs, cites = self.lines.places if self.spec.sparse else self.refused, self.lines.cites
+        refused = (seq for seq in seqs if self._is_evidence(seq) and seq not in cites)
         return tuple(sorted({place.seq for place in self.uncited()}.union(refused)))
 
     @property

@@ -7,7 +7,7 @@ hangs on what else is compared. Source: All-Mem, Eq. 2 and 4; section 3.5 (searc
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -225,9 +225,14 @@ class VectorIndex:
 
 
 class Loaded:
-    """The index of the view that was asked for last, for one thread at a time."""
+    """The index of the view that was asked for last, for one thread at a time.
 
-    def __init__(self) -> None:
+    Args:
+        load: gives the records of a view (`View.derived`).
+    """
+
+    def __init__(self, load: Callable[..., RecordStore] = RecordStore.load) -> None:
+        self._load = load
         self._lock = threading.RLock()
         self._index: VectorIndex | None = None
 
@@ -240,7 +245,7 @@ class Loaded:
         Raises:
             ModelUnavailable, ModelNotConfigured: of the embedder.
         """
-        store = view.derived(RecordStore.load)
+        store = view.derived(self._load)
         with self._lock:
             self._index = index = VectorIndex.of(view, self._index)
             index.follow(store)

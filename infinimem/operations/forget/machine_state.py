@@ -36,7 +36,7 @@ from infinimem.user_folders import cache_root, caches
 
 GIT = ".git"
 STATE = ".infinimem/"
-_LISTS = (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.PATH, drawn.REFUSED)
+_LISTS = (tails.DOUBTFUL, sequence.MARK, sequence.GIVEN, drawn.REFUSED)
 _SILENT = frozenset((SETTINGS, ".gitignore", f"{STATE}.gitignore", f"{STATE}lock", *_LISTS))
 """What every library has, beside its folders, and what holds no text of any line."""
 _CONFLICT = re.compile(r"((?:[0-9]+-)?(?:late-|torn-)?)([0-9a-f]{12}-)?(.*)\.md")
@@ -169,7 +169,8 @@ def _stored(files: Files, below: str = "") -> Iterator[tuple[str, bytes | None]]
             data = None
             with suppress(LibraryError):
                 data = None if name in folders else files.read(path, MAX_OWNED)
-            if path not in _SILENT and f"{path}/" not in (*owned_folders(), MEMORIES, STATE):
+            lists = path in _SILENT or path.startswith(drawn.PATH)
+            if not lists and f"{path}/" not in (*owned_folders(), MEMORIES, STATE):
                 yield path, data
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
-from infinimem.model import NewEntry
+from infinimem.model import NewEntry, Plan
+from infinimem.spec import StrategySpec
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.lines import Seqs
 from infinimem.store.spec import EVIDENCE
@@ -18,6 +19,7 @@ from infinimem.store.state import append_log
 from infinimem.store.view import View
 
 PATH = ".infinimem/drawn"
+"""Of signed lines; a strategy of records that lists what it looked at has a list of its own (`path_of`)."""
 REFUSED = ".infinimem/refused"
 """Of these turns nothing was accepted that a model drew from them: readers see the turns themselves."""
 
@@ -27,10 +29,15 @@ _SPAN = 10_000
 """Seqs that a line of the list names at most; far below what a reader of such lists takes."""
 
 
-def lists(files: Files) -> tuple[Seqs | None, Seqs]:
+def path_of(spec: StrategySpec) -> str:
+    """Where the list of a strategy stands."""
+    return f"{PATH}-{spec.name}" if spec.sparse else PATH
+
+
+def lists(files: Files, spec: StrategySpec) -> tuple[Seqs | None, Seqs]:
     """Seqs of evidence that was drawn from, None where that list is lost or no line of it can be read; and of
     what was refused."""
-    drawn, refused = (append_log.value(files, path, Seqs, _added) for path in (PATH, REFUSED))
+    drawn, refused = (append_log.value(files, path, Seqs, _added) for path in (path_of(spec), REFUSED))
     return drawn or None, refused
 
 
@@ -52,12 +59,33 @@ def note(files: Files, view: View, seqs: Iterable[int], renumbered: Iterable[int
         renumbered: seqs that turns are about to get which were drawn from.
     """
     new = {*renumbered} | {seq for seq in seqs if _is_turn(seq, view)}
-    written = files.read(PATH, MAX_OWNED) or b""
+    path = path_of(view.spec)
+    written = files.read(path, MAX_OWNED) or b""
     sound = view.drawn is not None and written.endswith(b"\n")
     if not sound:
         new |= view.processed
     if new:
-        (files.append if sound else files.replace)(PATH, _rows(new))
+        (files.append if sound else files.replace)(path, _rows(new))
+
+
+def applied(files: Files, view: View, plan: Plan) -> None:
+    """Keep the list after a plan, under the lock; after a rebuild of a strategy with a list of its own all is
+    looked at again.
+
+    Args:
+        files: of the library.
+        view: as it was before the plan.
+        plan: which was carried out.
+    """
+    if plan.op == "append" and view.spec.has_entries:
+        cited = (seq for add in plan.adds for seq in add.origin)
+        refuse(files, plan.refused)
+        note(files, view, [*plan.empty, *plan.refused, *cited])
+    elif view.spec.sparse and plan.op == "rebuild":
+        if files.exists(path_of(view.spec)):
+            files.remove(path_of(view.spec))
+    elif view.spec.sparse:
+        note(files, view, plan.empty)
 
 
 def refuse(files: Files, seqs: Iterable[int]) -> None:

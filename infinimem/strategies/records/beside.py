@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from infinimem.model import Retrieved
 from infinimem.retrieval.origins import MOST, pack
@@ -13,7 +13,9 @@ from infinimem.store.view import View
 from infinimem.strategies.records.record_store import RecordStore
 
 
-def beside(view: View, store: RecordStore, query: str, budget: int) -> list[Retrieved]:
+def beside(
+    view: View, store: RecordStore, query: str, budget: int, open_turns: Iterable[int] | None = None
+) -> list[Retrieved]:
     """The best of it, by words: open turns, records' files that cannot be read, and people's notes.
 
     Args:
@@ -21,9 +23,10 @@ def beside(view: View, store: RecordStore, query: str, budget: int) -> list[Retr
         store: its records.
         query: a question or keywords, any text.
         budget: tokens of all evidence; a quarter of it at most is for this.
+        open_turns: the open ones among which is looked; None for all that wait.
     """
     unread = {finding.where for finding in store.findings}
-    waiting = {place.seq for place in view.uncited()}
+    waiting = {place.seq for place in view.uncited()} if open_turns is None else set(open_turns)
     if lost := {seq for doc_id in unread for seq in held_by(view.document(doc_id))}:
         waiting |= lost - {ref.seq for record in store.records.values() for ref in record.refs}
     if not waiting and not view.derived(_has_notes):

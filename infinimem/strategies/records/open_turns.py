@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from infinimem.model import Located
 from infinimem.store.records import held_by
@@ -16,6 +17,13 @@ from infinimem.store.view import View
 from infinimem.strategies.graph.shared_dict import SharedDict
 
 Exchange = tuple[Located, ...]
+
+
+class Ended(NamedTuple):
+    """An exchange that ended, and the turn that ended it."""
+
+    turns: Exchange
+    by: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,9 @@ def _open(view: View, known: _Open | None, changed: Collection[str] | None) -> _
     return _Open(turns, named)
 
 
-def exchanges(view: View, turns: Iterable[Located]) -> tuple[list[Exchange], list[Exchange]]:
+def exchanges(
+    view: View, turns: Iterable[Located], open_before: Iterable[Exchange] = ()
+) -> tuple[list[Ended], list[Exchange]]:
     """Turns as exchanges, those that ended and those that may go on.
 
     An exchange is within a session. It ends before its first speaker is back after a reply, and when the
@@ -59,18 +69,19 @@ def exchanges(view: View, turns: Iterable[Located]) -> tuple[list[Exchange], lis
 
     Args:
         view: the library.
-        turns: open ones of any sessions, in the order in which they came.
+        turns: of any sessions, in the order in which they came.
+        open_before: exchanges of the turns before these that may go on, as they were given.
     """
-    ended: list[Exchange] = []
-    going: dict[str, Exchange] = {}
+    ended: list[Ended] = []
+    going = {said[0].doc_id: said for said in open_before}
     for turn in turns:
         if view.document(turn.doc_id).entries[0].seq == turn.seq:
-            ended += going.values()
+            ended += (Ended(said, turn.seq) for said in going.values())
             going = {}
         said = going.pop(turn.doc_id, ())
         speakers = [_speaker(one) for one in said]
         if speakers and _speaker(turn) == speakers[0] and set(speakers) != {speakers[0]}:
-            ended.append(said)
+            ended.append(Ended(said, turn.seq))
             said = ()
         going[turn.doc_id] = (*said, turn)
     return ended, list(going.values())

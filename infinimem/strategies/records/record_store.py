@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, KeysView, Mapping, Sequence, S
 from copy import copy
 from dataclasses import replace
 from threading import Lock
+from typing import Self
 
 from infinimem.markdown.document import Document
 from infinimem.model import Finding, Located, Put
@@ -83,7 +84,7 @@ class RecordStore:
         """Records that may differ from what was loaded."""
         return self._edited | self.graph.changed
 
-    def copy(self) -> RecordStore:
+    def copy(self) -> Self:
         """A store to try edits on; costs the same however many records there are."""
         twin = copy(self)
         for name, value in vars(self).items():
@@ -107,7 +108,7 @@ class RecordStore:
         folders = view.spec.record_folders
         base = known if known is not None and changed is not None and not known.edited else None
         store = cls(view.spec, view.entry) if base is None else base.copy()
-        store.turn, store.held = lambda seq: _turn(view, seq), view.cited
+        store.turn, store.held = lambda seq: turn_of(view, seq), view.cited
         found = [doc_id for folder in folders for doc_id in view.below(folder)] if base is None else changed
         documents = [doc_id for doc_id in found or () if doc_id.startswith(folders)]
         before = store._read if known is None else known._read
@@ -301,7 +302,8 @@ class RecordStore:
         return render(self.records[name], self.links(name), self.quotes(name))
 
 
-def _turn(view: View, seq: int) -> Located | None:
+def turn_of(view: View, seq: int) -> Located | None:
+    """A turn of the evidence by its seq."""
     place = view.entry(seq)
     return place if place and place.doc_id.startswith(EVIDENCE) else None
 

@@ -1,0 +1,112 @@
+"""Episodes and facts by rules, in the words in which they were said, with day and speaker before them.
+
+An episode is what tells most of its exchanges, a merge adds new sentences, facts are what it leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from infinimem.grounding.claims import is_duplicate
+from infinimem.grounding.sentences import Said, sentences, split_speaker
+from infinimem.grounding.values import LIKELY, values
+from infinimem.llm.offline.extract import split
+from infinimem.llm.offline.lexicon import content_terms, is_filler
+from infinimem.llm.offline.salience import SHORTEST, central
+from infinimem.llm.offline.topics import day_of
+
+SENTENCES = 6
+"""Of an episode."""
+ADDED = 2
+"""Sentences that an exchange adds to one."""
+SHARED = 2
+"""Telling words that such a sentence has in common with the episode."""
+
+
+class _Row(NamedTuple):
+    """A sentence: of which turn, when and by whom it was said."""
+
+    id: str
+    day: str
+    speaker: str
+    text: str
+
+
+def episodes(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `episodes`: one, of all turns."""
+    turns = variables["turns"]
+    text = _dated(_telling(turns, SENTENCES))
+    return {"episodes": [{"text": text, "from": [turn["id"] for turn in turns]}] if text else []}
+
+
+def merge_episodes(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `merge_episodes`: yes where one who speaks in the episode tells something new of it."""
+    old, turns = variables["episode"], variables["turns"]
+    known = set(content_terms(old))
+    new = [
+        row
+        for row in _telling(turns, ADDED)
+        if row.text not in old
+        and (not row.speaker or f"{row.speaker}: " in old)
+        and len(known.intersection(content_terms(row.text))) >= SHARED
+    ]
+    return {"should_merge": bool(new), "merged": f"{old} {_dated(new)}" if new else ""}
+
+
+def refine(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `refine`: what was said that stands neither in the episode nor in a fact."""
+    old, found = variables["facts"], list[dict[str, Any]]()
+    for row in _rows(variables["turns"], split):
+        line = Said(row.speaker, row.text).line
+        known = [fact["text"] for fact in (*old, *found)]
+        if row.text in variables["episode"] or any(is_duplicate(line, other) for other in known):
+            continue
+        replaces = next((fact["id"] for fact in old if _changes(row, fact["text"])), None)
+        kind = "TIME_ANCHORED_UPDATE" if replaces else "USER_EVENT"
+        found.append({"text": line, "type": kind, "from": [row.id], "replaces": replaces})
+    return {"facts": found}
+
+
+def _rows(turns: Sequence[Mapping[str, Any]], cut: Callable[[str], Iterable[str]] = sentences) -> list[_Row]:
+    """Pieces of turns that say something, no questions; those that tell most first."""
+    names = sorted({turn["speaker"] for turn in turns if turn.get("speaker")})
+    rows = [
+        _Row(turn["id"], day_of(turn.get("time")), turn.get("speaker") or "", sentence)
+        for turn in turns
+        for sentence in map(_fold, cut(turn["text"]))
+        if any(_tells(part, names) for part in sentences(sentence))
+    ]
+    rows = list({row.text: row for row in reversed(rows)}.values())[::-1]
+    return [rows[at] for at in central([row.text for row in rows], names)]
+
+
+def _telling(turns: Sequence[Mapping[str, Any]], most: int) -> list[_Row]:
+    """The sentences that tell most, in the order of turns."""
+    order = {turn["id"]: at for at, turn in enumerate(turns)}
+    return sorted(_rows(turns)[:most], key=lambda row: order[row.id])
+
+
+def _tells(sentence: str, names: Sequence[str]) -> bool:
+    """Whether it says something: no question, no thanks, no exclamation of a few words."""
+    return not sentence.endswith("?") and len(sentence.split()) >= SHORTEST and not is_filler(sentence, names)
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _dated(rows: Sequence[_Row]) -> str:
+    """Sentences with who says them, each day before the first of it."""
+    told, day = list[str](), ""
+    for row in rows:
+        line = Said(row.speaker, row.text).line
+        told.append(f"{row.day} {line}" if row.day and row.day != day else line)
+        day = row.day
+    return " ".join(told)
+
+
+def _changes(row: _Row, fact: str) -> bool:
+    """Whether a sentence surely gives another value to what the fact gave one."""
+    ours, theirs = values(Said(row.speaker, row.text)), values(Said(*split_speaker(fact)))
+    return any(one.sure >= LIKELY and one.differs(other) for one in ours for other in theirs)

@@ -1,0 +1,100 @@
+"""What the program knows of RecMem (infinimem/spec.py). Source: RecMem (ACL 2026 Findings)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from infinimem.settings import Harmless, HarmlessIf
+from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
+
+_CALLS = 0.4
+"""Calls an exchange, which the thresholds are set for (section 4.2 of the paper; `subconscious.py`)."""
+_SHOWN = 5
+"""Exchanges that such a call is shown, about."""
+
+
+@dataclass(frozen=True)
+class RecmemSettings:
+    """[recmem]: when a model is asked, and what a question is shown.
+
+    The values are the paper's for casual talk; it takes theta_sim 0.6 and theta_count 4 for tasks.
+    """
+
+    theta_sim: Harmless[float] = 0.0
+    """Least cosine of an exchange and one that it recurs in (Eq. 5); 0 for that of the embedder."""
+    theta_count: Harmless[int] = 5
+    """Exchanges, the new one among them, that make a cluster; of the twice as many nearest ones."""
+    theta_merge: Harmless[float] = 0.0
+    """Least cosine of an exchange and an episode that it may go on with (Eq. 6); 0 for theta_sim."""
+    k_old: Harmless[int] = 10
+    """Facts that the model is shown beside an episode (Eq. 8)."""
+    facts_max: Harmless[int] = 9
+    """New facts of an episode at most."""
+    refine: Annotated[Literal["episode", "direct"], HarmlessIf()] = "episode"
+    """Whether facts are drawn beside the episode, or from the exchanges alone."""
+    refine_merged: Harmless[bool] = False
+    """Whether an exchange that goes on with an episode gives facts, too."""
+    supersede: Harmless[bool] = True
+    """Whether a fact archives the one that it replaces; in the paper both stand."""
+    workers: Harmless[int] = 8
+    """Calls of a model that run side by side."""
+    k_sub: Harmless[int] = 10
+    """Exchanges that a question is shown."""
+    k_epi: Harmless[int] = 5
+    k_sem: Harmless[int] = 10
+    units: Annotated[Literal["all", "raw"], HarmlessIf()] = "all"
+    """Of all exchanges, or of those in no episode alone."""
+    read_units: Harmless[bool] = True
+    read_episodes: Harmless[bool] = True
+    read_facts: Harmless[bool] = True
+    """Each tier may be left out by itself."""
+    rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
+    """By vectors alone, as in the paper, or by the library's own search, by words and vectors."""
+
+
+def estimate(size: int, turns: int, settings: RecmemSettings) -> tuple[int, int, int]:
+    """Some exchanges recur; of each cluster an episode is made, and facts."""
+
+    calls = max(round(_CALLS * turns / 2), 1)
+    shown = calls * (_SHOWN * 2 * size // turns + settings.k_old * SUMMARY // 2)
+    return calls, calls * PROMPT + shown, calls * 3 * REPLY
+
+
+_READS = ("k_sub", "k_epi", "k_sem", "units", "read_units", "read_episodes", "read_facts", "rank")
+
+_GROUPS = {
+    "recmem-ablations": (
+        "recmem",
+        "recmem:read_units=false",
+        "recmem:read_episodes=false",
+        "recmem:read_facts=false",
+        "recmem:read_episodes=false:read_facts=false",
+        "recmem:refine=direct:read_episodes=false",
+        "recmem:theta_count=6",
+        "recmem:units=raw",
+        "recmem:supersede=false",
+        "recmem:refine_merged=true",
+    ),
+}
+"""RecMem with one thing left out or changed (Figures 2 and 4 of the paper)."""
+
+SPEC = StrategySpec(
+    name="recmem",
+    strategy="infinimem.strategies.recmem.strategy:RecMem",
+    writes=("recmem/",),
+    archived="recmem/archive/",
+    kinds=(
+        Kind("episode", "re", "recmem/episodes/", prose=True),
+        Kind("fact", "rf", "recmem/facts/"),
+    ),
+    links=("version", "source"),
+    settings=RecmemSettings,
+    readers=("tiers",),
+    estimate=estimate,
+    methods={"recmem": Way("recmem", None, "tiers")},  # that reader asks no model
+    groups=_GROUPS,
+    reads=frozenset(_READS),
+    sparse=True,
+    near=True,
+)

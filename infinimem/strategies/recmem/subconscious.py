@@ -1,0 +1,239 @@
+"""The subconscious: every exchange as it was said, with its vector; which of them an exchange recurs in.
+
+No model is asked here, and nothing of it is kept: what is raw (in no episode) is derived from the files.
+Source: RecMem, section 3.2, Eq. 2 to 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from infinimem.model import Located
+from infinimem.store.records import held_by, stem
+from infinimem.store.spec import EVIDENCE
+from infinimem.store.view import View
+from infinimem.strategies.graph.shared_dict import SharedDict
+from infinimem.strategies.recmem.spec import SPEC
+from infinimem.strategies.records.open_turns import Exchange, exchanges
+from infinimem.strategies.records.record import Record, Ref, number_of, prefix_of, record_id
+from infinimem.strategies.records.record_store import RecordStore, turn_of
+from infinimem.strategies.vector_index import Row, VectorIndex
+
+RAW, WAITING, HELD = "raw/", "waiting/", "held/"
+"""Where exchanges stand, in place of folders: looked at and in no episode; still to be looked at; in one."""
+
+EPISODE, FACT = SPEC.kinds
+_PREFIX = "rx"
+AT_ONCE = 256
+"""Exchanges that one product compares with all."""
+SLACK = 1e-4
+"""How far it may be off."""
+_NEVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Unit(Record):
+    """An exchange: the turns of it that are in no episode, or if there is none all of them."""
+
+    state: str = WAITING
+
+    @property
+    def folder(self) -> str:
+        return self.state
+
+    @property
+    def text(self) -> str:
+        return self.summary
+
+
+class Units(RecordStore):
+    """The exchanges of a library, as records that stand in no file."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__(SPEC, view.entry)
+        self.records: SharedDict[str, Unit]  # type: ignore[assignment]
+        self.unit_of: SharedDict[int, str] = SharedDict()
+        """The exchange of each turn."""
+        self.ended: SharedDict[str, tuple[int, int]] = SharedDict()
+        """By which turn an exchange ended, and as which one."""
+        self._turns: SharedDict[str, Exchange] = SharedDict()
+        self._going: SharedDict[str, Exchange] = SharedDict()
+        self._said: SharedDict[str, tuple[Located, ...]] = SharedDict()
+        self._named: SharedDict[str, tuple[int, ...]] = SharedDict()
+        """The turns that each episode holds."""
+        self._holding: SharedDict[int, int] = SharedDict()
+        """How many episodes hold a turn."""
+        self._unsettled: SharedDict[str, None] = SharedDict()
+        self._last = 0
+
+    @classmethod
+    def of(cls, view: View, known: Units | None = None, changed: Collection[str] | None = None) -> Units:
+        """The exchanges as a view shows them (`View.derived`).
+
+        Args, returns: as `RecordStore.load`.
+        """
+        new = None if known is None or changed is None else known._appended(view, changed)
+        if known is None or changed is None or new is None:
+            units, changed = cls(view), view.ids("all")
+            new = units._appended(view, changed) or []
+        else:
+            units = known.copy()
+        units.turn = partial(turn_of, view)
+        for doc_id in {turn.doc_id for turn in new}:
+            units._said[doc_id] = view.document(doc_id).entries
+        touched = {*units._grown(view, new), *units._cited(view, changed), *units._unsettled}
+        for name in sorted(touched):
+            units._settle(view, name)
+        units._loaded()
+        return units
+
+    def _appended(self, view: View, changed: Collection[str]) -> list[Located] | None:
+        """What was said since, in order; None where what was said before is not what it was."""
+        new: list[Located] = []
+        for doc_id in changed:
+            if doc_id.startswith(EVIDENCE):
+                before = self._said.get(doc_id, ())
+                now = view.document(doc_id).entries if doc_id in view else ()
+                if now[: len(before)] != before:
+                    return None
+                new += (turn for turn in now[len(before) :] if not view.repeats(turn))
+        new.sort(key=lambda turn: turn.seq)
+        return None if new and new[0].seq <= self._last else new
+
+    def _grown(self, view: View, new: Sequence[Located]) -> Iterator[str]:
+        """Take in what was said; the exchanges that it belongs to or ends."""
+        if not new:
+            return
+        self._last = new[-1].seq
+        going = sorted(self._going.values(), key=lambda said: said[-1].seq)
+        ended, still = exchanges(view, new, going)
+        for said, by in ended:
+            name = record_id(_PREFIX, said[0].seq)
+            self.ended[name] = by, len(self.ended)
+            yield self._take_in(name, said)
+        self._going = SharedDict()
+        for said in still:
+            self._going[said[0].doc_id] = said
+            yield self._take_in(record_id(_PREFIX, said[0].seq), said)
+
+    def _take_in(self, name: str, said: Exchange) -> str:
+        self._turns[name] = said
+        for turn in said:
+            self.unit_of[turn.seq] = name
+        return name
+
+    def _cited(self, view: View, changed: Iterable[str]) -> Iterator[str]:
+        """Take in which turns episodes hold; the exchanges of which that is news."""
+        for doc_id in changed:
+            if not doc_id.startswith(SPEC.record_folders) or prefix_of(stem(doc_id)) != EPISODE.prefix:
+                continue
+            before = self._named.pop(doc_id, ())
+            now = held_by(view.document(doc_id)) if doc_id in view else ()
+            if now:
+                self._named[doc_id] = now
+            for seqs, by in ((before, -1), (now, 1)):
+                for seq in seqs:
+                    self._holding[seq] = self._holding.get(seq, 0) + by
+                    if seq in self.unit_of:
+                        yield self.unit_of[seq]
+
+    def _settle(self, view: View, name: str) -> None:
+        """Let a unit be as it is now."""
+        said = self._turns[name]
+        left = tuple(turn for turn in said if not self._holding.get(turn.seq))
+        by, _ = self.ended.get(name, (0, 0))
+        waits = bool(left) and (not by or by in view.lines.waiting)
+        self._unsettled.pop(name, None)
+        if waits:
+            self._unsettled[name] = None
+        unit = Unit(
+            name,
+            SPEC,
+            told(left or said),
+            time=said[-1].entry.time,
+            refs=tuple(Ref(turn.seq) for turn in left or said),
+            state=WAITING if waits else RAW if left else HELD,
+        )
+        if self.records.get(name) != unit:
+            self._put(unit)
+
+    def move(self, name: str, state: str) -> None:
+        """Let a unit stand elsewhere, to try it."""
+        self._put(replace(self.records[name], state=state))
+
+    def _put(self, unit: Unit) -> None:
+        self._edited.add(unit.id)
+        self.records[unit.id] = unit
+
+    def due(self) -> Mapping[int, Sequence[str]]:
+        """The exchanges that ended and wait to be looked at, by the turn that ended them, in that order."""
+        found: dict[int, list[str]] = {}
+        for name in sorted(self._unsettled, key=self.place):
+            if name in self.ended:
+                found.setdefault(self.ended[name][0], []).append(name)
+        return found
+
+    def place(self, name: str) -> tuple[int, int]:
+        """The order in which exchanges end; those that go on come last."""
+        return self.ended.get(name, (0, _NEVER))[1], number_of(name)[0]
+
+    def open(self) -> list[str]:
+        """All that are in no episode, in this order."""
+        found = [name for name, unit in self.records.items() if unit.state != HELD]
+        return sorted(found, key=self.place)
+
+    def turns(self, names: Iterable[str]) -> list[Located]:
+        """Their turns, by time and then in order."""
+        places = (
+            self.turn(ref.seq) for name in sorted(names, key=self._age) for ref in self.records[name].refs
+        )
+        return [place for place in places if place]
+
+    def _age(self, name: str) -> tuple[object, ...]:
+        unit = self.records[name]
+        return *unit.age, unit.id
+
+
+def told(turns: Sequence[Located]) -> str:
+    """An exchange as it is embedded (Eq. 4). Without its day: exchanges of a day would be near for it."""
+    rows = ((turn.entry.fields.get("speaker") or turn.entry.role, turn.entry.text) for turn in turns)
+    return "\n".join(f"{who}: {text}" for who, text in rows)
+
+
+def recurs(units: Units, near: VectorIndex, name: str, theta: float, count: int) -> list[str]:
+    """The raw exchanges in which one recurs (Eq. 5); too few of them are none.
+
+    The paper's text asks for `count` others; its Appendix B and its code count the new one, as is done here.
+
+    Args:
+        units: in which those that came later are not raw.
+        near: where they lie.
+        name: of the new one.
+        theta: least cosine.
+        count: how many make a cluster.
+    """
+    row: Row = near.row(name)
+    found = near.nearest(row, 2 * count, (RAW,), without=(name,))
+    close = [other for other, cosine in found if cosine >= theta]
+    return close if len(close) + 1 >= count else []
+
+
+def crowded(near: VectorIndex, names: Sequence[str], theta: float, count: int) -> set[str]:
+    """The exchanges that may make a cluster with others of them, in whatever order they came: by one product
+    for all.
+
+    Args:
+        near: where they lie.
+        names: of the exchanges.
+        theta, count: as in `recurs`.
+    """
+    rows = np.stack([near.row(name) for name in names])
+    found: set[str] = set()
+    for at in range(0, len(rows), AT_ONCE):
+        close = (rows[at : at + AT_ONCE] @ rows.T >= theta - SLACK).sum(axis=1)
+        found.update(names[at + place] for place in np.flatnonzero(close >= count).tolist())
+    return found

@@ -1,0 +1,154 @@
+"""RecMem beside a second implementation of it, which knows lists and loops alone (naive_recmem.py)."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from naive_recmem import Naive, Vector
+from numpy.typing import NDArray
+from recmem_library import exchange, held, model
+
+from infinimem import open_memory
+
+SIZE = 4
+EXCHANGES = 30
+
+
+class Table:
+    """An embedder of numbered vectors: a text lies where the last "#n" in it says."""
+
+    name = f"table {SIZE}"
+    size = SIZE
+    semantic = False
+
+    def __init__(self, rows: NDArray[np.float32]) -> None:
+        self._rows = rows
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        last = [re.findall(r"#(\d+)", text)[-1:] for text in texts]
+        rows = [self._rows[int(found[0])] if found else np.zeros(SIZE) for found in last]
+        return np.array(rows, np.float32).reshape(len(texts), SIZE)
+
+
+class Stream:
+    """Exchanges, and replies that hang on their names alone."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        chance = np.random.default_rng(seed)
+        centres = chance.normal(size=(4, SIZE))
+        rows = centres[chance.integers(0, 4, 4 * EXCHANGES)] + 0.5 * chance.normal(size=(4 * EXCHANGES, SIZE))
+        self.rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        self.theta = float(chance.uniform(0.7, 0.95))
+        self.count = int(chance.integers(2, 6))
+
+    def vector(self, number: int) -> Vector:
+        return [float(value) for value in self.rows[number].astype(np.float64)]
+
+    def _chance(self, *names: object) -> random.Random:
+        return random.Random(f"{self._seed}:{names}")
+
+    def merged(self, episode: str, unit: str) -> int | None:
+        """Where the merged text lies, if it is one."""
+        chance = self._chance(episode, unit)
+        return chance.randrange(len(self.rows)) if chance.random() < 0.6 else None
+
+    def made(self, cluster: Sequence[str]) -> list[tuple[tuple[str, ...], int]]:
+        """Up to three episodes, which may name an exchange twice or leave one out."""
+        chance = self._chance(*cluster)
+        return [
+            (tuple(unit for unit in cluster if chance.random() < 0.6), chance.randrange(len(self.rows)))
+            for _ in range(chance.randrange(4))
+        ]
+
+
+def naive(stream: Stream) -> Naive:
+    def merge(episode: str, unit: str) -> Vector | None:
+        where = stream.merged(episode, unit)
+        return None if where is None else stream.vector(where)
+
+    def make(cluster: tuple[str, ...]) -> list[tuple[tuple[str, ...], Vector]]:
+        return [(units, stream.vector(where)) for units, where in stream.made(cluster)]
+
+    found = Naive(stream.theta, stream.count, merge, make)
+    for number in range(EXCHANGES):
+        found.hear(f"u{number}", stream.vector(number))
+    return found
+
+
+def told(turns: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The exchanges that a call shows, by the numbers of their vectors."""
+    return [f"u{match[1]}" for turn in turns if (match := re.search(r"#(\d+)", turn["text"]))]
+
+
+def ours(stream: Stream, root: Path) -> tuple[list[tuple[str, ...]], dict[str, list[str]]]:
+    """What was asked, and the exchanges of each episode; "" stands for all that none tells."""
+    log: list[tuple[str, ...]] = []
+
+    def merge(variables: Mapping[str, Any]) -> Any:
+        episode = re.findall(r"episode (u\d+-\d+)", variables["episode"])[0]
+        (unit,) = told(variables["turns"])
+        log.append(("merge", episode, unit))
+        where = stream.merged(episode, unit)
+        return {
+            "should_merge": where is not None,
+            "merged": f"{variables['episode']} Now it lies at #{where}.",
+        }
+
+    def make(variables: Mapping[str, Any]) -> Any:
+        cluster = told(variables["turns"])
+        ids = dict(zip(cluster, (turn["id"] for turn in variables["turns"][::2]), strict=True))
+        log.append(("episodes", *cluster))
+        left, rows = set(cluster), []
+        for units, where in stream.made(cluster):
+            if fresh := left.intersection(units):
+                rows.append((fresh, f"episode {cluster[-1]}-{len(rows) + 1} lies at #{where}", units))
+                left -= fresh
+        return {
+            "episodes": [{"text": text, "from": [ids[unit] for unit in units]} for _, text, units in rows]
+        }
+
+    toml = f"[recmem]\ntheta_sim = {stream.theta}\ntheta_count = {stream.count}\n"
+    root.mkdir()
+    (root / "infinimem.toml").write_text(toml)
+    llm = model(episodes=make, merge_episodes=merge)
+    memory = open_memory(root, model=llm, strategy="recmem", create=True, embedder=Table(stream.rows))
+    memory.observe([turn for n in range(EXCHANGES) for turn in exchange(f"#{n}", reply="I see.")])
+    memory.observe(exchange("So.", "after"))
+    assert memory.consolidate() is None  # nothing is raw that could recur
+    episodes: dict[str, list[str]] = {}
+    for name, seqs in held(memory).items():
+        path = next((root / "recmem").rglob(f"{name}.md")).read_text()
+        called = re.findall(r"episode (u\d+-\d+)", path)
+        episodes.setdefault(called[0] if called else "", []).extend(f"u{(seq - 1) // 2}" for seq in seqs[::2])
+    return log, {name: sorted(units) for name, units in episodes.items()}
+
+
+def same(seed: int, root: Path) -> int:
+    """Compare a stream; how often a model was asked of it."""
+    stream = Stream(seed)
+    expected = naive(stream)
+    log, episodes = ours(stream, root)
+    assert log == expected.log, seed
+    found = {one.name: sorted(one.units) for one in expected.episodes}
+    assert episodes == (found | {"": sorted(expected.unheard)} if expected.unheard else found), seed
+    return len(log)
+
+
+def over(seeds: Sequence[int], root: Path) -> int:
+    return sum(same(seed, root / str(seed)) for seed in seeds)
+
+
+def test_the_same_triggers_clusters_and_merges(tmp_path: Path) -> None:
+    assert over(range(12), tmp_path) > 24
+
+
+@pytest.mark.soak
+def test_the_same_over_many_streams(tmp_path: Path) -> None:
+    assert over(range(500), tmp_path) > 1000
