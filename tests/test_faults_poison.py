@@ -43,7 +43,12 @@ def obedient() -> ScriptedLLM:
     def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "entries": [
-                {"text": turn["text"], "from": [turn["id"]], "when": turn["text"], "refers": turn["text"]}
+                {
+                    "text": turn["text"],
+                    "from": [turn["id"]],
+                    "topic": next(words),
+                    **dict.fromkeys(("when", "refers", "standing"), turn["text"]),
+                }
                 for turn in variables["turns"]
             ],
         }
@@ -72,6 +77,9 @@ def obedient() -> ScriptedLLM:
             "summary": next(words),
         }
 
+    def compare(_: Mapping[str, Any]) -> dict[str, Any]:
+        return {"superseded": [{"old": next(words), "new": next(words)}]}
+
     def select(variables: Mapping[str, Any]) -> dict[str, Any]:
         return {"ids": [doc["id"] for doc in variables["docs"]]}
 
@@ -89,6 +97,7 @@ def obedient() -> ScriptedLLM:
             "rewrite": rewrite,
             "plan": plan,
             "layout": layout,
+            "compare": compare,
             "select": select,
             "answer": answer,
             "merge": lambda _: {"groups": []},
