@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("infinimem")
 
-COMPARED = 2000
-"""Documents that are compared with a text one by one; of more, those that hold most of its words."""
+COMPARED = 10_000
+"""Documents that are compared with a text one by one; for more an index is built."""
+GATHERED = 2000
+"""Documents that the index is asked for, before those that nobody asked about are left out."""
 
 
 def ranking(view: View) -> Ranking:
@@ -136,7 +138,7 @@ class Searcher:
         chosen = set(self._view.ids() if ids is None else ids)
         terms = self._words.query_terms(text)
         if ids is None or len(chosen) > COMPARED:
-            near = self._ranking.documents(terms, chosen, COMPARED)
+            near = self._ranking.documents(terms, chosen, GATHERED)
         else:
             scores = compared(*self._view.derived(term_counts).texts(self._view, chosen, terms))
             near = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))
