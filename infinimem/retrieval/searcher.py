@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("infinimem")
 
-COMPARED = 10_000
-"""Documents that are compared with a text one by one; for more an index is built."""
-GATHERED = 2000
-"""Documents that the index is asked for, before those that nobody asked about are left out."""
+COMPARED, GATHERED = 10_000, 2000
+"""Documents that are compared with a text one by one; of more, the nearest so many by the index."""
 
 
 def ranking(view: View) -> Ranking:
