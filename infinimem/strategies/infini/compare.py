@@ -125,10 +125,14 @@ def _near(pool: Mapping[int, Entry], incoming: Collection[int], view: View) -> I
         for term in sorted(terms[seq]):
             for other in holding[term]:
                 shared[other] += weight[term]
-        likely = sorted((-common / (length[seq] * length[other]), other) for other, common in shared.items())
-        close = (other for alike, other in likely if -alike >= NEAR and other != seq)
+        enough = NEAR * length[seq]
+        close = sorted(
+            (-common / length[other], other)
+            for other, common in shared.items()
+            if common >= enough * length[other] and other != seq
+        )
         for other in islice(
-            (other for other in close if _may_outdate(pool[seq], pool[other], view)), NEAREST
+            (other for _, other in close if _may_outdate(pool[seq], pool[other], view)), NEAREST
         ):
             group[max(first(seq), first(other))] = min(first(seq), first(other))
     members: defaultdict[int, list[Entry]] = defaultdict(list)
