@@ -20,14 +20,14 @@ from infinimem.errors import ModelUnavailable
 from infinimem.evaluation.record import lines_of, object_of
 from infinimem.evaluation.spending import Spending
 from infinimem.llm import reading, tasks
-from infinimem.llm.base import LLM, Failure, Reply, Task
+from infinimem.llm.base import LLM, Failure, Reply, Task, Wrapper
 from infinimem.model import Usage
 
 REQUESTS = "requests.jsonl"
 COUNTS = ("replayed", "replayed_tokens", "asked", "asked_tokens")
 
 
-class Replayed:
+class Replayed(Wrapper):
     """A client that is asked only what was not asked before; any number of threads may share it.
 
     Args:
@@ -40,18 +40,10 @@ class Replayed:
     def __init__(
         self, llm: LLM, spending: Spending, folder: Path, told: Callable[[Mapping[str, Any]], None]
     ) -> None:
-        self._llm = llm
+        super().__init__(llm)
         self._spending = spending
         self._folder = folder
         self._told = told
-
-    @property
-    def name(self) -> str:
-        return self._llm.name
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._llm.usage
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """Ask once; see `LLM.complete`."""

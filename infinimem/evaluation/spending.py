@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from infinimem.embedders.base import Embedder
 from infinimem.errors import SpendingCapReached
-from infinimem.llm.base import LLM, Reply, Task, total
+from infinimem.llm.base import LLM, Reply, Task, Wrapper, total
 from infinimem.model import Usage
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _book(account: dict[str, Usage], phase: str, usage: Usage) -> None:
     account[phase] = account.get(phase, Usage()) + usage
 
 
-class Metered:
+class Metered(Wrapper):
     """A client whose calls are booked; any number of threads may share it.
 
     Args:
@@ -113,12 +113,8 @@ class Metered:
     """
 
     def __init__(self, llm: LLM, spending: Spending) -> None:
-        self._llm = llm
+        super().__init__(llm)
         self._spending = spending
-
-    @property
-    def name(self) -> str:
-        return self._llm.name
 
     @property
     def usage(self) -> dict[str, Usage]:

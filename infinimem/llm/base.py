@@ -97,8 +97,8 @@ def total(usage: Mapping[str, Usage]) -> Usage:
     return sum(tuple(usage.values()), Usage())  # a copy: another thread may book meanwhile
 
 
-class Capped:
-    """Passes calls on to a client until a cap is reached; of calls side by side those under way are let end.
+class Wrapper:
+    """Goes by the name of the client that it asks, and has its usage; what derives from it says how it asks.
 
     Args:
         llm: the client.
@@ -106,7 +106,6 @@ class Capped:
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
-        self._ceiling: float | None = None
 
     @property
     def name(self) -> str:
@@ -115,6 +114,12 @@ class Capped:
     @property
     def usage(self) -> dict[str, Usage]:
         return self._llm.usage
+
+
+class Capped(Wrapper):
+    """Passes calls on until a cap is reached; of calls side by side those under way are let end."""
+
+    _ceiling: float | None = None
 
     def _spent(self) -> int:
         usage = total(self.usage)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.datasets.reading import Quota, as_text, entries, evidence_read, file_name, turns
-from infinimem.evaluation.metrics import retrieval
+from infinimem.evaluation.datasets.reading import Quota, as_text, by_turn, entries, file_name, turns
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers.fields import Json, iso, role_of, rows, text_of
 from infinimem.model import Turn
@@ -55,10 +54,7 @@ class Beam:
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
         """By message; none for a question that names no message, as all of abstention."""
-        if not question.scored:
-            return {}
-        ranked = [turn for item in found for turn in item.turns]
-        return retrieval.measures(ranked, question.turns) | evidence_read(found, question.turns, BUDGETS)
+        return by_turn(question, found, BUDGETS)
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
         """Nothing: the measure is a judge's verdict on each item of the rubric."""

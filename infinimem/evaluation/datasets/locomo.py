@@ -13,16 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.datasets.reading import (
-    Quota,
-    as_text,
-    entries,
-    evidence_read,
-    file_name,
-    objects,
-    turns,
-)
-from infinimem.evaluation.metrics import answers, retrieval
+from infinimem.evaluation.datasets.reading import Quota, as_text, by_turn, entries, file_name, objects, turns
+from infinimem.evaluation.metrics import answers
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers import locomo
 from infinimem.importers.fields import Json
@@ -93,10 +85,7 @@ class LoCoMo:
 
     def retrieval(self, case: Case, question: Question, found: Sequence[Found]) -> Mapping[str, float]:
         """Turn level; none for a question without evidence."""
-        if not question.scored:
-            return {}
-        ranked = [turn for item in found for turn in item.turns]
-        return retrieval.measures(ranked, question.turns) | evidence_read(found, question.turns, BUDGETS)
+        return by_turn(question, found, BUDGETS)
 
     def answered(self, question: Question, answer: str) -> Mapping[str, float]:
         """Token F1 by the rule of the category; BLEU-1 and ROUGE-L where there is an answer."""

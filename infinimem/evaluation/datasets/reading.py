@@ -104,6 +104,14 @@ class Quota:
         return self._limit is None or self._taken[category] <= self._limit
 
 
+def by_turn(question: Question, found: Sequence[Found], budgets: Iterable[int]) -> dict[str, float]:
+    """Measures of the turns that were found, by rank and as they are read; none without evidence."""
+    if not question.scored:
+        return {}
+    ranked = [turn for item in found for turn in item.turns]
+    return retrieval.measures(ranked, question.turns) | evidence_read(found, question.turns, budgets)
+
+
 def evidence_read(
     found: Sequence[Found], gold: frozenset[str], budgets: Iterable[int], label: str = "R"
 ) -> dict[str, float]:

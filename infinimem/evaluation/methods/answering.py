@@ -12,8 +12,8 @@ from infinimem import tokens
 from infinimem.evaluation.methods.embedding import Embedders
 from infinimem.evaluation.model import Case, Drawn, Found, Question
 from infinimem.evaluation.spending import Spending
-from infinimem.llm.base import LLM, Reply, Task
-from infinimem.model import Evidence, Retrieved, Usage
+from infinimem.llm.base import LLM, Reply, Task, Wrapper
+from infinimem.model import Evidence, Retrieved
 from infinimem.strategies.readers.agentic import Search
 
 ALL = 1 << 30
@@ -87,20 +87,10 @@ def failure_of(reply: Reply) -> str | None:
     return None if str(reply.data["answer"]).strip() else "EMPTY"
 
 
-class _Heard:
+class _Heard(Wrapper):
     """The answerer, heard out: where its reply is unusable, `answer` quotes a line, and that may be right."""
 
-    def __init__(self, llm: LLM) -> None:
-        self._llm = llm
-        self.failed: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self._llm.name
-
-    @property
-    def usage(self) -> dict[str, Usage]:
-        return self._llm.usage
+    failed: str | None = None
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         """See `LLM.complete`."""
