@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from infinimem import tokens
-from infinimem.grounding.asked import asked_for
+from infinimem.grounding.asked import about_all
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply
 from infinimem.markdown.characters import one_line
@@ -193,7 +193,7 @@ def _within(budget: int, lines: Iterable[_Line]) -> list[_Line]:
 
 def _arranged(question: str, lines: Sequence[_Line]) -> list[dict[str, Any]]:
     """The `evidence` variable of the task: by document, or by day where the question asks how things went."""
-    if asked_for(question) == "fact":
+    if not about_all(question):
         return _by_document(lines)
     wishes = [line for line in lines if line.citation.doc_id == STANDING]
     said = [line for line in lines if not line.is_heading and line not in wishes]

@@ -9,7 +9,7 @@ from in_memory import LISBON, view_of
 
 from infinimem import tokens
 from infinimem.answer import answer
-from infinimem.grounding.asked import about_my_words, about_past, asked_for
+from infinimem.grounding.asked import about_all, about_my_words, about_past
 from infinimem.llm.shown import shown
 from infinimem.model import Evidence, Retrieved
 from infinimem.settings import ReaderSettings
@@ -145,20 +145,20 @@ def test_an_answer_on_the_order_of_things_reads_lines_by_day() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "kind"),
+    ("question", "whole"),
     [
-        ("In what order did I mention the trips?", "order"),
-        ("Can you list them chronologically?", "order"),
-        ("List the order in which I brought up the app.", "order"),
-        ("What must I do in order to win?", "fact"),
-        ("Can you summarise the project?", "summary"),
-        ("How has my plan developed?", "summary"),
-        ("How is my progress coming along?", "fact"),
-        ("When did Ana move?", "fact"),
+        ("In what order did I mention the trips?", True),
+        ("Can you list them chronologically?", True),
+        ("List the order in which I brought up the app.", True),
+        ("What must I do in order to win?", False),
+        ("Can you summarise the project?", True),
+        ("How has my plan developed?", True),
+        ("How is my progress coming along?", False),
+        ("When did Ana move?", False),
     ],
 )
-def test_what_a_question_asks_for(question: str, kind: str) -> None:
-    assert asked_for(question) == kind
+def test_whether_a_question_asks_for_the_whole(question: str, whole: bool) -> None:
+    assert about_all(question) is whole
 
 
 def test_a_question_on_the_past_and_one_on_ones_own_words() -> None:

@@ -1,14 +1,11 @@
-"""What a question asks for: a fact, the order of things, how something went; of now, or of before.
+"""What a question is about: a fact, or all that was said; what holds now, or what held before.
 
-English patterns, matched in any case; a question that none of them fits asks for a fact.
+English patterns; a question that none of them fits asks for a fact that holds now.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Literal
-
-Asked = Literal["fact", "order", "summary"]
 
 _ORDER = re.compile(
     r"\b(?:in|the) (?:(?:what|which|chronological|correct|right|same) )?(?:order|sequence)\b|\bchronolog",
@@ -32,15 +29,9 @@ _PAST = re.compile(
 )
 
 
-def asked_for(question: str) -> Asked:
-    """What a question asks for.
-
-    Args:
-        question: in plain words.
-    """
-    if _ORDER.search(_NO_ORDER.sub("", question)):
-        return "order"
-    return "summary" if _SUMMARY.search(question) else "fact"
+def about_all(question: str) -> bool:
+    """Whether it asks for the order of things, or how something went, which no single line tells."""
+    return bool(_ORDER.search(_NO_ORDER.sub("", question)) or _SUMMARY.search(question))
 
 
 def about_past(question: str) -> bool:

@@ -47,8 +47,6 @@ def _lines(value: Any) -> Iterator[str]:
         if not all(row.get("id", "").startswith(f"{doc_id}:") for row in rows):  # else each line tells
             yield one_line(f"{doc_id} {value['span']}")
         yield from _evidence(rows)
-    elif _is_said(value):
-        yield _line(value)
     elif {"id", "summary"} <= value.keys() <= {"id", "title", "summary"}:
         yield one_line(": ".join(filter(None, (value["id"], value.get("title"), value["summary"]))))
     else:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from infinimem.errors import UsageError
-from infinimem.grounding.asked import asked_for
+from infinimem.grounding.asked import about_all
 from infinimem.llm import tasks
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Step
@@ -36,7 +36,7 @@ def read_agentic(request: Request) -> Evidence:
     Where the whole is asked for, the order of things or a summary, it begins with half the budget: no search
     for a word finds what is missing there.
     """
-    first = ROUND if asked_for(request.question) == "fact" else max(ROUND, request.budget // 2)
+    first = max(ROUND, request.budget // 2) if about_all(request.question) else ROUND
     return read_bm25(replace(request, budget=min(request.budget, first)))
 
 

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from infinimem import tokens
-from infinimem.grounding.asked import asked_for
+from infinimem.grounding.asked import about_all
 from infinimem.llm.base import LLM
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Candidate, Evidence, Retrieved, Step
@@ -137,7 +137,7 @@ def assemble(request: Request, items: Iterable[Retrieved]) -> list[Retrieved]:
     entries of CURRENT, where the strategy has one; up to a quarter of the budget is kept for those. Where the
     question asks for the order of things or for a summary, half is kept for lines from the whole library."""
     view, budget = request.view, request.budget
-    if asked_for(request.question) != "fact":
+    if about_all(request.question):
         items = [*pack(items, budget // 2), *spread(view, request.question)]
     kept = view.spec.buffer is not None and CURRENT in view
     newest = request.search.entries_at(CURRENT, 1, len(view.buffer.lines)) if kept else []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 
-from infinimem.grounding.asked import about_my_words, asked_for
+from infinimem.grounding.asked import about_all, about_my_words
 from infinimem.model import Retrieved
 from infinimem.retrieval.origins import best_that_fit, pack
 from infinimem.retrieval.searcher import searcher
@@ -23,9 +23,9 @@ CANDIDATES = 2000
 def best_lines(view: View, question: str, budget: int) -> list[Retrieved]:
     """The lines that answer a question, within a budget of tokens: the nearest, or where it asks for the
     order of things or for a summary the nearest of each session and turn."""
-    if asked_for(question) == "fact":
-        return best_that_fit(partial(searcher(view).entries, question), budget)
-    return pack(spread(view, question), budget)
+    if about_all(question):
+        return pack(spread(view, question), budget)
+    return best_that_fit(partial(searcher(view).entries, question), budget)
 
 
 def spread(view: View, question: str) -> list[Retrieved]:
