@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from in_memory import Driven
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
@@ -40,7 +42,7 @@ def cards(of: Callable[[str], Mapping[str, Any]]) -> Callable[[Mapping[str, Any]
     return answer
 
 
-class Library:
+class Library(Driven):
     """Documents in memory.
 
     Args:
@@ -99,15 +101,6 @@ class Library:
             else:
                 self.documents[put.doc_id] = Document.parse(put.doc_id, put.text.encode())
         return Applied(self.view())
-
-    def drive(self, plans: Generator[Plan, Outcome, Any]) -> None:
-        """Carry out a strategy's plans."""
-        try:
-            plan = next(plans)
-            while True:
-                plan = plans.send(self.apply(plan))
-        except StopIteration:
-            return
 
     def files(self, prefix: str = "allmem/") -> Mapping[str, bytes]:
         return {

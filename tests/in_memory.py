@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from infinimem.markdown.document import Document
+from infinimem.model import Plan
 from infinimem.settings import Settings
+from infinimem.store.outcome import Outcome
 from infinimem.store.view import View
 
 
@@ -17,6 +20,23 @@ def view_of(files: Mapping[str, str | bytes], settings: Settings | None = None, 
         for doc_id, text in files.items()
     }
     return View(tuple(sorted(documents)), documents.__getitem__, settings or Settings(), **options)
+
+
+class Driven(ABC):
+    """A library in memory that carries out plans."""
+
+    @abstractmethod
+    def apply(self, plan: Plan) -> Outcome:
+        """As the store does."""
+
+    def drive(self, plans: Generator[Plan, Outcome, Any]) -> None:
+        """Carry out a strategy's plans."""
+        try:
+            plan = next(plans)
+            while True:
+                plan = plans.send(self.apply(plan))
+        except StopIteration:
+            return
 
 
 LISBON = {

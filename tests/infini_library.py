@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+from in_memory import Driven
 
 from infinimem import law
 from infinimem.grounding.claims import is_duplicate
@@ -21,7 +23,7 @@ from infinimem.strategies.infini.spec import InfiniSettings
 NOW = "2025-03-03T12:00:00Z"
 
 
-class Library:
+class Library(Driven):
     """Documents in memory.
 
     Args:
@@ -113,15 +115,6 @@ class Library:
                 self.documents[doc_id] = document
         receipt = Receipt(len(self.plans), plan.op, NOW, "infini", "x", Usage(), 0.0, tuple(done.rows), ())
         return Applied(self.view(), None if plan.op == "append" else receipt)
-
-    def drive(self, plans: Generator[Plan, Outcome, Any]) -> None:
-        """Carry out a strategy's plans."""
-        try:
-            plan = next(plans)
-            while True:
-                plan = plans.send(self.apply(plan))
-        except StopIteration:
-            return
 
     def lines(self, *prefixes: str) -> list[tuple[int, str]]:
         """(seq, bytes) of all lines in documents with these prefixes (all but evidence if none), by seq."""

@@ -1,10 +1,25 @@
-"""All language tasks of ours, those of strategies among them."""
+"""All language tasks of ours, those of strategies among them, and what the rules answer."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from infinimem.llm import tasks
+from infinimem.llm.base import Task
+from infinimem.llm.offline import OfflineClient
+from infinimem.llm.reading import read
 from infinimem.strategies.allmem import tasks as of_units
 from infinimem.strategies.infini import tasks as of_topics
 from infinimem.strategies.recmem import tasks as of_episodes
 
 ALL = (*tasks.ALL, *of_topics.ALL, *of_units.ALL, *of_episodes.ALL)
+
+
+def by_rules(task: Task, **variables: Any) -> Mapping[str, Any]:
+    """The offline client's reply, which must fit the schema and be the same the second time."""
+    first, second = (OfflineClient().complete(task, variables).data for _ in range(2))
+    assert first is not None and first == second
+    assert read(json.dumps(first), task.schema).data == first
+    return first

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from language_tasks import by_rules
 
-from infinimem.llm.base import Task
-from infinimem.llm.offline import OfflineClient
 from infinimem.strategies.recmem.tasks import EPISODES, MERGE, REFINE
 
 TURNS = [
@@ -31,14 +28,8 @@ def turn(seq: str, day: str, speaker: str, text: str) -> dict[str, str]:
     return {"id": seq, "role": "user", "speaker": speaker, "time": f"{day}T10:00:00", "text": text}
 
 
-def asked(task: Task, **variables: object) -> Mapping[str, Any]:
-    data = OfflineClient().complete(task, variables).data
-    assert data is not None
-    return data
-
-
 def told() -> str:
-    (episode,) = asked(EPISODES, turns=[turn(*row) for row in TURNS])["episodes"]
+    (episode,) = by_rules(EPISODES, turns=[turn(*row) for row in TURNS])["episodes"]
     assert episode["from"] == ["1", "2", "7", "8"]
     return str(episode["text"])
 
@@ -54,7 +45,7 @@ def test_an_episode_is_made_of_what_was_said_with_day_and_speaker() -> None:
 
 def test_questions_thanks_and_greetings_tell_nothing() -> None:
     assert not [word for word in ("Hi Rob", "Do you", "Thanks", "How lovely") if word in told()]
-    assert asked(EPISODES, turns=[turn(*TURNS[1]), turn(*TURNS[3])]) == {"episodes": []}
+    assert by_rules(EPISODES, turns=[turn(*TURNS[1]), turn(*TURNS[3])]) == {"episodes": []}
 
 
 def test_a_merge_keeps_the_episode_and_adds_what_is_new_of_it() -> None:
@@ -62,36 +53,36 @@ def test_a_merge_keeps_the_episode_and_adds_what_is_new_of_it() -> None:
     more = turn(
         "11", "2025-02-09", "Ann", "Bruno wants the kitchen of the flat white again, says the contract."
     )
-    found = asked(MERGE, episode=old, turns=[more])
+    found = by_rules(MERGE, episode=old, turns=[more])
     assert found == {"should_merge": True, "merged": f"{old} 2025-02-09 Ann: {more['text']}"}
 
 
 def test_nothing_new_another_speaker_or_another_thing_is_no_merge() -> None:
     no = {"should_merge": False, "merged": ""}
-    assert asked(MERGE, episode=told(), turns=[turn(*TURNS[2])]) == no
+    assert by_rules(MERGE, episode=told(), turns=[turn(*TURNS[2])]) == no
     for speaker, text in (
         ("Zoe", "I painted the kitchen of the flat, too."),
         ("Ann", "The cello lesson was long."),
     ):
-        assert asked(MERGE, episode=told(), turns=[turn("11", "2025-02-09", speaker, text)]) == no
+        assert by_rules(MERGE, episode=told(), turns=[turn("11", "2025-02-09", speaker, text)]) == no
 
 
 def test_facts_are_what_the_episode_leaves_out_and_no_fact_says() -> None:
     turns = [turn(*row) for row in TURNS]
-    facts = asked(REFINE, episode="", turns=turns, facts=[])["facts"]
+    facts = by_rules(REFINE, episode="", turns=turns, facts=[])["facts"]
     assert {(fact["text"], *fact["from"]) for fact in facts} == {
         (f"Ann: {TURNS[0][3]}", "1"),
         (f"Ann: {TURNS[2][3]}", "7"),
     }
     known = [{"id": "f1", "time": None, "text": f"Ann: {TURNS[0][3]}"}]
-    (left,) = asked(REFINE, episode="", turns=turns, facts=known)["facts"]
+    (left,) = by_rules(REFINE, episode="", turns=turns, facts=known)["facts"]
     assert left["from"] == ["7"] and left["replaces"] is None
-    assert asked(REFINE, episode=TURNS[2][3], turns=turns, facts=known) == {"facts": []}
+    assert by_rules(REFINE, episode=TURNS[2][3], turns=turns, facts=known) == {"facts": []}
 
 
 def test_a_fact_that_gives_another_value_replaces_the_one_that_is_known() -> None:
     known = [{"id": "f1", "time": "2025-01-04", "text": "Ann: I moved to Lisbon."}]
-    (fact,) = asked(
+    (fact,) = by_rules(
         REFINE, episode="", turns=[turn("9", "2025-03-01", "Ann", "I just moved to Porto.")], facts=known
     )["facts"]
     assert (fact["type"], fact["replaces"]) == ("TIME_ANCHORED_UPDATE", "f1")

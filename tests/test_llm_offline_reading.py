@@ -10,21 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from language_tasks import by_rules
 
 from infinimem.llm import tasks
-from infinimem.llm.base import Task
-from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.answer import NOTHING, QUOTED
-from infinimem.llm.reading import read
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms_of
-
-
-def run(task: Task, **variables: Any) -> Mapping[str, Any]:
-    reply = OfflineClient().complete(task, variables)
-    assert reply.data is not None
-    assert read(json.dumps(reply.data), task.schema).data == reply.data  # fits the schema
-    return reply.data
 
 
 def evidence(*texts: str, times: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -37,7 +28,7 @@ def evidence(*texts: str, times: Sequence[str] = ()) -> list[dict[str, Any]]:
 
 def answer(question: str, lines: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """The quoted lines and their ids; no lines where it is said that there is nothing."""
-    data = run(tasks.ANSWER, question=question, evidence=list(lines), now="2024-01-01")
+    data = by_rules(tasks.ANSWER, question=question, evidence=list(lines), now="2024-01-01")
     if data["answer"] == NOTHING:
         return [], list(data["cites"])
     first, *quoted = data["answer"].split("\n")
@@ -144,9 +135,9 @@ WORDS = st.text(max_size=60) | st.text(alphabet="ab AB.,!?'-1é北\u0301👍\"",
 
 @given(WORDS, st.lists(WORDS, max_size=6))
 def test_any_question_over_any_lines_is_answered_from_them(question: str, texts: list[str]) -> None:
-    data = run(tasks.ANSWER, question=question, evidence=evidence(*texts), now="")
+    data = by_rules(tasks.ANSWER, question=question, evidence=evidence(*texts), now="")
     assert set(data["cites"]) <= {str(n) for n in range(1, len(texts) + 1)}
     assert bool(data["cites"]) == (data["answer"] != NOTHING)
     beside = {"catalog": [], "calls": [], "rounds_left": "6"}
-    searched = run(tasks.SEARCHING, question=question, evidence=evidence(*texts), now="", **beside)
+    searched = by_rules(tasks.SEARCHING, question=question, evidence=evidence(*texts), now="", **beside)
     assert searched == {**data, "calls": []}

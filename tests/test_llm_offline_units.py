@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from language_tasks import by_rules
 
 from infinimem.grounding.claims import unsupported
-from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.describe import CHARACTERS, KEYWORDS, WORDS
-from infinimem.llm.reading import read
 from infinimem.strategies.allmem.tasks import DESCRIBE, DIAGNOSE, MERGE_UNITS, SPLIT_UNIT, UPDATE_UNIT
 
 Unit = dict[str, Any]
 
 
-def ask(task: Any, **variables: Any) -> Mapping[str, Any]:
-    """The offline client's reply, which must fit the schema and be the same the second time."""
-    first, second = (OfflineClient().complete(task, variables).data for _ in range(2))
-    assert first is not None and first == second
-    assert read(json.dumps(first), task.schema).data == first
-    return first
-
-
 def unit(text: str, speaker: str | None = "Ana", time: str | None = None, unit_id: str = "TARGET") -> Unit:
     bare: Unit = {"id": unit_id, "time": time, "speaker": speaker, "text": text}
-    (card,) = ask(DESCRIBE, context=[], turns=[bare | {"role": "user"}])["cards"]
+    (card,) = by_rules(DESCRIBE, context=[], turns=[bare | {"role": "user"}])["cards"]
     return bare | {key: card[key] for key in ("summary", "keywords")}
 
 
@@ -40,7 +30,7 @@ def origin(told: Mapping[str, Any]) -> str:
 def diagnose(target: Unit, *neighbours: Unit) -> Mapping[str, Any]:
     shown = ("id", "time", "summary", "keywords")
     told = target | {"number": "u-000099" if target["id"] == "TARGET" else target["id"]}
-    return ask(
+    return by_rules(
         DIAGNOSE,
         confidence="0.9",
         target=told,
@@ -128,7 +118,7 @@ ASIDE = (
 
 def test_no_rule_splits_a_text() -> None:
     assert diagnose(unit(ASIDE))["split_tasks"] == []
-    reply = ask(SPLIT_UNIT, unit=unit(ASIDE), reason="a wrong one")
+    reply = by_rules(SPLIT_UNIT, unit=unit(ASIDE), reason="a wrong one")
     assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [ASIDE]
 
 
@@ -252,14 +242,14 @@ def test_two_values_are_not_merged_in_the_same_breath() -> None:
 
 def test_a_merge_speaks_with_its_newest_unit_and_tells_what_others_add() -> None:
     said = ["My sister Rita is allergic to peanuts.", "Rita, my sister, is allergic to peanuts and 2 nuts."]
-    reply = ask(MERGE_UNITS, units=[older(said[0]), older(said[0]), unit(said[1])])
+    reply = by_rules(MERGE_UNITS, units=[older(said[0]), older(said[0]), unit(said[1])])
     assert reply["summary"] == f"Ana: {said[1]}" and reply["salient_points"] == [f"Ana: {said[0]}"]
     assert {"Ana", "Rita", "peanuts"} < set(reply["keywords"])
 
 
 def test_an_update_tells_what_holds_and_what_does_not() -> None:
     current, old = unit("I just moved to Porto."), older("I live in Lisbon, near the river.")
-    reply = ask(UPDATE_UNIT, current=current, superseded=old, anchors=[])
+    reply = by_rules(UPDATE_UNIT, current=current, superseded=old, anchors=[])
     assert reply["updated_summary"] == "Ana: I just moved to Porto."
     assert reply["deprecations"] == ["Ana: I live in Lisbon, near the river."]
     assert reply["alignment_note"] == "the newer statement replaces the older"
@@ -321,7 +311,7 @@ def _check_descriptor(told: Unit) -> None:
 
 
 def _check_split(told: Unit) -> None:
-    reply = ask(SPLIT_UNIT, unit=told, reason="")
+    reply = by_rules(SPLIT_UNIT, unit=told, reason="")
     assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [told["text"]]
 
 
@@ -344,10 +334,10 @@ def _check_proposals(target: Unit, neighbours: Sequence[Unit]) -> None:
 
 
 def _check_restated(*told: Unit) -> None:
-    merged = ask(MERGE_UNITS, units=list(told))
+    merged = by_rules(MERGE_UNITS, units=list(told))
     assert not unsupported(merged["summary"], map(origin, told))
     for point in merged["salient_points"]:
         assert not unsupported(point, map(origin, told))
-    updated = ask(UPDATE_UNIT, current=told[0], superseded=told[-1], anchors=[])
+    updated = by_rules(UPDATE_UNIT, current=told[0], superseded=told[-1], anchors=[])
     assert not unsupported(updated["updated_summary"], [origin(told[0])])
     assert bool(updated["updated_summary"]) == bool(told[0]["summary"])

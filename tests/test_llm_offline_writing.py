@@ -13,25 +13,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from language_tasks import by_rules
 
 from infinimem import tokens
 from infinimem.grounding.claims import find_duplicates
-from infinimem.llm.base import Task
-from infinimem.llm.offline import OfflineClient
 from infinimem.llm.offline.extract import split
 from infinimem.llm.offline.lexicon import is_filler
 from infinimem.llm.offline.salience import summary
-from infinimem.llm.reading import read
 from infinimem.llm.tasks import SELECT
 from infinimem.plugins import load
 from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
-
-
-def run(task: Task, **variables: Any) -> Mapping[str, Any]:
-    reply = OfflineClient().complete(task, variables)
-    assert reply.data is not None
-    assert read(json.dumps(reply.data), task.schema).data == reply.data  # fits the schema
-    return reply.data
 
 
 def turn(number: int, text: str, speaker: str | None = None, role: str = "user") -> dict[str, Any]:
@@ -39,7 +30,7 @@ def turn(number: int, text: str, speaker: str | None = None, role: str = "user")
 
 
 def extract(*turns: Mapping[str, Any], context: Sequence[Mapping[str, Any]] = ()) -> Mapping[str, Any]:
-    return run(EXTRACT, turns=list(turns), context=list(context), topics=[], problems=[])
+    return by_rules(EXTRACT, turns=list(turns), context=list(context), topics=[], problems=[])
 
 
 def facts(*texts: str, **more: Any) -> list[dict[str, Any]]:
@@ -197,7 +188,7 @@ DENTIST = [
 
 
 def rewrite(items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return run(REWRITE, facts=list(items), docs=[], problems=[])
+    return by_rules(REWRITE, facts=list(items), docs=[], problems=[])
 
 
 def test_what_was_said_in_a_row_about_one_thing_becomes_a_topic_with_its_name() -> None:
@@ -301,7 +292,7 @@ def plan(
     topics: Sequence[Mapping[str, Any]], docs: Sequence[Mapping[str, Any]] = DOCS, **more: Any
 ) -> list[Any]:
     given = {"planned_titles": [], "markdown_length": 5000, "problems": [], **more}
-    return list(run(PLAN, topics=list(topics), docs=list(docs), **given)["assign"])
+    return list(by_rules(PLAN, topics=list(topics), docs=list(docs), **given)["assign"])
 
 
 def test_a_topic_goes_to_the_document_about_it_or_founds_one() -> None:
@@ -329,7 +320,7 @@ def test_a_topic_too_long_for_a_document_is_cut() -> None:
 
 def layout(sections: Sequence[Mapping[str, Any]], incoming: Sequence[Mapping[str, Any]]) -> Any:
     doc = {"id": "topics/pottery", "title": "Pottery", "sections": list(sections)}
-    run(LAYOUT, doc=doc, problems=[])
+    by_rules(LAYOUT, doc=doc, problems=[])
     return load(LAYOUT.rule)({"doc": doc, "incoming": list(incoming), "summary_length": 100})["layout"]
 
 
@@ -347,7 +338,7 @@ def test_sections_stay_and_what_comes_in_joins_its_heading_or_makes_one() -> Non
 
 def test_no_contradiction_is_claimed() -> None:
     groups = [{"heading": "1", "facts": facts("Lives in Rome", "Lives in Oslo")}]
-    assert run(COMPARE, groups=groups, problems=[]) == {"superseded": []}
+    assert by_rules(COMPARE, groups=groups, problems=[]) == {"superseded": []}
 
 
 @pytest.mark.parametrize("limit", [0, 5, 20, 45, 100])
@@ -370,19 +361,21 @@ def test_small_documents_about_one_thing_are_grouped_and_groups_are_disjoint() -
         for n in range(6)
     ]
     docs.append({"id": "topics/dentist", "summary": "dentist, molar; The molar hurts.", "tokens": 50})
-    groups = [group["doc_ids"] for group in run(MERGE, docs=docs)["groups"]]
+    groups = [group["doc_ids"] for group in by_rules(MERGE, docs=docs)["groups"]]
     assert groups and all(2 <= len(group) <= 4 for group in groups)
     named = [doc for group in groups for doc in group]
     assert len(set(named)) == len(named) and "topics/dentist" not in named
-    assert run(MERGE, docs=[])["groups"] == []
+    assert by_rules(MERGE, docs=[])["groups"] == []
 
 
 def test_documents_are_selected_by_the_question() -> None:
-    assert run(SELECT, question="When is the kiln hot?", docs=DOCS, limit=5)["ids"] == [
+    assert by_rules(SELECT, question="When is the kiln hot?", docs=DOCS, limit=5)["ids"] == [
         "topics/pottery-class"
     ]
-    assert run(SELECT, question="Who won the match?", docs=DOCS, limit=5)["ids"] == []
-    assert run(SELECT, question="roses or kiln or tomatoes", docs=DOCS, limit=1)["ids"] == ["topics/garden"]
+    assert by_rules(SELECT, question="Who won the match?", docs=DOCS, limit=5)["ids"] == []
+    assert by_rules(SELECT, question="roses or kiln or tomatoes", docs=DOCS, limit=1)["ids"] == [
+        "topics/garden"
+    ]
 
 
 WORDS = st.text(max_size=60) | st.text(alphabet="ab AB.,!?'-1é北\u0301👍", max_size=30)
@@ -403,8 +396,8 @@ def test_any_text_is_placed_once_and_nothing_raises(texts: list[str], others: li
     assert all((part["doc_id"] is None) != (part["new_title"] is None) for part in assigned)
     assert sorted(i for row in layout([], topics) for i in row["fact_ids"]) == sorted(placed)
     assert tokens.count(summary(facts(*texts), limit)) <= limit
-    run(MERGE, docs=docs)
-    run(SELECT, question=" ".join(texts), docs=docs, limit=3)
+    by_rules(MERGE, docs=docs)
+    by_rules(SELECT, question=" ".join(texts), docs=docs, limit=3)
 
 
 # ── determinism ─────────────────────────────────────────────────────────────────────────────────
