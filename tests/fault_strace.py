@@ -38,6 +38,8 @@ _HARMLESS = re.compile(
     r"p?select6?|exit(_group)?|sched_\w+"
 )
 """Calls that reach no file: to die there is to die at the next one."""
+CHANGING = frozenset("write mkdir link rename renameat unlink unlinkat rmdir fdatasync".split())
+"""Calls of programs of others that change a folder: to die at what lies between is to die at the next."""
 
 
 @pytest.fixture

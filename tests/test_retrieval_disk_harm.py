@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from signal import SIGKILL
 
 import fault_strace as strace
 import pytest
@@ -186,26 +189,37 @@ def test_killed_at_system_calls_of_a_commit(
 ) -> None:
     """Of the first commit, and of one that changes it; those of tantivy's threads are among the calls."""
     root, left, before = memory.library.root, tmp_path / "cache", tmp_path / "before"
+    manifest = index_folder(memory) / cache.MANIFEST
     if not first:
         ranking(memory.view)
         for number in range(6, 20):
             write_note(root, number, f"# Zither {number}\n\nviolin\n")
-    left.mkdir(exist_ok=True)
     shutil.copytree(left, before)
 
     def commit() -> None:
         monkeypatch.setattr(disk, "BESIDE_DOCUMENTS", 0)
         ranking(open_memory(root, model="offline").view)
 
-    def anew() -> None:
+    def commit_and_die() -> None:
+        """As soon as a manifest has its name."""
+        replace = os.replace
+        monkeypatch.setattr(os, "replace", lambda *a, **k: (replace(*a, **k), os.kill(os.getpid(), SIGKILL)))
+        commit()
+
+    def left_by(work: Callable[[], None], point: strace.Point) -> bool:
+        """Whether the work died there; what it left must be whole, or nothing."""
         shutil.rmtree(left)
         shutil.copytree(before, left)
-
-    points = strace.chosen(strace.points(commit, threads=True), count)
-    died = 0
-    for point in points:
-        anew()
-        died += strace.killed(commit, point, threads=True)
+        died = strace.killed(work, point, threads=True)
+        stood = manifest.read_bytes() if manifest.exists() else None
+        assert first or stood
         assert_same(open_memory(root, model="offline").view)
+        assert stood in (None, manifest.read_bytes()), "what a manifest named had to be built anew"
+        return died
+
+    points = [point for point in strace.points(commit, threads=True) if point[0] in strace.CHANGING]
+    died = [left_by(commit, point) for point in strace.chosen(points, count)]
     # How often a thread waits for another differs from run to run.
-    assert died > 0.8 * len(points), f"of {len(points)} points"
+    assert sum(died) > 0.8 * len(died), f"of {len(died)} points"
+    assert left_by(commit_and_die, ("kill", 1))
+    assert manifest.exists()
