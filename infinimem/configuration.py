@@ -66,39 +66,32 @@ class Configuration:
         return chosen != "offline" and ("llm.base_url" if chosen else "llm.model") in self.suspended
 
 
-def configuration(
-    data: bytes = b"",
-    library: Path | None = None,
-    *,
-    trusted: bool = False,
-    env: Mapping[str, str] | None = None,
-) -> Configuration:
+def configuration(data: bytes = b"", library: Path | None = None, *, trusted: bool = False) -> Configuration:
     """What is in force for a library, or for a call that needs none.
 
     Args:
         data: of infinimem.toml.
         library: its folder.
         trusted: the caller vouches for it.
-        env: the environment; default is the process's own.
 
     Raises:
         SettingsError, FormatTooNew: a file or a variable cannot be used.
     """
-    env = os.environ if env is None else env
     given = parse_values(data, str(library / SETTINGS) if library else SETTINGS)
     proposed = {name: value for name, value in given.items() if not is_harmless(name, value)}
     values = {name: value for name, value in given.items() if name not in proposed}
     origins = dict.fromkeys(values, SETTINGS)
-    user = _of_user(env)
-    given_here = [
-        (dict.fromkeys(names, env[name]), name) for name, names in VARIABLES.items() if env.get(name)
-    ]
+    user = _of_user()
+    here = ((name, names) for name, names in VARIABLES.items() if os.environ.get(name))
+    given_here = [(dict.fromkeys(names, os.environ[name]), name) for name, names in here]
     for found, origin in ((user, USER), *given_here):
         values |= found
         origins |= dict.fromkeys(found, origin)
     rest = {name: value for name, value in proposed.items() if origins.get(name) not in (USER, *VARIABLES)}
     suspended: dict[str, object] = {}
-    if rest and not (trusted or (library and _is_trusted(library, trust.digest_of(proposed), env))):
+    if library and rest:
+        trusted = trusted or trust.is_named(library) or trust.approved(library) == trust.digest_of(proposed)
+    if rest and not trusted:
         suspended = {name: value for name, value in rest.items() if value != defaults()[name]}
     else:
         values |= rest
@@ -132,12 +125,8 @@ def advice(library: Path, suspended: Mapping[str, object]) -> str:
     )
 
 
-def _is_trusted(library: Path, digest: str, env: Mapping[str, str]) -> bool:
-    return trust.is_named(library, env) or trust.approved(library, env) == digest
-
-
-def _of_user(env: Mapping[str, str]) -> dict[str, Any]:
-    folder = user_folder("CONFIG", env)
+def _of_user() -> dict[str, Any]:
+    folder = user_folder("CONFIG")
     if folder is None:
         return {}
     file = folder / USER

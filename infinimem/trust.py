@@ -42,28 +42,28 @@ def digest_of(settings: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
-def is_mine(library: Path, env: Mapping[str, str] | None = None) -> bool:
+def is_mine(library: Path) -> bool:
     """Whether it is the default library, or one that was made here or trusted."""
-    default = default_library(env)
+    default = default_library()
     if default and _real(default) == _real(library):
         return True
-    return is_named(library, env) or approved(library, env) is not None
+    return is_named(library) or approved(library) is not None
 
 
-def is_named(library: Path, env: Mapping[str, str] | None = None) -> bool:
+def is_named(library: Path) -> bool:
     """Whether $INFINIMEM_TRUST names it."""
-    named = (os.environ if env is None else env).get(TRUST, "").split(os.pathsep)
+    named = os.environ.get(TRUST, "").split(os.pathsep)
     return _real(library) in {_real(Path(path)) for path in named if Path(path).is_absolute()}
 
 
-def approved(library: Path, env: Mapping[str, str] | None = None) -> str | None:
+def approved(library: Path) -> str | None:
     """The digest of its approved settings; None if it is not trusted."""
-    file = _file(library, env)
+    file = _file(library)
     found = _read(file) if file else None
     return found.digest if found and found.path == _real(library) else None
 
 
-def approve(library: Path, digest: str, env: Mapping[str, str] | None = None) -> bool:
+def approve(library: Path, digest: str) -> bool:
     """Trust a library, with the settings of this digest.
 
     Returns:
@@ -74,7 +74,7 @@ def approve(library: Path, digest: str, env: Mapping[str, str] | None = None) ->
     """
     import tempfile  # hooks import this module, and never approve
 
-    file = _file(library, env)
+    file = _file(library)
     if file is None:
         return False
     data = json.dumps({"library": _real(library), "settings": digest}).encode()
@@ -91,29 +91,29 @@ def approve(library: Path, digest: str, env: Mapping[str, str] | None = None) ->
     return True
 
 
-def revoke(library: Path, env: Mapping[str, str] | None = None) -> bool:
+def revoke(library: Path) -> bool:
     """Trust a library no more; False if it was not trusted."""
-    file = _file(library, env)
+    file = _file(library)
     if file is None or not file.exists():
         return False
     file.unlink()
     return True
 
 
-def trusted(env: Mapping[str, str] | None = None) -> Iterator[Trusted]:
+def trusted() -> Iterator[Trusted]:
     """All that are, by path."""
-    folder = _folder(env)
+    folder = _folder()
     rows = (_read(file) for file in folder.glob("*.json")) if folder else ()
     yield from sorted((row for row in rows if row), key=lambda row: row.path)
 
 
-def _folder(env: Mapping[str, str] | None) -> Path | None:
-    data = user_folder("DATA", env)
+def _folder() -> Path | None:
+    data = user_folder("DATA")
     return data / "trusted" if data else None
 
 
-def _file(library: Path, env: Mapping[str, str] | None) -> Path | None:
-    folder = _folder(env)
+def _file(library: Path) -> Path | None:
+    folder = _folder()
     name = hashlib.sha256(os.fsencode(_real(library))).hexdigest()[:32]
     return folder / f"{name}.json" if folder else None
 

@@ -250,16 +250,18 @@ def test_a_broken_key_is_told_without_showing_it(key: str) -> None:
     assert key not in _line(caught.value)
 
 
-def test_connect_takes_the_argument_then_the_settings() -> None:
+def test_connect_takes_the_argument_then_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
     url = "http://127.0.0.1:9/v1"
     settings = ModelSettings(model="from-settings", base_url=url)
-    assert connect(None, ModelSettings(), {}).name == "offline"
-    assert connect("offline", settings, {}).name == "offline"
-    assert connect(None, settings, {}).name == "from-settings"
-    assert connect("named", settings, {}).name == "named"
-    assert connect(None, ModelSettings(model=""), {}).name == "offline"
+    assert connect(None, ModelSettings()).name == "offline"
+    assert connect("offline", settings).name == "offline"
+    assert connect(None, settings).name == "from-settings"
+    assert connect("named", settings).name == "named"
+    assert connect(None, ModelSettings(model="")).name == "offline"
     with pytest.raises(ModelNotConfigured):
-        connect("m", ModelSettings(), {})
+        connect("m", ModelSettings())
 
 
 def test_variables_are_checked_before_anything_is_sent() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,16 @@ from infinimem.settings import ModelSettings
 OFFLINE = "offline"
 
 
-def connect(model: str | None, settings: ModelSettings, env: Mapping[str, str] | None = None) -> LLM:
+def connect(model: str | None, settings: ModelSettings) -> LLM:
     """The client for a model.
 
     Args:
         model: its name, or "offline"; None takes the settings, then "offline".
         settings: [llm] in force.
-        env: the environment, for the key; default is the process's own.
 
     Raises:
         ModelNotConfigured: the model needs a key and there is none.
     """
-    env = os.environ if env is None else env
     name = model or settings.model or OFFLINE
     if name == OFFLINE:
         from infinimem.llm.offline import OfflineClient
@@ -35,13 +32,7 @@ def connect(model: str | None, settings: ModelSettings, env: Mapping[str, str] |
         return OfflineClient()
     from infinimem.llm.openai_client import OpenAIClient
 
-    return OpenAIClient(
-        name,
-        base_url=settings.base_url,
-        api_key=env.get("OPENAI_API_KEY"),
-        timeout=settings.timeout,
-        retries=settings.retries,
-    )
+    return OpenAIClient(name, settings.base_url, timeout=settings.timeout, retries=settings.retries)
 
 
 def permitted(model: str | None, found: Configuration, library: Path) -> LLM:
