@@ -121,14 +121,10 @@ def _bad_moves(moves: Sequence[Move], lookup: Lookup, roots: Sequence[str]) -> l
         if place is None:
             reasons.append(Reason("UNKNOWN_SEQ", (move.seq,)))
         elif place.doc_id != CURRENT and not _under(place.doc_id, roots):
-            reasons.append(_foreign(place))
+            reasons.append(Reason("BAD_TARGET", (move.seq,), f"{place.doc_id} is not the strategy's"))
         if not _under(move.to, roots):
             reasons.append(Reason("BAD_TARGET", (move.seq,), move.to))
     return reasons
-
-
-def _foreign(place: Located) -> Reason:
-    return Reason("BAD_TARGET", (place.entry.seq,), f"{place.doc_id} is not the strategy's")
 
 
 def _protected(entry: Entry) -> bool:

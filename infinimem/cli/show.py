@@ -63,7 +63,7 @@ def show_answer(out: Output, answer: Answer) -> None:
 
 
 def show_citations(out: Output, citations: Iterable[Citation]) -> None:
-    rows = ((place(item), _seqs(item.seqs), item.text) for item in citations)
+    rows = ((place(item), ",".join(map(str, item.seqs)), item.text) for item in citations)
     out.table(("where", "seq", "line"), rows)
 
 
@@ -71,7 +71,3 @@ def place(item: Any) -> str:
     """ "topics/food:12-14" of anything with a document and lines."""
     lines = f"{item.start_line}" if item.start_line == item.end_line else f"{item.start_line}-{item.end_line}"
     return f"{item.doc_id}:{lines}"
-
-
-def _seqs(seqs: Iterable[int]) -> str:
-    return ",".join(map(str, seqs))

@@ -39,10 +39,6 @@ _NOT_NAMES = frozenset(
 )
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(normalize("NFKC", text).casefold().replace("’", "'"))
-
-
 def is_duplicate(one: str, other: str) -> bool:
     """Whether two lines say the same: equal, or nearly so with equal numbers, names and negations."""
     if normalised(one) == normalised(other):
@@ -121,7 +117,7 @@ def _folded(text: str) -> str:
 @lru_cache(maxsize=4)  # one long text is the origin of many sentences, and may be a megabyte
 def _held(origin: str) -> tuple[Mapping[str, frozenset[str]], frozenset[str], str]:
     """What an origin claims, its words, and all of it for comparing."""
-    words = _words(origin)
+    words = _WORD.findall(normalize("NFKC", origin).casefold().replace("’", "'"))
     said = frozenset(words) | {word.removesuffix("'s") for word in words}
     return claims.__wrapped__(origin), said, normalised.__wrapped__(origin)
 

@@ -91,7 +91,7 @@ def update_unit(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def said_by(unit: Mapping[str, Any]) -> Said:
     """The words of a turn or unit, white space folded."""
-    return Said(_fold(unit.get("speaker") or ""), _fold(unit.get("text") or ""))
+    return Said(*(" ".join((unit.get(key) or "").split()) for key in ("speaker", "text")))
 
 
 def summary(said: Said) -> str:
@@ -122,10 +122,6 @@ def keywords(said: Sequence[Said], limit: int = KEYWORDS) -> list[str]:
     known = short_names(speakers)
     telling = [phrase for phrase in [*found, *_words(pieces)] if fold(phrase) not in known]
     return _distinct([*speakers, *telling], limit)
-
-
-def _fold(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _beginning(said: Said) -> str:

@@ -74,7 +74,7 @@ def _rows(turns: Sequence[Mapping[str, Any]], cut: Callable[[str], Iterable[str]
     rows = [
         _Row(turn["id"], day_of(turn.get("time")), turn.get("speaker") or "", sentence)
         for turn in turns
-        for sentence in map(_fold, cut(turn["text"]))
+        for sentence in (" ".join(piece.split()) for piece in cut(turn["text"]))
         if any(_tells(part, names) for part in sentences(sentence))
     ]
     rows = list({row.text: row for row in reversed(rows)}.values())[::-1]
@@ -90,10 +90,6 @@ def _telling(turns: Sequence[Mapping[str, Any]], most: int) -> list[_Row]:
 def _tells(sentence: str, names: Sequence[str]) -> bool:
     """Whether it says something: no question, no thanks, no exclamation of a few words."""
     return not sentence.endswith("?") and len(sentence.split()) >= SHORTEST and not is_filler(sentence, names)
-
-
-def _fold(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _dated(rows: Sequence[_Row]) -> str:

@@ -61,12 +61,9 @@ def _judge(variables: Mapping[str, Any], wanted: float) -> dict[str, Any]:
     if unknown or not told.strip():
         return {"reason": "the answer does not know", "correct": False}
     words = _words(told)
-    share = max((_share(_words(expected), words) for expected in variables["expected"]), default=0.0)
+    expected = filter(None, map(_words, variables["expected"]))
+    share = max((len(one & words) / len(one) for one in expected), default=0.0)
     return {"reason": f"{share:.0%} of the expected words are in the answer", "correct": share >= wanted}
-
-
-def _share(expected: frozenset[str], words: frozenset[str]) -> float:
-    return len(expected & words) / len(expected) if expected else 0.0
 
 
 def _words(text: str) -> frozenset[str]:

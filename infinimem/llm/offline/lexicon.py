@@ -54,16 +54,14 @@ def content_words(text: str) -> tuple[Word, ...]:
         surface = match.group()
         parts = [term for term in tokens(surface) if term not in common_terms() and _telling(term)]
         if parts:
-            term = "-".join(parts) if "-" in surface else parts[0]
-            named = surface[0].isupper() and (_is_inside(text, match.start()) or _leads(match, following))
+            term, start = "-".join(parts) if "-" in surface else parts[0], match.start()
+            named = surface[0].isupper() and (
+                not _SENTENCE_START.search(text, max(0, start - 8), start) or _leads(match, following)
+            )
             written = intern(_bare(surface))  # thousands of texts are kept, and share their words
-            words.append(Word(intern(term), written, match.start(), named, _nounish(before)))
+            words.append(Word(intern(term), written, start, named, _nounish(before)))
         before = fold(surface)
     return tuple(words)
-
-
-def _is_inside(text: str, start: int) -> bool:
-    return not _SENTENCE_START.search(text, max(0, start - 8), start)
 
 
 def _leads(match: re.Match[str], following: re.Match[str] | None) -> bool:

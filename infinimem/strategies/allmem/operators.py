@@ -16,7 +16,7 @@ from infinimem.strategies.allmem.unit import SEMANTIC, SIBLING, SURFACE, UNIT, V
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.graph.rewire import Rewired, redirect, settle
 from infinimem.strategies.records.descriptor import Descriptor, unverified
-from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
+from infinimem.strategies.records.record import UNVERIFIED, Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 
@@ -62,6 +62,7 @@ class Editor:
         old = self.bank.records[name]
         siblings = []
         for part in parts:
+            told = [(said.text, day_of(said.time)) for said in map(self.bank.quote, part.refs)]
             new = Record(
                 self.bank.new_id(UNIT.prefix, old.order[0]),
                 SPEC,
@@ -70,7 +71,7 @@ class Editor:
                 old.time,
                 old.session,
                 part.refs,
-                when=old.when if old.when and self._says(part.refs, old.when) else None,
+                when=old.when if old.when and fits(old.when, told) else None,  # it is these words that tell
             )
             siblings.append(self._create(new, part.descriptor))
         self.bank.archive(name)
@@ -126,10 +127,6 @@ class Editor:
         return replace(edits, added=added)
 
     # ── parts of all three ──────────────────────────────────────────────────────────────────────
-
-    def _says(self, refs: Sequence[Ref], when: str) -> bool:
-        """Whether it is these words that tell when it happened."""
-        return fits(when, [(said.text, day_of(said.time)) for said in map(self.bank.quote, refs)])
 
     def _create(self, unit: Record, found: Descriptor) -> str:
         self.bank.put(unit)

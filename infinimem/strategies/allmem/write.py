@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from infinimem.model import Finding, Located, Plan, Put
+from infinimem.model import Located, Plan, Put
 from infinimem.store.view import View
 from infinimem.strategies.allmem.buffer import BUFFER, Buffered, buffer_text, buffered
 from infinimem.strategies.allmem.invariants import faults
@@ -64,7 +64,7 @@ def written(
         if last is None or last.age < unit.age:
             last = unit
     if wrong := new_faults(bank, after, partial(faults, settings=settings), names):
-        return Plan(notes=tuple(map(_note, wrong)))
+        return Plan(notes=tuple(f"not written, for {one.where} would be wrong: {one.what}" for one in wrong))
     notes = [
         f"turn {one.turn.seq}: no descriptor ({one.wrong.reasons[0]}); its first words stand in"
         for one in described
@@ -76,10 +76,6 @@ def written(
         notes=tuple(notes),
         rejected=tuple(one.wrong for one in described if one.wrong),
     )
-
-
-def _note(finding: Finding) -> str:
-    return f"not written, for {finding.where} would be wrong: {finding.what}"
 
 
 def _unit(bank: RecordStore, one: Described) -> Record:

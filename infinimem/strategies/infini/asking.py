@@ -81,6 +81,25 @@ class Asker:
         assert best is not None
         return best, left
 
+    def grouped(
+        self, task: Task, variables: Mapping[str, Any], known: Collection[int]
+    ) -> tuple[list[tuple[Data, list[int]]], tuple[Reason, ...]]:
+        """Ask for groups of facts, of which each is in one: the items of the better reply (none if none could
+        be read), each with the facts that it is the first to name; and what is still wrong.
+
+        Args:
+            task: its reply is a list of items with "fact_ids".
+            known: the seqs of the facts.
+        """
+
+        def read(data: Data) -> tuple[Sequence[Data], list[list[int]], list[Reason]]:
+            (items,) = data.values()
+            return (items, *once((item["fact_ids"] for item in items), known))
+
+        reply, wrong = self.ask(task, variables, lambda data: read(data)[2])
+        items, seqs, _ = read(reply.data) if reply.data is not None else ((), [], None)
+        return list(zip(items, seqs, strict=True)), wrong
+
     def reject(self, task: Task, reply: Reply, reasons: Iterable[Reason]) -> None:
         """Keep a reply because of these reasons; without any, nothing is kept."""
         lines = [str(reason) for reason in reasons]

@@ -20,7 +20,7 @@ from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import CURRENT, Derived, Entry, Located, Move, Plan, Reason, Why
 from infinimem.plugins import load
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker, Data, once, seqs_of
+from infinimem.strategies.infini.asking import Asker, seqs_of
 from infinimem.strategies.infini.compare import Claim, allowed
 from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -106,13 +106,18 @@ def target(view: View, route: Route) -> Target:
 
 def plain(target: Target) -> Laid:
     """The layout that asks no one: what comes in under its topics' titles, the rest as it stands."""
-    headings = {
-        entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
-        for topic in target.topics
-        for entry in topic.entries
-    }
+    headings = _headings(target, target.topics)
     named = dict.fromkeys([*(topic.title for topic in sections(target.places)), *headings.values()])
     return Laid(headings, target.summary or ", ".join(title for title in named if title) or target.title)
+
+
+def _headings(target: Target, topics: Iterable[Topic]) -> dict[int, str]:
+    """The title of each line's topic, as the document spells it."""
+    return {
+        entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
+        for topic in topics
+        for entry in topic.entries
+    }
 
 
 def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, anew: bool = False) -> Laid:
@@ -143,17 +148,15 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
         Topic(item["heading"], tuple(entries[seq] for seq in seqs_of(item["fact_ids"], entries)))
         for item in ruled["layout"]
     ]
-    headings = {
-        entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
-        for topic in whole
-        for entry in topic.entries
-    }
+    headings = _headings(target, whole)
     notes: list[str] = []
     if not target.fixed:
         crowded = [topic for topic in whole if (anew and len(entries) > FEW) or _crowded(topic, target)]
         lines = [Topic(topic.title, (entry,)) for topic in crowded for entry in topic.entries]
         for chunk in packed(lines, settings.markdown_length):
-            asked = _question(target, joined(chunk), headings.values(), tell=_timeless)
+            asked = _question(
+                target, joined(chunk), headings.values(), tell=lambda entry: {**brief(entry), "time": None}
+            )
             found, wrong = _parted(asked, target, {e.seq for e in entries_of(chunk)}, asker)
             headings |= found
             notes += (f"layout of {target.doc_id}: {reason}" for reason in wrong)
@@ -176,17 +179,12 @@ def _parted(
     asked: Mapping[str, object], target: Target, known: Collection[int], asker: Asker
 ) -> tuple[dict[int, str], tuple[Reason, ...]]:
     """The headings that a model names for these lines, and what is wrong with its reply."""
-
-    def placed(data: Data) -> tuple[list[list[int]], list[Reason]]:
-        return once((item["fact_ids"] for item in data["layout"]), known)
-
-    reply, wrong = asker.ask(LAYOUT, asked, lambda data: placed(data)[1])
+    groups, wrong = asker.grouped(LAYOUT, asked, known)
     found: dict[int, str] = {}
-    if (data := reply.data) is not None:
-        for item, seqs in zip(data["layout"], placed(data)[0], strict=True):
-            title = clean_title(item["heading"])
-            if heading := target.spelling.get(title.casefold(), title):
-                found |= dict.fromkeys(seqs, heading)
+    for item, seqs in groups:
+        title = clean_title(item["heading"])
+        if heading := target.spelling.get(title.casefold(), title):
+            found |= dict.fromkeys(seqs, heading)
     return found, wrong
 
 
@@ -201,11 +199,6 @@ def _question(
     bare = dict.fromkeys([*(heading_of(place) for place in target.places), *headings])
     parts += [{"heading": title, "facts": []} for title in bare if title and title not in told]
     return {"doc": {"id": target.doc_id, "title": target.title, "sections": parts}}
-
-
-def _timeless(entry: Entry) -> Fact:
-    """A line as it is told to be put under a heading."""
-    return {**brief(entry), "time": None}
 
 
 _WHY: dict[str, Why] = {"split": "split", "merge": "merged"}

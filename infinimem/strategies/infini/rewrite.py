@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from infinimem.model import Located, Reason, Withheld
 from infinimem.store.view import View
-from infinimem.strategies.infini.asking import Asker, Data, once
+from infinimem.strategies.infini.asking import Asker
 from infinimem.strategies.infini.compare import Claim, allowed, repeats
 from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
@@ -95,19 +95,12 @@ def _part(
 ) -> tuple[list[Topic], tuple[Reason, ...]]:
     known = {place.entry.seq: place for place in places}
     untitled = unsorted(view)
-
-    def placed(data: Data) -> tuple[list[list[int]], list[Reason]]:
-        return once((topic["fact_ids"] for topic in data["topics"]), known)
-
     facts = [fact(place.entry) for place in places]
-    reply, wrong = asker.ask(REWRITE, {"facts": facts, "docs": docs}, lambda data: placed(data)[1])
-    if (data := reply.data) is None:
-        return list(sections(places, untitled)), wrong
-    groups, _ = placed(data)
+    groups, wrong = asker.grouped(REWRITE, {"facts": facts, "docs": docs}, known)
     topics = [
         Topic(clean_title(topic["title"]) or untitled, tuple(known[seq].entry for seq in seqs))
-        for topic, seqs in zip(data["topics"], groups, strict=True)
+        for topic, seqs in groups
     ]
-    settled = {seq for seqs in groups for seq in seqs}
+    settled = {seq for _, seqs in groups for seq in seqs}
     missing = [place for place in places if place.entry.seq not in settled]
     return [*topics, *sections(missing, untitled)], wrong
