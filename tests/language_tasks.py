@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from infinimem.evaluation import grading
 from infinimem.llm import tasks
 from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
@@ -14,7 +15,7 @@ from infinimem.strategies.allmem import tasks as of_units
 from infinimem.strategies.infini import tasks as of_topics
 from infinimem.strategies.recmem import tasks as of_episodes
 
-ALL = (*tasks.ALL, *of_topics.ALL, *of_units.ALL, *of_episodes.ALL)
+ALL = (*tasks.ALL, *grading.ALL, *of_topics.ALL, *of_units.ALL, *of_episodes.ALL)
 
 
 def by_rules(task: Task, **variables: Any) -> Mapping[str, Any]:

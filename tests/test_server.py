@@ -17,11 +17,12 @@ from server import HastyClient
 from test_readme import blocks
 
 from infinimem import Turn, open_memory
+from infinimem.evaluation.grading import JUDGE
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Ended, Run
 from infinimem.llm import reading
 from infinimem.llm.base import Failure, Task
-from infinimem.llm.tasks import ANSWER, JUDGE
+from infinimem.llm.tasks import ANSWER
 from infinimem.strategies.infini.tasks import MERGE
 
 pytestmark = pytest.mark.server

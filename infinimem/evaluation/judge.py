@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from infinimem.evaluation.grading import JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC, says_nothing
 from infinimem.evaluation.metrics.answers import normal
 from infinimem.evaluation.model import Question
 from infinimem.llm.base import LLM, Task
-from infinimem.llm.offline.judge import says_nothing
-from infinimem.llm.tasks import JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC
 from infinimem.model import Usage
 
 TASKS: Mapping[str, Task] = {"strict": JUDGE, "lenient": JUDGE_LENIENT}

@@ -1,7 +1,7 @@
 """Language tasks: names, variables, reply schemas, and the rules that answer them offline. Their wording
 stands in prompts/<task>.md, with `{{name}}` placeholders; a variable that is missing or unused is an error.
 What stands between `{{#name}}` and `{{/name}}` is for those of its tasks that have this variable.
-Those of a strategy stand in its own tasks.py.
+Those of a strategy stand in its own tasks.py, those of the bench in evaluation/grading.py.
 
 Ids in variables and replies are short strings ("12" for seq 12): models copy them more faithfully than
 line text, and code moves what they name (STRATEGIES: reference rewriting).
@@ -94,33 +94,8 @@ SEARCHING = Task(
 """The same, or calls of tools that show more (prompt E). `catalog` and `calls` are what a model is told of
 documents, and of its calls so far."""
 
-# ── measuring ───────────────────────────────────────────────────────────────────────────────────
-
-
-def _judge(name: str) -> Task:
-    rule = f"judge:{name.removeprefix('judge_')}"
-    return task(name, "question kind expected answer", 256, rule, reason=TEXT, correct={"type": "boolean"})
-
-
-JUDGE = _judge("judge_strict")
-"""Whether an answer says all that is expected. `expected`: wordings of which any counts; `kind`:
-"preference", "time", "update", "unanswerable", or "plain"."""
-
-JUDGE_LENIENT = _judge("judge_lenient")
-"""The same under the rule of published tables, which lets vague answers pass."""
-
-JUDGE_RUBRIC = task(
-    "judge_rubric",
-    "question kind rubric answer",
-    1024,
-    "judge:rubric",
-    verdicts=list_of(item=TEXT, reason=TEXT, met={"type": "boolean"}),
-)
-"""Which items of a rubric an answer meets. `rubric`: [{"id", "text"}, …], ids from 1; `kind`: "list",
-"order", "unanswerable", or "plain"."""
-
-ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING, JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
-"""Those that belong to no strategy."""
+ALL: tuple[Task, ...] = (SELECT, ANSWER, SEARCHING)
+"""Those that belong to no strategy, and not to the bench."""
 
 
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from infinimem.evaluation import grading
 from infinimem.evaluation.metrics import answers, porter, retrieval, statistics
-from infinimem.llm.offline import judge
 
 WORDS = "the cat sat on a mat and dogs ran to the painted fences in 2023 while running cats".split()
 
@@ -168,7 +168,7 @@ class TestAnswers:
     def test_ways_to_say_nothing(self, text: str) -> None:
         assert answers.locomo_f1(text, "", "adversarial") == 1
         asked = {"answer": text, "kind": "unanswerable", "expected": []}
-        assert judge.strict(asked)["correct"], "the offline judge takes the same ways"
+        assert grading.strict(asked)["correct"], "the offline judge takes the same ways"
 
     def test_bleu1(self) -> None:
         assert answers.bleu1("the cat the cat", "The cat sat.") == pytest.approx(2 / 4)

@@ -13,13 +13,13 @@ from evaluation_data import Small, locomo_file, request, results
 from fake_server import chat, serve
 
 from infinimem.errors import ModelUnavailable
+from infinimem.evaluation.grading import JUDGE
 from infinimem.evaluation.replay import Replayed, Unasked, requests_of
 from infinimem.evaluation.report import write_report
 from infinimem.evaluation.runner import Run
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
-from infinimem.llm.tasks import JUDGE
 from infinimem.model import Usage
 from infinimem.testing import ScriptedLLM
 

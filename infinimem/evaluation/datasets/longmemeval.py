@@ -12,11 +12,11 @@ from pathlib import Path
 
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets.reading import Quota, as_text, entries, evidence_read, file_name, turns
+from infinimem.evaluation.grading import says_nothing
 from infinimem.evaluation.metrics import answers, retrieval
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers import longmemeval
 from infinimem.importers.fields import Json, rows
-from infinimem.llm.offline.judge import says_nothing
 from infinimem.model import Turn
 
 ABSTENTION = "abstention"

@@ -12,8 +12,8 @@ import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from infinimem.evaluation.grading import says_nothing
 from infinimem.evaluation.metrics.porter import stem
-from infinimem.llm.offline.judge import says_nothing
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")

@@ -1,7 +1,7 @@
-"""Grading without a model: by the words that the answer shares with an expected one.
+"""The language tasks of grading (llm/tasks.py), and their rules: by the words shared with an expected answer.
 
-It sees no paraphrase and no contradiction, so its verdicts are a lower bound on short answers and too kind
-to answers that quote much; they serve to try a run out, not to be published.
+The rules see no paraphrase and no contradiction, so their verdicts are a lower bound on short answers and too
+kind to answers that quote much; they serve to try a run out, not to be published.
 """
 
 from __future__ import annotations
@@ -10,8 +10,33 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from infinimem.llm.base import Task
 from infinimem.llm.offline.lexicon import MONTHS
+from infinimem.llm.tasks import TEXT, list_of, object_of
 from infinimem.terms import fold, query_terms
+
+_ASKED = frozenset("question kind expected answer".split())
+_VERDICT = object_of(reason=TEXT, correct={"type": "boolean"})
+_HERE = "infinimem.evaluation.grading"
+
+JUDGE = Task("judge_strict", _ASKED, _VERDICT, f"{_HERE}:strict", 256)
+"""Whether an answer says all that is expected. `expected`: wordings of which any counts; `kind`:
+"preference", "time", "update", "unanswerable", or "plain"."""
+
+JUDGE_LENIENT = Task("judge_lenient", _ASKED, _VERDICT, f"{_HERE}:lenient", 256)
+"""The same under the rule of published tables, which lets vague answers pass."""
+
+JUDGE_RUBRIC = Task(
+    "judge_rubric",
+    frozenset("question kind rubric answer".split()),
+    object_of(verdicts=list_of(item=TEXT, reason=TEXT, met={"type": "boolean"})),
+    f"{_HERE}:rubric",
+    1024,
+)
+"""Which items of a rubric an answer meets. `rubric`: [{"id", "text"}, …], ids from 1; `kind`: "list",
+"order", "unanswerable", or "plain"."""
+
+ALL = (JUDGE, JUDGE_LENIENT, JUDGE_RUBRIC)
 
 ENOUGH = 0.5
 """Of an expected answer's words, what the lenient rule wants."""
