@@ -27,6 +27,8 @@ which while who whom whose why will with within without would yes yet you your y
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Dropped from queries (never from the index): function words, before stemming."""
 
+MONTHS = "January February March April May June July August September October November December".split()
+
 _IRREGULAR_FORMS = """
 become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught,
 choose chose chosen, come came, draw drew drawn, drink drank drunk, drive drove driven, eat ate eaten, fall

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from infinimem.llm.base import Task
-from infinimem.llm.offline.lexicon import MONTHS
 from infinimem.llm.tasks import TEXT, list_of, object_of
-from infinimem.terms import fold, query_terms
+from infinimem.terms import MONTHS, fold, query_terms
 
 _ASKED = frozenset("question kind expected answer".split())
 _VERDICT = object_of(reason=TEXT, correct={"type": "boolean"})

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from infinimem.terms import MONTHS
+
 Span = tuple[date, date]
 """First and last day."""
 
@@ -160,7 +162,7 @@ _COUNTS = {
     for count, words in enumerate("a an one,two,three,four,five,six,seven,eight,nine,ten".split(","), 1)
     for word in words.split()
 }
-_MONTHS = "january february march april may june july august september october november december".split()
+_MONTHS = [name.lower() for name in MONTHS]
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _N = rf"(?P<n>\d{{1,3}}|{'|'.join(_COUNTS)})"
 _UNIT = r"(?P<unit>day|week|month|year)s?"

@@ -12,9 +12,10 @@ from datetime import time as clock
 
 from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, names_of, rows
 from infinimem.model import Turn
+from infinimem.terms import MONTHS
 
 _KEY = re.compile(r"session_(\d+)")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = [name[:3].lower() for name in MONTHS]
 # "1:56 pm on 8 May, 2023"; strptime would read month names in the machine's language only.
 _DATE = re.compile(r"\s*(\d{1,2}):(\d\d)\s*([ap]m)\s+on\s+(\d{1,2})\s+([a-z]+),?\s+(\d{4})\s*", re.IGNORECASE)
 

@@ -22,15 +22,11 @@ from infinimem.store.records import turns_behind
 from infinimem.store.sources import unsigned_source
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
-from infinimem.terms import analyzer
+from infinimem.terms import MONTHS, analyzer
 
 CONTEXT_LENGTH = 2000
 """Characters of a turn that are context of another entry; every entry carries its own copy."""
 
-_MONTHS = (
-    *("", "January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s")
 
 
@@ -40,7 +36,8 @@ def date_words(time: str | None) -> str:
     year, month, day = date_parts(time)
     if not year:
         return ""
-    return f"{day or ''} {_MONTHS[month] if month < len(_MONTHS) else ''} {year:04}"
+    name = MONTHS[month - 1] if 0 < month <= len(MONTHS) else ""
+    return f"{day or ''} {name} {year:04}"
 
 
 class Pieces:

@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from infinimem.settings import SearchSettings
-from infinimem.terms import STOP_WORDS, fold, tokens
+from infinimem.terms import MONTHS, STOP_WORDS, fold, tokens
 
 if TYPE_CHECKING:
     from infinimem.retrieval.rows import Row
@@ -60,15 +60,8 @@ def factors(question: str, rows: Sequence[Row], settings: SearchSettings) -> lis
 REACH = 8
 """Days from a named one at which an entry is no longer near: people tell of a day within the week."""
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        "jan january,feb february,mar march,apr april,may,jun june,jul july,aug august,sep sept september,"
-        "oct october,nov november,dec december".split(","),
-        start=1,
-    )
-    for name in names.split()
-}
+_MONTHS = {name: at for at, month in enumerate(map(fold, MONTHS), 1) for name in (month[:3], month)}
+_MONTHS["sept"] = _MONTHS["sep"]
 _MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?"
 _DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})\b"
 _OPEN = r"(?:\b(?P<open>since|until|till|before|after|by) )?"

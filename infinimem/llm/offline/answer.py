@@ -18,9 +18,9 @@ from typing import Any
 
 from infinimem.grounding.claims import number
 from infinimem.grounding.sentences import split_speaker, strip_ordinal
-from infinimem.llm.offline.lexicon import MONTHS, names, vocatives
+from infinimem.llm.offline.lexicon import names, vocatives
 from infinimem.retrieval.priors import kin
-from infinimem.terms import STOP_WORDS, fold, query_terms, tokens
+from infinimem.terms import MONTHS, STOP_WORDS, fold, query_terms, tokens
 
 QUOTED = "No model was asked; what memory holds closest to the question, quoted:"
 NOTHING = (

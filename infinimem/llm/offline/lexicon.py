@@ -19,7 +19,6 @@ from infinimem.grounding.sentences import common_terms, strip_ordinal
 from infinimem.terms import fold, tokens
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
-MONTHS = "January February March April May June July August September October November December".split()
 _BEFORE_NOUNS = frozenset(
     "a an the my your his her its our their this that these those some any no each every of for in on at "
     "with about from by new local first own another more many few two three and or".split()

@@ -16,8 +16,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
-from infinimem.llm.offline.lexicon import MONTHS, content_terms
+from infinimem.llm.offline.lexicon import content_terms
 from infinimem.llm.offline.salience import Corpus, similarity, title
+from infinimem.terms import MONTHS
 
 WINDOW = 4
 """Facts on each side of a gap that are compared."""
