@@ -1,12 +1,11 @@
 """remember: writes down what a client says, and draws from it what is worth keeping. It only ever adds.
 
-What is said is on disk before a model is asked. Calls side by side take turns at drawing from it: the first
-draws from all that waits, the others find it done.
+What is said is on disk before a model is asked. Of calls side by side the first draws from all that waits,
+the others find it done.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -60,14 +59,12 @@ def tool(memory: Memory, trust_user: bool = False) -> Tool:
         memory: where it is written.
         trust_user: let the caller say that a text is the user's; else all of it counts as an AI's.
     """
-    drawing = threading.Lock()
 
     def remember(view: View, text: str, role: str = "assistant", **about: str | None) -> Result:
         places = memory.record([Turn(text=text, role=role, **about)])
         notes = []
         try:
-            with drawing:
-                memory.observe(())
+            memory.observe(())
         except ModelUnavailable as error:
             notes.append(str(error))
         seq = places[0].entry.seq if places else None
