@@ -38,10 +38,10 @@ class Rewired:
     new: str | None
 
 
-def trim(candidates: Iterable[str], cap: int | None, key: Callable[[str], Orderable]) -> tuple[str, ...]:
-    """The first `cap` candidates in descending order of key, each once; all of them where cap is None."""
+def trim(candidates: Iterable[str], cap: int, key: Callable[[str], Orderable]) -> tuple[str, ...]:
+    """The first `cap` candidates in descending order of key, each once."""
     ranked = sorted(sorted(set(candidates)), key=key, reverse=True)  # stable: equal keys stay by id
-    return tuple(ranked if cap is None else ranked[:cap])
+    return tuple(ranked[:cap])
 
 
 def settle(
@@ -49,22 +49,18 @@ def settle(
     kind: str,
     node: str,
     candidates: Iterable[str],
-    cap: int | None,
+    cap: int,
     key: Callable[[str, str], Orderable],
     weight: Callable[[str, str], float | None],
-) -> tuple[Link, ...]:
+) -> None:
     """Give a node its out-links of a kind: the best candidates other than itself. What it had is replaced.
 
     Args:
         key: of a link, by source and target.
         weight: of a link, by source and target.
-
-    Returns:
-        The links, by target.
     """
     kept = trim((to for to in candidates if to != node), cap, partial(key, node))
     graph.put(node, kind, (Link(kind, to, weight(node, to)) for to in kept))
-    return graph.links(node, kind)
 
 
 def redirect(
@@ -73,7 +69,7 @@ def redirect(
     gone: str,
     reps: Collection[str],
     visible: Container[str],
-    cap: int | None,
+    cap: int,
     key: Callable[[str, str], Orderable],
     weight: Callable[[str, str], float | None],
 ) -> tuple[Rewired, ...]:
