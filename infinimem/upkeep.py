@@ -37,7 +37,7 @@ class Upkeep(Reader):
         """Take a receipt back, as a new transaction.
 
         Args:
-            receipt: "journal/0007-consolidate" or "7"; None for the newest, be it an undo.
+            receipt: "journal/0007-consolidate", "0007-consolidate" or "7"; None for the newest, undos too.
             together: with the later receipts that lean on it.
 
         Returns:
@@ -118,6 +118,10 @@ class Upkeep(Reader):
 
     def blame(self, doc_id: str, line: int | None = None) -> tuple[Blamed, ...]:
         """For each line of a document, or for one, who or what put it there.
+
+        Args:
+            doc_id: full id, stem or alias.
+            line: counts from 1, the header included.
 
         Raises:
             LibraryError: there is no such document, or it has no such line.

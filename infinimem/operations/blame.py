@@ -52,18 +52,7 @@ class Blamed:
 def blame(
     view: View, receipts: Sequence[Receipt], doc_id: str, line: int | None = None
 ) -> tuple[Blamed, ...]:
-    """How each line of a document came there.
-
-    Args:
-        view: the library.
-        receipts: its receipts, oldest first.
-        doc_id: full id, stem or alias.
-        line: only this one; lines count from 1, the header included.
-
-    Raises:
-        DocumentNotFound: no document has that name.
-        LibraryError: it has no such line.
-    """
+    """As `Memory.blame`, of a snapshot and its receipts, oldest first."""
     document = view.document(view.resolve(doc_id))
     count = len(document.lines)
     if line is not None and not 1 <= line <= count:

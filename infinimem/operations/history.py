@@ -52,16 +52,7 @@ class Event:
 
 
 def history(view: View, receipts: Sequence[Receipt], seq: int) -> tuple[Event, ...]:
-    """The story of a line, from the turns that it was said in to where it is now, and what came after it.
-
-    Args:
-        view: the library.
-        receipts: its receipts, oldest first.
-        seq: an entry, or a turn.
-
-    Raises:
-        LibraryError: no line has this seq, and no receipt names it.
-    """
+    """As `Memory.history`, of a snapshot and its receipts, oldest first."""
     records = Records(view, receipts)
     if records.entry(seq) is None and not records.steps(seq):
         highest = records.highest

@@ -91,19 +91,7 @@ def drop_void(library: Library, rows: Sequence[ReviewItem]) -> None:
 
 
 def decide(library: Library, approve: Sequence[str] = (), reject: Sequence[str] = ()) -> tuple[Receipt, ...]:
-    """Do what a person approved, and drop what they rejected.
-
-    Args:
-        library: the library.
-        approve, reject: items, whole ("7", "p1") or some lines of them ("7:12,15").
-
-    Returns:
-        The receipts of what was done.
-
-    Raises:
-        UsageError: nothing that awaits review has that name; nothing is done.
-        LibraryError: a line named alone cannot be approved any more; nothing is done.
-    """
+    """As `Memory.decide`; where an item cannot be named or approved, nothing is done."""
     rows = awaiting(library)
     yes, no = _chosen(rows, approve), _chosen(rows, reject)
     if both := {(row.item, row.seq) for row in yes} & {(row.item, row.seq) for row in no}:

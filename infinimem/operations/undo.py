@@ -30,20 +30,7 @@ _WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undone", "remo
 
 
 def undo(library: Library, receipt_id: str | None = None, together: bool = False) -> tuple[Receipt, ...]:
-    """Take a receipt back.
-
-    Args:
-        library: the library.
-        receipt_id: "journal/0007-consolidate", "0007-consolidate" or "7"; None for the newest.
-        together: first take back the later receipts that depend on it, newest first.
-
-    Returns:
-        The receipts of what was done, in that order.
-
-    Raises:
-        UsageError: there is no such receipt.
-        LibraryError: it cannot be undone, or later ones depend on it; the message names them.
-    """
+    """As `Memory.undo`; of several receipts the newest is taken back first."""
     receipts = receipts_of(library.view())
     if not receipts:
         raise UsageError("nothing was consolidated yet; there is nothing to undo")
