@@ -173,5 +173,5 @@ def searcher(view: View) -> Searcher:
     return view.derived(_searcher)
 
 
-def _searcher(view: View, *_: object) -> Searcher:
+def _searcher(view: View, _: Searcher | None, __: Collection[str] | None) -> Searcher:
     return Searcher(view)
