@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -110,16 +109,15 @@ class Searcher:
 
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """These pieces, best first when compared with each other; ties keep their order."""
-        from infinimem.retrieval.term_counts import compared
+        from infinimem.retrieval.term_counts import Numbers, compared
 
+        numbers = Numbers()
         bags = [
-            Counter(self._ranking.pieces.terms_at(document, item.start_line, item.end_line).split())
+            numbers.bag(self._ranking.pieces.terms_at(document, item.start_line, item.end_line).split())
             for item, document in ((item, self._view.document(item.doc_id)) for item in items)
         ]
-        terms = self._words.query_terms(query)
-        holding = ({at: bag[term] for at, bag in enumerate(bags) if term in bag} for term in terms)
-        scores = compared(holding, {at: bag.total() for at, bag in enumerate(bags)})
-        scored = [replace(item, score=scores.get(at, 0.0)) for at, item in enumerate(items)]
+        scores = compared(bags, self._words.query_terms(query), numbers)
+        scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
 
     def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:
@@ -131,14 +129,14 @@ class Searcher:
             ids: if given, only these are compared, with each other; else the default scope. Few need no
                 index.
         """
-        from infinimem.retrieval.term_counts import compared, term_counts
+        from infinimem.retrieval.term_counts import term_counts
 
         chosen = set(self._view.ids() if ids is None else ids)
         terms = self._words.query_terms(text)
         if ids is None or len(chosen) > COMPARED:
             near = self._ranking.documents(terms, chosen, GATHERED)
         else:
-            scores = compared(*self._view.derived(term_counts).texts(self._view, chosen, terms))
+            scores = self._view.derived(term_counts).scores(self._view, chosen, terms)
             near = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))
         rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
