@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import shutil
 from collections.abc import Callable, Sequence
@@ -107,6 +108,20 @@ def test_offline_a_conversation_becomes_topics_and_answers(tmp_path: Path) -> No
     assert "peanuts" in answer.text
     assert answer.citations[0].seqs
     assert errors(memory) == []
+
+
+def test_a_snapshot_that_nobody_holds_goes_at_once(tmp_path: Path) -> None:
+    """Not when garbage is collected: an import makes thousands, each with the documents of its time."""
+    memory = open_memory(tmp_path / "m", model="offline", create=True, clock=ticking())
+    gc.disable()
+    try:
+        for text in TALK:
+            memory.observe([Turn(text)])
+            memory.consolidate()
+        views = [one for one in gc.get_objects() if isinstance(one, View)]
+        assert sum(view.root == str(tmp_path / "m") for view in views) == 1
+    finally:
+        gc.enable()
 
 
 def test_the_same_outputs_give_the_same_bytes(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from infinimem.markdown.sections import partitions
@@ -60,9 +59,9 @@ class Searcher:
         self._view = view
         self._words = analyzer(view.settings.search.language)
 
-    @cached_property
+    @property
     def _ranking(self) -> Ranking:
-        return ranking(self._view)
+        return self._view.derived(_ranking)
 
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """The entries that answer a query best; ties by document and line.
@@ -167,9 +166,9 @@ class Searcher:
 
 
 def searcher(view: View) -> Searcher:
-    """The searcher of a snapshot, made once."""
-    return view.derived(_searcher)
-
-
-def _searcher(view: View, _: Searcher | None, __: Collection[str] | None) -> Searcher:
+    """The searcher of a snapshot, whose ranking is made once."""
     return Searcher(view)
+
+
+def _ranking(view: View, _: Ranking | None, __: Collection[str] | None) -> Ranking:
+    return ranking(view)

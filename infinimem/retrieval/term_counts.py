@@ -97,7 +97,7 @@ class TermCounts:
 
     def scores(self, view: View, doc_ids: Collection[str], terms: Iterable[str]) -> dict[str, float]:
         """Those of some documents that hold any of these terms, and their scores among all of them."""
-        pieces = Pieces(view, Origins(view, KnownLines(())))
+        pieces = Pieces(view, Origins(view, KnownLines(()), lambda _: None))
         bags = [self._of(view, pieces, doc_id) for doc_id in doc_ids]
         if len(self._known) > len(view.ids("all")):  # some are gone
             self._known = {doc_id: one for doc_id, one in self._known.items() if doc_id in view}
