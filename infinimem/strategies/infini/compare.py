@@ -146,9 +146,9 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
     if set(one.origin).intersection(other.origin):
         return False
     new, old = (one, other) if chronology.is_newer(one, other, view.entry) else (other, one)
-    moves = (Move(old.seq, f"{TOPICS}x", why="superseded", by=new.seq),)
-    withheld = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_duplicate).withheld
-    return all(item.reason.code in ASKED for item in withheld)
+    move = _archiving(Claim(old.seq, new.seq, "superseded"))
+    reason = law.why_not(move, old, view.entry(new.seq), view.entry, same=is_duplicate)
+    return reason is None or reason.code in ASKED
 
 
 def _ask(
