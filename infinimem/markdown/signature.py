@@ -68,7 +68,7 @@ def parse_entry(line: str) -> Entry | None:
         origin = parse_seqs(fields.pop("origin")) if "origin" in fields else ()
     except ValueError:
         return None
-    return Entry(int(seq), text, line, time, source, origin, fields)
+    return Entry(int(seq), text, line, time, source, origin, fields).lean()
 
 
 def text_start(line: str) -> int:

@@ -351,8 +351,10 @@ def _groups(
 
 def _lines(view: View, known: Lines | None, changed: Collection[str] | None) -> Lines:
     if known is None or changed is None:
-        known, changed = Lines(view.spec), view.owned(CURRENT, *owned_folders())
-    found = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in changed}
+        known = Lines(view.spec)
+        changed = view.owned(*known.folders)
+    mine = (doc_id for doc_id in changed if doc_id.startswith(known.folders))  # receipts are read by no one
+    found = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in mine}
     return known.after(found, view.drawn, view.is_note)
 
 
