@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import cache, cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -109,8 +109,12 @@ class Analyzer:
 
     def joined_terms(self, text: str) -> str:
         """As `tokens`, with a space between two: what an index is given, without an object for each."""
-        plain = text.encode("utf-8", "surrogatepass").translate(_PLAIN).decode("utf-8", "surrogatepass")
-        return " ".join(filter(None, map(self._known.__getitem__, plain.split())))
+        return " ".join(filter(None, map(self._known.__getitem__, _plain(text).split())))
+
+    def held(self, text: str, terms: Set[str]) -> list[int]:
+        """How many of some terms each line of a text holds."""
+        chunks = (map(self._known.__getitem__, line.split()) for line in _plain(text).split("\n"))
+        return [len(terms.intersection(" ".join(line).split())) for line in chunks]
 
     def query_terms(self, text: str) -> list[str]:
         """The distinct terms to look for, in the query's order; stop words only if there is nothing else."""
@@ -234,6 +238,11 @@ def fold(text: str) -> str:
     text = normalize("NFKD", text.casefold()).casefold()  # a compatibility form may hide a capital: "™"
     text = _ACCENTS.sub("", text)
     return normalize("NFC", text).replace("\u2019", "'").replace("\u02bc", "'")
+
+
+def _plain(text: str) -> str:
+    """A text as `_PLAIN` has it."""
+    return text.encode("utf-8", "surrogatepass").translate(_PLAIN).decode("utf-8", "surrogatepass")
 
 
 def _scan(text: str) -> list[tuple[str, str, str]]:

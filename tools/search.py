@@ -70,16 +70,16 @@ def snippet(
     document: Document, start: int, end: int, terms: frozenset[str], words: Analyzer
 ) -> tuple[int, int]:
     """The lines of a block to show: the one with most of the terms, then its neighbours while they fit."""
-    lines = {line: document.text_line(line) for line in range(start, end + 1)}
-    if tokens.estimate("\n".join(lines.values())) <= SNIPPET:
+    text = document.text(start, end)
+    if tokens.estimate(text) <= SNIPPET:
         return start, end
-    best = max(lines, key=lambda line: (len(terms.intersection(words.tokens(lines[line]))), -line))
-    first = last = best
-    left = SNIPPET - tokens.estimate(lines[best])
+    held = words.held(text, terms)
+    first = last = best = start + held.index(max(held))
+    left = SNIPPET - tokens.estimate(document.text_line(best))
     while first > start or last < end:
         # Below before above, so that a heading's own text comes first; in turn while both sides are left.
         line = last + 1 if last < end and (last - best <= best - first or first == start) else first - 1
-        left -= tokens.estimate(lines[line])
+        left -= tokens.estimate(document.text_line(line))
         if left < 0:
             break
         first, last = min(first, line), max(last, line)

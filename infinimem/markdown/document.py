@@ -13,7 +13,17 @@ from functools import cached_property
 
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.markdown.header import Header, edit_header, header_end, read_header
-from infinimem.markdown.scan import Heading, Item, Scan, Sections, item_start, plain_title, scan
+from infinimem.markdown.scan import (
+    Heading,
+    Item,
+    Outline,
+    Scan,
+    Sections,
+    item_start,
+    outline,
+    plain_title,
+    scan,
+)
 from infinimem.markdown.signature import parse_entry, text_start
 from infinimem.model import Located
 
@@ -106,7 +116,7 @@ class Document:
     @property
     def headings(self) -> tuple[Heading, ...]:
         """ATX headings outside closed fences."""
-        return self._scan.headings
+        return self._outline.headings
 
     @property
     def has_prose(self) -> bool:
@@ -132,21 +142,8 @@ class Document:
 
     def path_at(self, number: int) -> tuple[str, ...]:
         """Titles of the headings above line `number`, from the highest; a heading is under itself."""
-        lines, paths = self._paths
-        at = bisect_right(lines, number)
-        return paths[at - 1] if at else ()
-
-    @cached_property
-    def _paths(self) -> tuple[list[int], list[tuple[str, ...]]]:
-        """The line of each heading, and the path that holds from there on."""
-        open_: list[Heading] = []
-        paths: list[tuple[str, ...]] = []
-        for heading in self.headings:
-            while open_ and open_[-1].level >= heading.level:
-                open_.pop()
-            open_.append(heading)
-            paths.append(tuple(above.title for above in open_))
-        return [heading.line for heading in self.headings], paths
+        at = bisect_right(self.headings, number, key=lambda heading: heading.line)
+        return self._outline.paths[at - 1] if at else ()
 
     @cached_property
     def _bare(self) -> tuple[str, ...]:
@@ -167,7 +164,12 @@ class Document:
 
     @cached_property
     def _scan(self) -> Scan:
-        return scan(self.id, self._bare, self._start, self.__dict__.pop("_before", ()))
+        before = self.__dict__.pop("_before", ())
+        return scan(self.id, self._bare, self._start, self._outline, before)
+
+    @cached_property
+    def _outline(self) -> Outline:
+        return outline(self.id, self._bare, self._start)
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -212,7 +214,9 @@ class Document:
         if self.final_newline and not any(plain_title(heading) for heading, _ in arrivals):
             new = (part for _, lines in arrivals for line in lines for part in line.split("\n"))
             return self.grown("".join(f"{line}{eol}\n" for line in new).encode("utf-8", "surrogateescape"))
-        sections = Sections(self.id, self.lines, self._scan, self._start, self.final_newline, eol)
+        sections = Sections(
+            self.id, self.lines, self.headings, self._scan.prose, self._start, self.final_newline, eol
+        )
         for heading, lines in arrivals:
             sections.insert(lines, heading)
         return self._with(sections.lines, sections.final_newline)
@@ -239,6 +243,7 @@ class Document:
                 )
                 for place in added.entries
             )
+            document.__dict__["_outline"] = self._outline
             document.__dict__["_scan"] = replace(self._scan, entries=self.entries + moved)
             document.__dict__["header"] = self.header
         return document

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 from infinimem.markdown.characters import clean_text, one_line, sound
@@ -22,6 +23,7 @@ MAX_ORIGINS = 1_000_000
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]++(.*))?\Z", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)\Z", re.DOTALL)
+_MARK = re.compile(r" {0,3}(?:#|```|~~~)")
 _ITEM = re.compile(r"[-*+][ \t]++(?=[^ \t])")
 _TASK = re.compile(r"\[[ xX]\](?:[ \t]|\Z)")
 _RULE = re.compile(r"([-*])(?:[ \t]*+\1){2,}+[ \t]*+\Z")  # a thematic break such as `* * *`
@@ -45,13 +47,37 @@ class Item:
 
 
 @dataclass(frozen=True)
+class Outline:
+    """The parts of a body, which can be had without reading what stands in them.
+
+    Args:
+        headings: in order of lines.
+        fences: the closed ones, as `fences` gives them.
+    """
+
+    headings: tuple[Heading, ...]
+    fences: Mapping[int, int]
+
+    @cached_property
+    def paths(self) -> Sequence[tuple[str, ...]]:
+        """For each heading the titles of those above it and its own, from the highest."""
+        open_: list[Heading] = []
+        found = []
+        for heading in self.headings:
+            while open_ and open_[-1].level >= heading.level:
+                open_.pop()
+            open_.append(heading)
+            found.append(tuple([above.title for above in open_]))
+        return found
+
+
+@dataclass(frozen=True)
 class Scan:
-    """What stands in a body, each in order of lines."""
+    """What stands in a body beside its headings, each in order of lines."""
 
     entries: tuple[Located, ...]
     unsigned: tuple[Item, ...]
     malformed: tuple[int, ...]
-    headings: tuple[Heading, ...]
     prose: tuple[int, ...]
     """Lines that are none of these and not blank."""
 
@@ -83,7 +109,9 @@ def item_start(line: str) -> int:
     return match.end()
 
 
-def scan(doc_id: str, lines: Sequence[str], start: int, before: Sequence[Located] = ()) -> Scan:
+def scan(
+    doc_id: str, lines: Sequence[str], start: int, parts: Outline, before: Sequence[Located] = ()
+) -> Scan:
     """Read a body.
 
     Args:
@@ -91,19 +119,18 @@ def scan(doc_id: str, lines: Sequence[str], start: int, before: Sequence[Located
             model's own, what looks like an entry or a person's item is neither.
         lines: all physical lines of the document, without line ends.
         start: number of lines of the header, which are passed over.
+        parts: their `outline`.
         before: what stood in the document before an edit; such lines need not be parsed again.
     """
     known = {place.entry.line: place.entry for place in before}
     continued, whole = doc_id.startswith("evidence/"), doc_id.startswith(whole_folders())
-    closed = fences(lines, start, indented=not continued)
+    closed = parts.fences
+    below = {heading.line: above for heading, above in zip(parts.headings, parts.paths, strict=True)}
     entries: list[Located] = []
     unsigned: list[Item] = []
     malformed: list[int] = []
-    headings: list[Heading] = []
     prose: list[int] = []
-    levels: list[tuple[int, str]] = []
     path: tuple[str, ...] = ()
-    marks = "#" if continued else "# "  # an indented line may be a continuation, so it is no heading there
     origins = done = 0
     for number, line in enumerate(lines[start:], start + 1):
         if number <= done or not line or line.isspace():
@@ -127,15 +154,35 @@ def scan(doc_id: str, lines: Sequence[str], start: int, before: Sequence[Located
                 unsigned.append(Item(number, sound(line[text_at:])))
             elif line.rstrip(" \t") not in ("-", "*", "+"):  # an empty item: nothing to sign, nothing to lose
                 prose.append(number)
-        elif line[0] in marks and (heading := heading_title(line)):
-            while levels and levels[-1][0] >= heading[0]:
-                levels.pop()
-            levels.append(heading)
-            path = tuple([title for _, title in levels])
-            headings.append(Heading(number, *heading))
+        elif number in below:
+            path = below[number]
         else:
             prose.append(number)
-    return Scan(tuple(entries), tuple(unsigned), tuple(malformed), tuple(headings), tuple(prose))
+    return Scan(tuple(entries), tuple(unsigned), tuple(malformed), tuple(prose))
+
+
+def outline(doc_id: str, lines: Sequence[str], start: int) -> Outline:
+    """The parts of a body; arguments as for `scan`."""
+    continued = doc_id.startswith("evidence/")
+    marks = "#" if continued else "# "  # an indented line may be a continuation, so it is no heading there
+    marked = _marked(lines, start)
+    closed = _closed(marked, indented=not continued)
+    fenced = {number for first, last in closed.items() for number in range(first, last + 1)}
+    headings = [
+        Heading(number, *found)
+        for number, line in marked
+        if line[0] in marks and number not in fenced and (found := heading_title(line))
+    ]
+    return Outline(tuple(headings), closed)
+
+
+def _marked(lines: Sequence[str], start: int) -> list[tuple[int, str]]:
+    """The lines that may begin a heading or a fence, and their numbers: a few of many."""
+    return [
+        (number, line)
+        for number, line in enumerate(lines[start:], start + 1)
+        if line and line[0] in " #`~" and _MARK.match(line)
+    ]
 
 
 def _end_of_entry(lines: Sequence[str], number: int) -> int:
@@ -159,10 +206,14 @@ def fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
         start: how many of them to pass over.
         indented: whether a fence may be indented, by up to three spaces.
     """
+    return _closed(_marked(lines, start), indented)
+
+
+def _closed(marked: Iterable[tuple[int, str]], indented: bool) -> dict[int, int]:
     marks = [
         (number, match[1], match[2])
-        for number, line in enumerate(lines[start:], start + 1)
-        if ("```" in line or "~~~" in line) and (match := _FENCE.match(line)) and (indented or line[0] != " ")
+        for number, line in marked
+        if (match := _FENCE.match(line)) and (indented or line[0] != " ")
     ]
     # The longest closing run at or after each mark, so that an opening which nothing closes costs one look.
     longest = [{"`": 0, "~": 0}]
@@ -198,25 +249,33 @@ class Sections:
     Args:
         doc_id: id of the document.
         lines: its physical lines, each with its "\\r" where it has one.
-        found: what stands in them.
+        headings: in them.
+        prose: numbers of the lines that are neither that nor an item.
         start: number of lines of the header.
         final_newline: whether the last line is ended.
         eol: what new lines end in before "\\n": "\\r" or nothing.
     """
 
     def __init__(
-        self, doc_id: str, lines: Sequence[str], found: Scan, start: int, final_newline: bool, eol: str
+        self,
+        doc_id: str,
+        lines: Sequence[str],
+        headings: Sequence[Heading],
+        prose: Sequence[int],
+        start: int,
+        final_newline: bool,
+        eol: str,
     ) -> None:
         self.final_newline = final_newline
         self._id = doc_id
         self._header = start
         self._eol = eol
-        self._prose = found.prose
-        self._starts = [0, *(heading.line - 1 for heading in found.headings)]
-        self._blocks = _blocks(lines, found.headings)
+        self._prose = prose
+        self._starts = [0, *(heading.line - 1 for heading in headings)]
+        self._blocks = _blocks(lines, headings)
         self._by_title: dict[str, int] = {}
         self._grown: set[int] = set()  # blocks that end in what was inserted
-        for number, heading in enumerate(found.headings, 1):
+        for number, heading in enumerate(headings, 1):
             self._name(heading, number)
 
     @property
@@ -255,7 +314,7 @@ class Sections:
         """At the end of the document; headings among these lines begin blocks of their own."""
         self._end()
         bare = [line.removesuffix("\r") for line in new]
-        found = () if all(line.startswith("- <") for line in bare) else scan(self._id, bare, 0).headings
+        found = () if all(line.startswith("- <") for line in bare) else outline(self._id, bare, 0).headings
         first, *others = _blocks(new, found)
         self._blocks[-1] += first
         for block, heading in zip(others, found, strict=True):

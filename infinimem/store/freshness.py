@@ -5,8 +5,9 @@ In: the folder. Out: a `Listing`, the state of each document. A call looks at
     folder times    of all folders: what came, went or was renamed, by anybody, is seen by the next call. So
                     is what infinimem writes in any process, for it touches the folder of what it wrote
     named files     those that the watcher named, or somebody doubts
-    every file      in a new process, in a small library, and BOUND seconds after the last such look where
-                    nothing is watched: only this sees what another program wrote in place
+    known files     in a small library: what another program wrote in place
+    every file      in a new process, and BOUND seconds after the last such look where nothing is watched: in
+                    a larger library only this sees what another program wrote in place
 
 Under the lock this is as safe as listing every file. What other processes of infinimem wrote is known
 exactly. A person's save that was not seen yet might as well come a moment later, and then the transaction,
@@ -20,7 +21,7 @@ import os
 import threading
 import time
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from infinimem.store.files import MAX_FILE, Files
@@ -28,7 +29,7 @@ from infinimem.store.listing import FolderState, Listed, Stamp, folder_state, li
 from infinimem.store.watcher import Watcher
 
 SMALL = 300
-"""Documents up to which every call looks at every file: that takes a millisecond."""
+"""Documents up to which every call looks at every one that is known: that takes a millisecond."""
 BOUND = 2.0
 """Seconds until another program's edit in place is seen where nothing is watched. Nothing is before that
 either: most processes do not live that long."""
@@ -164,13 +165,12 @@ class Freshness:
             was_relied = self._relied
             self._attend()
             named = self._watcher.take() if self._relied else frozenset()
-            small = self._is_small()
-            due = _NOW if named is None or small else self._due
+            due = _NOW if named is None else self._due
             self._due = _NOW  # if it fails: what was named is still to be looked at
-            if self._folders and not small:
+            if self._folders:
                 self._look_at_some(named or ())
             if (began := self._clock()) >= due:
-                self._look_at_all(judged=was_relied and named is not None and not small)
+                self._look_at_all(judged=was_relied and named is not None)
                 rests = self._watcher.living and named is not None
                 due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
             self._due = due
@@ -215,6 +215,8 @@ class Freshness:
             if state is None or state != self._state(folder):
                 found.update(dict.fromkeys(known.documents))
                 found.update(self._listed_again(folder))
+        if self._is_small():
+            doubted.update(self._edited())
         for path in doubted:
             doc_id = path.removesuffix(".md")
             if one := self._folders.get(path[: path.rfind("/") + 1]):
@@ -237,6 +239,19 @@ class Freshness:
         self._folders.update(new)
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}
+
+    def _edited(self) -> Iterator[str]:
+        """The paths of the files whose state is another; a link on the way is found out by `state_of`."""
+        for one in self._folders.values():
+            for doc_id, known in one.documents.items():
+                path = f"{doc_id}.md"
+                try:
+                    info = os.lstat(f"{self._files.root}/{path}")
+                except OSError:
+                    yield path
+                else:
+                    if (info.st_mtime_ns, info.st_size, info.st_ino) != known:
+                        yield path
 
     def _state(self, folder: str) -> FolderState | None:
         try:
