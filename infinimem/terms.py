@@ -186,11 +186,12 @@ class Analyzer:
         return _CONTRACTED.get(word) or _CLITIC.sub("", word).replace("'", "") or word.replace("'", "")
 
     def _stemmed(self, word: str) -> str:
-        plain = self._plain(word)
-        if plain.isdigit():
-            return plain.lstrip("0") or "0"
-        if self._english and (ordinal := _ORDINAL.fullmatch(plain)):
-            return ordinal[1]
+        plain = self._plain(word) if "'" in word else word
+        if not plain.isalpha():
+            if plain.isdigit():
+                return plain.lstrip("0") or "0"
+            if self._english and (ordinal := _ORDINAL.fullmatch(plain)):
+                return ordinal[1]
         if len(plain) > 64:  # encoded data; stemming it is slow and means nothing
             return plain
         with self._stemming:
