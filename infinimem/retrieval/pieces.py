@@ -148,7 +148,7 @@ class Pieces:
     # ── as they are found ───────────────────────────────────────────────────────────────────────
 
     def terms_at(self, document: Document, start: int, end: int, known: Mapping[int, str] = {}) -> str:
-        """The terms of some lines, joined by spaces; signatures as speaker and date, those of entries `known`."""
+        """The terms of some lines, joined by spaces; signatures as speaker and date, or as `known`."""
         if not document.entries_in(start, end):
             return self._words.joined_terms(document.text(start, end))
         return _joined(

@@ -97,7 +97,7 @@ class Table:
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
-    def add(self, fields: Mapping[str, str | int | list[int]]) -> None:
+    def add(self, fields: dict[str, str | int | list[int]]) -> None:
         """Add a row, by the names of its fields; it is found after `commit`."""
         self._writing().add_document(Document.from_dict(fields, self._schema))
 
