@@ -13,6 +13,11 @@ The same sizes give the same bytes.
 What it takes to observe so many turns at once and to sort what the rules draw from them, in seconds of the
 processor and on the clock, syncs included; talk of two people about forty things.
 
+    python benchmarks/turns.py --searched 50000 [--strategy NAME]
+
+The first search in such a library, which builds the index: seconds of the processor, threads of tantivy
+included, and on the clock.
+
     python benchmarks/turns.py --together 8
 
 So many processes record turns into one library, each a session, a few seconds long; beside them, in turn, as
@@ -131,6 +136,21 @@ def imported(sizes: Iterable[int]) -> None:
             print(f"| {size:,} | {spent:.1f} | {began:.1f} | {topics} | {peak:.0f} |", flush=True)
 
 
+def searched(sizes: Iterable[int], strategy: str) -> None:
+    """Print a row a size."""
+    print("| turns | processor s | clock s | peak MB |\n" + "| ---: " * 4 + "|")
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as home:
+            os.environ["XDG_CACHE_HOME"] = home
+            make(Path(home) / "library", size, strategy)
+            memory = open_memory(Path(home) / "library", model="offline")
+            spent, began = time.process_time(), time.perf_counter()
+            memory.tools.search(query="Where does Nora keep the violet lamp?")
+            spent, began = time.process_time() - spent, time.perf_counter() - began
+            peak = getrusage(RUSAGE_SELF).ru_maxrss / 1024
+            print(f"| {size:,} | {spent:.1f} | {began:.1f} | {peak:.0f} |", flush=True)
+
+
 ROUND = 3.0
 """Seconds that processes write side by side."""
 
@@ -240,10 +260,14 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--profile", action="store_true", help="say where the time of the largest goes")
     parser.add_argument("--imports", metavar="SIZES", help="measure imports of so many turns instead")
+    parser.add_argument("--searched", metavar="SIZES", help="measure first searches instead")
     parser.add_argument("--together", type=int, metavar="N", help="let so many processes write instead")
     options = parser.parse_args()
     if options.together:
         together(options.together)
+        return
+    if options.searched:
+        searched(map(int, options.searched.split(",")), options.strategy)
         return
     if options.imports:
         imported(map(int, options.imports.split(",")))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -111,7 +111,7 @@ class Analyzer:
         """As `tokens`, with a space between two: what an index is given, without an object for each."""
         return " ".join(filter(None, map(self._known.__getitem__, _plain(text).split())))
 
-    def held(self, text: str, terms: Set[str]) -> list[int]:
+    def held(self, text: str, terms: frozenset[str]) -> list[int]:
         """How many of some terms each line of a text holds."""
         chunks = (map(self._known.__getitem__, line.split()) for line in _plain(text).split("\n"))
         return [len(terms.intersection(" ".join(line).split())) for line in chunks]
@@ -189,11 +189,12 @@ class Analyzer:
         return _CONTRACTED.get(word) or _CLITIC.sub("", word).replace("'", "") or word.replace("'", "")
 
     def _stemmed(self, word: str) -> str:
-        plain = self._plain(word)
-        if plain.isdigit():
-            return plain.lstrip("0") or "0"
-        if self._english and (ordinal := _ORDINAL.fullmatch(plain)):
-            return ordinal[1]
+        plain = self._plain(word) if "'" in word else word
+        if not plain.isalpha():
+            if plain.isdigit():
+                return plain.lstrip("0") or "0"
+            if self._english and (ordinal := _ORDINAL.fullmatch(plain)):
+                return ordinal[1]
         if len(plain) > 64:  # encoded data; stemming it is slow and means nothing
             return plain
         with self._stemming:

@@ -16,7 +16,7 @@ def table_of(*bags: Sequence[str], folder: Path | None = None, padding: int = 0)
     """A table of rows with numbers from 0 on."""
     table = Table(("own",), ("row", "group"), folder)
     for row, bag in enumerate(bags):
-        table.add({"own": padded(" ".join(bag), padding)}, {"row": row, "group": row % 2})
+        table.add({"own": padded(" ".join(bag), padding), "row": row, "group": row % 2})
     table.commit()
     return table
 
@@ -77,7 +77,7 @@ def test_rows_are_deleted_by_any_number_and_a_reader_keeps_what_it_opened(tmp_pa
     big = (1 << 64) - 1
     table = Table(("own",), ("row", "doc"), tmp_path)
     for row, doc in enumerate((1, 2, big, 2)):
-        table.add({"own": "a"}, {"row": row, "doc": doc})
+        table.add({"own": "a", "row": row, "doc": doc})
     table.commit()
     other = Table(("own",), ("row", "doc"), tmp_path)
     other.delete("doc", [2, big])
@@ -90,8 +90,8 @@ def test_rows_are_deleted_by_any_number_and_a_reader_keeps_what_it_opened(tmp_pa
 
 def test_a_number_may_be_several() -> None:
     table = Table(("own",), ("row", "cites"))
-    table.add({"own": ""}, {"row": 1, "cites": (7, 9)})
-    table.add({"own": ""}, {"row": 2, "cites": ()})
+    table.add({"own": "", "row": 1, "cites": [7, 9]})
+    table.add({"own": "", "row": 2, "cites": []})
     table.commit()
     found = [address for _, address in table.find(table.any_of("cites", [9, 5]))]
     assert table.values("row", found) == [1]
@@ -100,5 +100,5 @@ def test_a_number_may_be_several() -> None:
 
 
 def test_what_a_writer_did_not_commit_is_gone(tmp_path: Path) -> None:
-    Table(("own",), ("row",), tmp_path).add({"own": "a"}, {"row": 0})
+    Table(("own",), ("row",), tmp_path).add({"own": "a", "row": 0})
     assert len(Table(("own",), ("row",), tmp_path)) == 0

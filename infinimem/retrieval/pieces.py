@@ -7,7 +7,7 @@ from, and by that evidence's session. It knows the layout of a library, nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from infinimem import chronology
@@ -31,9 +31,9 @@ _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s")
 
 
 @lru_cache(maxsize=1 << 12)
-def date_words(time: str | None) -> str:
-    """A date as people ask for it: "2023-05-08T13:56:00" gives "8 May 2023"."""
-    year, month, day = date_parts(time)
+def date_words(date: str) -> str:
+    """A date as people ask for it: "2023-05-08" gives "8 May 2023"."""
+    year, month, day = date_parts(date)
     if not year:
         return ""
     name = MONTHS[month - 1] if 0 < month <= len(MONTHS) else ""
@@ -69,12 +69,15 @@ class Pieces:
             return None
         at = uid, GROUPS.index(group)
         title = self._words.kept(f"{document.id} {document.summary}")
+        entries = [self._entry(place, at) for place in document.entries if not self._view.repeats(place)]
+        known = {found.row.start: found.own for found in entries}
+        parts = [block for block in partitions(document) if block.text.strip()]
+        terms = [self.terms_at(document, block.start_line, block.end_line, known) for block in parts]
         blocks = [
-            self._block(document, block, title, at) for block in partitions(document) if block.text.strip()
+            self._block(document, block, title, at, own) for block, own in zip(parts, terms, strict=True)
         ]
         if not document.entries:
             return Read(at[1], blocks, blocks)
-        entries = [self._entry(place, at) for place in document.entries if not self._view.repeats(place)]
         entries += self._passages(document, at)
         return Read(at[1], sorted(entries, key=lambda found: found.row.number), blocks)
 
@@ -127,7 +130,7 @@ class Pieces:
             time=entry.time,
             source=entry.source,
             headings=place.headings,
-            speaker=self._speaker(place),
+            speaker=self._speaker(place, self._origins.behind(place)),
             when=self._when(place),
             refers=entry.fields.get("refers"),
         )
@@ -141,34 +144,37 @@ class Pieces:
 
     # ── as they are found ───────────────────────────────────────────────────────────────────────
 
-    def terms_at(self, document: Document, start: int, end: int) -> str:
-        """The terms of some lines, joined by spaces, signatures read as speaker and date."""
+    def terms_at(self, document: Document, start: int, end: int, known: Mapping[int, str] = {}) -> str:
+        """The terms of some lines, joined by spaces; signatures as speaker and date, or as `known`."""
         if not document.entries_in(start, end):
             return self._words.joined_terms(document.text(start, end))
-        parts = _parts(document, start, end)
         return _joined(
-            self._words.joined_terms(part) if isinstance(part, str) else self._entry_terms(part)
-            for part in parts
+            self._words.joined_terms(part)
+            if isinstance(part, str)
+            else known.get(part.start_line) or self._entry_terms(part, self._origins.behind(part))
+            for part in _parts(document, start, end)
         )
 
     def _entry(self, place: Located, at: tuple[int, int]) -> Found:
-        entry, origin, turns = place.entry, self._origins.of(place), self._origins.behind(place)
+        entry, turns = place.entry, self._origins.behind(place)
         # a model's wording is also found by what was said
         said = (turn for turn in turns if turn.entry.text != entry.text)
         # of a pasted book only how it begins
-        beside = (turn.entry.text[:CONTEXT_LENGTH] for turn in (*self._origins.around(origin), *said))
+        near = self._origins.around(self._origins.of(place))
+        beside = (turn.entry.text[:CONTEXT_LENGTH] for turn in (*near, *said))
         context = map(self._words.kept, beside)
         around = _joined([*context, self._words.kept(" ".join(place.headings))])
         whole = turns[0].doc_id if turns else place.doc_id
-        own, cites = self._entry_terms(place), drawn_from(entry)
-        return found_of(self.entry(place), at, own, around, whole, entry.text, cites)
+        where, speaker = (place.doc_id, place.start_line, place.end_line), self._speaker(place, turns)
+        item = Retrieved(*where, entry.text, 0.0, (entry.seq,), (), entry.time, entry.source, (), speaker)
+        own = self._entry_terms(place, turns)
+        return found_of(item, at, own, around, whole, entry.text, drawn_from(entry))
 
-    def _entry_terms(self, place: Located) -> str:
+    def _entry_terms(self, place: Located, turns: Sequence[Located]) -> str:
         entry = place.entry
-        said = (turn.entry.time for turn in self._origins.behind(place))
-        when = entry.fields.get("when", "").split("/")
-        dates = dict.fromkeys(map(date_words, dict.fromkeys([*when, entry.time, *said])))
-        extra = " ".join([self._speaker(place) or "", entry.fields.get("refers", ""), *dates])
+        times = [*entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)]
+        dates = dict.fromkeys(date_words((time or "")[:10]) for time in dict.fromkeys(times))
+        extra = " ".join([self._speaker(place, turns) or "", entry.fields.get("refers", ""), *dates])
         return _joined([self._words.kept(entry.text), self._words.kept(extra)])
 
     def _passages(self, document: Document, at: tuple[int, int]) -> Iterator[Found]:
@@ -190,15 +196,16 @@ class Pieces:
             if ends:
                 start = line
 
-    def _speaker(self, place: Located) -> str | None:
+    def _speaker(self, place: Located, turns: Sequence[Located]) -> str | None:
         """Who said it: the entry's own field, or the one speaker of all its origins."""
         if "speaker" in place.entry.fields:
             return place.entry.fields["speaker"]
-        names = {turn.entry.fields.get("speaker") for turn in self._origins.behind(place)}
+        names = {turn.entry.fields.get("speaker") for turn in turns}
         return names.pop() if len(names) == 1 else None
 
-    def _block(self, document: Document, block: Partition, title: str, at: tuple[int, int]) -> Found:
-        own = self.terms_at(document, block.start_line, block.end_line)
+    def _block(
+        self, document: Document, block: Partition, title: str, at: tuple[int, int], own: str
+    ) -> Found:
         item = self.lines(document, block.start_line, block.end_line, block.headings)
         around = _joined([title, self._words.kept(" ".join(block.headings))])
         text = plain(document, block.start_line, block.end_line)

@@ -241,22 +241,15 @@ class Ranking:
 
         held = [(Occur.Should, table.any_of("group", among.groups))]
         if among.waiting:
-            waiting = [
-                (Occur.Must, table.any_of("seq", among.waiting)),
-                (Occur.Must, table.any_of("group", [SAID])),
-            ]
-            held.append((Occur.Should, Query.boolean_query(waiting)))
+            waiting = table.any_of("seq", among.waiting)
+            held.append((Occur.Should, table.among(table.any_of("group", [SAID]), waiting)))
         there = [(Occur.Must, Query.boolean_query(held))]
         if self._dead:
             there.append((Occur.MustNot, table.any_of("doc", self._dead)))
         return Query.boolean_query(there)
 
     def _beside(
-        self,
-        kind: Kind,
-        bag: _Bag,
-        weights: Mapping[str, float],
-        pairs: Mapping[tuple[str, str], float],
+        self, kind: Kind, bag: _Bag, weights: Mapping[str, float], pairs: Mapping[tuple[str, str], float]
     ) -> float:
         """The score of a row that is in no table."""
         parts: list[tuple[str, float, int]] = []

@@ -96,10 +96,7 @@ class Tables:
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def add(
-        self,
-        document: Document,
-        read: Callable[[Document, int], Read | None],
-        stamp: Stamp | None = None,
+        self, document: Document, read: Callable[[Document, int], Read | None], stamp: Stamp | None = None
     ) -> None:
         """Take a document in.
 
@@ -126,7 +123,7 @@ class Tables:
         if row.speaker is not None and row.speaker not in names:
             self.speakers.append(row.speaker)
             names[row.speaker] = len(self.speakers)
-        numbers: dict[str, int | Sequence[int]] = {
+        numbers: dict[str, int | list[int]] = {
             "row": row.number,
             "doc": uid,
             "end": row.end,
@@ -136,19 +133,19 @@ class Tables:
             "about": row.asking << 1 | row.personal,
             "speaker": names[row.speaker] if row.speaker is not None else 0,
             "whole": row.whole,
-            "cites": found.cites,
+            "cites": list(found.cites),
             "key": int.from_bytes(found.key[:_BYTE], "little"),
             "key2": int.from_bytes(found.key[_BYTE:], "little"),
         }
         self._add(name, {OWN: found.own, AROUND: found.around}, numbers)
 
-    def _add(self, name: str, texts: Mapping[str, str], numbers: Mapping[str, int | Sequence[int]]) -> None:
-        sizes = self._sizes[name]
+    def _add(self, name: str, texts: Mapping[str, str], numbers: Mapping[str, int | list[int]]) -> None:
+        sizes, fields = self._sizes[name], dict[str, str | int | list[int]](numbers)
         sizes[""] += 1
         for field, terms in texts.items():
             sizes[field] += terms.count(" ") + 1 if terms else 0
-        padding = PADDING[name]
-        self._tables[name].add({key: padded(terms, padding[key]) for key, terms in texts.items()}, numbers)
+            fields[field] = padded(terms, PADDING[name][field])
+        self._tables[name].add(fields)
 
     @cached_property
     def _speaker_numbers(self) -> dict[str, int]:

@@ -97,15 +97,9 @@ class Table:
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
-    def add(self, texts: Mapping[str, str], numbers: Mapping[str, int | Sequence[int]]) -> None:
-        """Add a row; it is found after `commit`."""
-        document = Document()
-        for name, text in texts.items():
-            document.add_text(name, text)
-        for name, values in numbers.items():
-            for value in (values,) if isinstance(values, int) else values:
-                document.add_unsigned(name, value)
-        self._writing().add_document(document)
+    def add(self, fields: dict[str, str | int | list[int]]) -> None:
+        """Add a row, by the names of its fields; it is found after `commit`."""
+        self._writing().add_document(Document.from_dict(fields, self._schema))
 
     def delete(self, name: str, values: Collection[int]) -> None:
         """Delete the rows with one of these numbers."""
