@@ -1,6 +1,6 @@
 """How many tokens a text takes: cl100k_base, without a network, or an estimate where that cannot be loaded.
 
-It knows nothing of documents and budgets.
+It knows nothing of documents.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ import logging
 import os
 import re
 import threading
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
+
+T = TypeVar("T")
 
 _CACHE_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 """Name under which tiktoken looks for the vocabulary in its cache: the sha1 of the address it came from."""
@@ -56,6 +59,24 @@ def estimate(text: str) -> int:
     Source: four bytes a token; on Markdown 95 in 100 are within 6 %.
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
+
+
+def packed(items: Iterable[T], limit: int, size: Callable[[T], int]) -> list[list[T]]:
+    """Items in their order in lists of at most `limit` tokens; a larger one stands alone.
+
+    Args:
+        size: gives the tokens of an item.
+    """
+    lists: list[list[T]] = []
+    room = 0
+    for item in items:
+        length = size(item)
+        if not lists or length > room:
+            lists.append([])
+            room = limit
+        lists[-1].append(item)
+        room -= length
+    return lists
 
 
 def exact() -> bool:

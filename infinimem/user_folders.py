@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -11,20 +10,16 @@ NAME = "infinimem"
 _BASES = {"CACHE": (".cache",), "CONFIG": (".config",), "DATA": (".local", "share")}
 
 
-def user_folder(
-    kind: Literal["CACHE", "CONFIG", "DATA"], env: Mapping[str, str] | None = None
-) -> Path | None:
+def user_folder(kind: Literal["CACHE", "CONFIG", "DATA"]) -> Path | None:
     """The program's folder of a kind, be it there or not; None without a home folder.
 
     Args:
         kind: as in $XDG_CACHE_HOME; a relative path there is ignored.
-        env: the environment; default is the process's own.
     """
-    env = os.environ if env is None else env
-    base = Path(env.get(f"XDG_{kind}_HOME", ""))
+    base = Path(os.environ.get(f"XDG_{kind}_HOME", ""))
     if base.is_absolute():
         return base / NAME
-    home = Path(env.get("HOME", ""))
+    home = Path(os.environ.get("HOME", ""))
     return home.joinpath(*_BASES[kind], NAME) if home.is_absolute() else None
 
 
@@ -39,7 +34,7 @@ def caches() -> tuple[Path, ...]:
     return () if root is None else (root, *sorted(root.parent.glob(f"{NAME}.*.gone")))
 
 
-def default_library(env: Mapping[str, str] | None = None) -> Path | None:
+def default_library() -> Path | None:
     """The library of whoever names none."""
-    data = user_folder("DATA", env)
+    data = user_folder("DATA")
     return data / "default" if data else None

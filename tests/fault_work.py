@@ -39,7 +39,6 @@ TOLD = (
     Turn("My bike is red,\nits lock is blue.", time="2025-03-04", session="new", key="b"),
     Turn("Ana is allergic to peanuts.", time="2025-03-05", session="new", key="c"),
 )
-LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
 def prepare(root: Path) -> None:
@@ -61,8 +60,9 @@ def work(root: Path, acknowledge: Acknowledge) -> None:
 
 
 def opened(root: Path) -> Library:
-    """The library an hour later, so that what the store looks after with time is looked after each time."""
-    return Library(root, clock=lambda: LATER)
+    """The library an hour later, so that what the store looks after with time is looked after each time,
+    however long the tests run."""
+    return Library(root, clock=lambda: datetime.now(UTC) + timedelta(hours=1))
 
 
 def tell(library: Library, turn: Turn, acknowledge: Acknowledge = len) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ def test_a_merge_stands_for_its_sources() -> None:
 
 def test_out_links_come_from_sources_too_and_only_lead_to_the_surface() -> None:
     editor = plane(0, 4, 90, 88, links={A: (C,), B: (D,)})
-    editor.anchors = 0
+    editor.settings = replace(editor.settings, online_anchors=0)
     editor.bank.archive(D)
     editor.space.sync(editor.bank)
     editor.merge((A, B), Descriptor("2", ()))

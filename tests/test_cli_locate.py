@@ -11,32 +11,44 @@ from infinimem.cli.locate import Location, locate, or_notes
 from infinimem.errors import UsageError
 
 
-def test_the_option_comes_first_then_the_environment(tmp_path: Path) -> None:
-    env = {"INFINIMEM_LIBRARY": "/from/env", "HOME": "/home/u"}
+@pytest.fixture(autouse=True)
+def empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable says where anything is."""
+    for name in ("INFINIMEM_LIBRARY", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/u")
+
+
+def test_the_option_comes_first_then_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INFINIMEM_LIBRARY", "/from/env")
     (tmp_path / "infinimem.toml").touch()
-    assert locate("/named", env, tmp_path) == Location(Path("/named"))
-    assert locate("near", env, tmp_path) == Location(tmp_path / "near")
-    assert locate(None, env, tmp_path) == Location(Path("/from/env"))
-    assert locate(None, {"INFINIMEM_LIBRARY": ""}, tmp_path) == Location(tmp_path)
+    assert locate("/named", tmp_path) == Location(Path("/named"))
+    assert locate("near", tmp_path) == Location(tmp_path / "near")
+    assert locate(None, tmp_path) == Location(Path("/from/env"))
+    monkeypatch.setenv("INFINIMEM_LIBRARY", "")
+    assert locate(None, tmp_path) == Location(tmp_path)
 
 
 def test_the_nearest_library_above_comes_next(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     (tmp_path / "infinimem.toml").touch()
-    assert locate(None, {}, inner) == Location(tmp_path)
+    assert locate(None, inner) == Location(tmp_path)
     (tmp_path / "a" / "infinimem.toml").touch()
-    assert locate(None, {}, inner) == Location(tmp_path / "a")
+    assert locate(None, inner) == Location(tmp_path / "a")
 
 
-def test_the_default_library_comes_last(tmp_path: Path) -> None:
-    home = {"HOME": "/home/u"}
+def test_the_default_library_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     default = Location(Path("/home/u/.local/share/infinimem/default"), is_default=True)
-    assert locate(None, home, tmp_path) == default
-    assert locate(None, {**home, "XDG_DATA_HOME": "relative"}, tmp_path) == default
-    assert locate(None, {**home, "XDG_DATA_HOME": "/data"}, tmp_path).path == Path("/data/infinimem/default")
+    assert locate(None, tmp_path) == default
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    assert locate(None, tmp_path) == default
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert locate(None, tmp_path).path == Path("/data/infinimem/default")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "")
     with pytest.raises(UsageError, match="--library"):
-        locate(None, {"HOME": ""}, tmp_path)
+        locate(None, tmp_path)
 
 
 # ── where there is no library ───────────────────────────────────────────────────────────────────
@@ -94,11 +106,12 @@ def test_nobodys_home_is_searched_for_want_of_a_library(
     for home in (notes, notes / "til", notes / "til/deeper"):
         monkeypatch.setenv("HOME", str(home))
         shell("ls").failed(1, "there is no library")
-    env = {"HOME": "/home/u"}
     place = Location(Path("/nowhere"), is_default=True)
-    assert or_notes(place, env, Path("/")) == place
-    assert or_notes(place, {}, Path("/")) == place
-    assert or_notes(place, env, notes) == Location(notes)
+    monkeypatch.delenv("HOME")
+    assert or_notes(place, Path("/")) == place
+    monkeypatch.setenv("HOME", "/home/u")
+    assert or_notes(place, Path("/")) == place
+    assert or_notes(place, notes) == Location(notes)
 
 
 def test_without_notes_there_is_nothing_to_read(shell: Shell) -> None:

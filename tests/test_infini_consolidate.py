@@ -23,9 +23,11 @@ from infini_library import (
 from infinimem import tokens
 from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.model import CURRENT, Move
-from infinimem.strategies.infini.layout import CROWDED
+from infinimem.strategies.infini.compare import Claim
+from infinimem.strategies.infini.layout import CROWDED, compose, plain, target
+from infinimem.strategies.infini.plan import Route
 from infinimem.strategies.infini.strategy import Infini
-from infinimem.strategies.infini.topics import INBOX
+from infinimem.strategies.infini.topics import INBOX, Topic
 from infinimem.testing import ScriptedLLM
 
 ROME, OSLO = "Lives in Rome", "Lives in Oslo"
@@ -251,6 +253,28 @@ def test_what_the_law_withholds_stays_live_and_the_receipt_says_so() -> None:
     assert library.texts("topics/home") == {"Places": [ROME, OSLO]}
     assert library.plans[0].notes == ("withheld: PROTECTED 11, 12",)
     assert [item.move.seq for item in library.plans[0].withheld] == [11]
+
+
+def test_a_line_whose_archiving_is_withheld_goes_where_the_other_one_goes() -> None:
+    library = Library()
+    library.buffer(ROME, source="human")
+    view = library.buffer(OSLO)
+    _, oslo = view.buffer.entries
+    home = target(view, Route("topics/home", "Home", (Topic("Places", (oslo.entry,)),)))
+    plan = compose("consolidate", [(home, plain(home))], [Claim(1, 2, "superseded")], view)
+    assert [item.reason.code for item in plan.withheld] == ["PROTECTED"]
+    assert {move.seq: (move.to, move.why) for move in plan.moves} == {
+        1: ("topics/home", "moved"),
+        2: ("topics/home", "moved"),
+    }
+
+
+def test_a_title_in_other_case_is_the_heading_that_stands() -> None:
+    library = Library({"topics/home": document("# Places", entry(11, ROME))})
+    view = library.buffer(OSLO)
+    (oslo,) = view.buffer.entries
+    laid_out = plain(target(view, Route("topics/home", "Home", (Topic("PLACES", (oslo.entry,)),))))
+    assert (dict(laid_out.headings), laid_out.summary) == ({12: "Places"}, "Places")
 
 
 def test_no_run_archives_more_than_its_share() -> None:

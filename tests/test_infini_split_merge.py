@@ -226,8 +226,13 @@ def test_groups_hold_only_as_far_as_they_are_sound() -> None:
     )
     shown = [doc["id"] for doc in next(call for call in llm.calls if call.task == "merge").variables["docs"]]
     assert shown == ["topics/a", "topics/b", "topics/c", "topics/d", "topics/things"]
-    merged = [sorted({move.to for move in plan.moves}) for plan in library.plans if plan.op == "merge"]
-    assert merged == [["topics/b", "topics/c"]]
+    (plan,) = (plan for plan in library.plans if plan.op == "merge")
+    assert {move.seq: move.to for move in plan.moves} == {201: "topics/b", 204: "topics/c"}
+    # No document is in two groups: each line is described once.
+    assert {one.doc_id: one.origin for one in plan.derived} == {
+        "topics/b": (201, 202),
+        "topics/c": (203, 204),
+    }
 
 
 def test_a_group_that_would_be_too_long_is_not_merged() -> None:

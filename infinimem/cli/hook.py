@@ -37,11 +37,11 @@ def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
     try:
         happened = given(_input(), event)
         cwd = Path(happened.cwd) if Path(happened.cwd).is_absolute() else Path.cwd()
-        place = locate(options.library, os.environ, cwd)
+        place = locate(options.library, cwd)
         if place.path.is_dir() and not is_mine(place.path):
             instead = "is not trusted, so the default library is used; to change that, run: infinimem trust"
             _tell(options, place.path, f"{place.path} {instead} {place.path}")
-            place = default(os.environ)
+            place = default()
         if happened.name in REMEMBERS and (suspended := configuration_of(place.path).suspended):
             _tell(options, place.path, advice(place.path, suspended))
         text = answer(happened, place.path, place.is_default)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,40 +22,39 @@ class Location:
     is_default: bool = False
 
 
-def locate(option: str | None, env: Mapping[str, str], cwd: Path) -> Location:
+def locate(option: str | None, cwd: Path) -> Location:
     """The folder: the option, else $INFINIMEM_LIBRARY, else the nearest parent with an infinimem.toml, else
     $XDG_DATA_HOME/infinimem/default.
 
     Args:
         option: what --library said.
-        env: environment variables.
         cwd: the current folder; it counts as its own parent.
 
     Raises:
         UsageError: nothing is named and there is no home folder.
     """
-    named = option or env.get("INFINIMEM_LIBRARY")
+    named = option or os.environ.get("INFINIMEM_LIBRARY")
     if named:
         return Location(cwd / Path(named).expanduser())
     for folder in (cwd, *cwd.parents):
         if (folder / SETTINGS).is_file():
             return Location(folder)
-    return default(env)
+    return default()
 
 
-def or_notes(place: Location, env: Mapping[str, str], cwd: Path) -> Location:
+def or_notes(place: Location, cwd: Path) -> Location:
     """Instead of a default library that nobody made yet, the current folder if notes lie in it.
 
     Never the home folder nor one above it: much lies there, and nobody asked for it.
 
     Args:
         place: what `locate` gave.
-        env, cwd: as for `locate`.
+        cwd: the current folder.
 
     Raises:
         UsageError: there are notes, but so many files that the folder must be named.
     """
-    home = Path(env.get("HOME") or "/").resolve()
+    home = Path(os.environ.get("HOME") or "/").resolve()
     if not place.is_default or place.path.is_dir() or home.is_relative_to(cwd.resolve()):
         return place
     files, notes = 0, False
@@ -71,13 +69,13 @@ def or_notes(place: Location, env: Mapping[str, str], cwd: Path) -> Location:
     return Location(cwd) if notes else place
 
 
-def default(env: Mapping[str, str]) -> Location:
+def default() -> Location:
     """The default library.
 
     Raises:
         UsageError: there is no home folder.
     """
-    path = default_library(env)
+    path = default_library()
     if path is None:
         raise UsageError("no library is named and HOME is not set; pass --library DIR")
     return Location(path, is_default=True)

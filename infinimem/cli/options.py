@@ -5,7 +5,6 @@ They are accepted before and after the command's name, so each command carries t
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +40,8 @@ class Options:
 
     def place(self, looking: bool = False) -> Location:
         """The library that is meant; for a command that only looks perhaps the current folder of notes."""
-        place = locate(self.library, os.environ, Path.cwd())
-        return or_notes(place, os.environ, Path.cwd()) if looking else place
+        place = locate(self.library, Path.cwd())
+        return or_notes(place, Path.cwd()) if looking else place
 
     def reading(self) -> Memory:
         """The library, for a command that calls no model: a missing key or endpoint cannot hinder it."""

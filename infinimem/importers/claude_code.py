@@ -10,16 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from infinimem.importers.fields import (
-    NOTICES,
-    SIDE,
-    Json,
-    Skipped,
-    as_name,
-    iso,
-    role_of,
-    text_of,
-)
+from infinimem.importers.fields import NOTICES, SIDE, Json, Skipped, as_name, iso, role_of, text_of
 from infinimem.model import Turn
 
 _SPOKEN = ("user", "assistant")

@@ -160,14 +160,7 @@ def _parts(topic: Mapping[str, Any], limit: int) -> Iterable[Mapping[str, Any]]:
     if sum(sizes) <= limit or len(facts) < 2:
         return [topic]
     corpus = Corpus([fact["text"] for fact in facts])
-    parts: list[list[int]] = [[]]
-    room = limit
-    for i, size in enumerate(sizes):
-        if parts[-1] and size > room:
-            parts.append([])
-            room = limit
-        parts[-1].append(i)
-        room -= size
+    parts = tokens.packed(range(len(facts)), limit, sizes.__getitem__)
     return [
         {"title": title(corpus.phrases(part, 2)) or topic["title"], "facts": [facts[i] for i in part]}
         for part in parts

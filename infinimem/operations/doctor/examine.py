@@ -11,15 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from infinimem.model import Finding
-from infinimem.operations.doctor import (
-    checks,
-    contradictions,
-    folder,
-    links,
-    receipts,
-    secrets,
-    topics,
-)
+from infinimem.operations.doctor import checks, contradictions, folder, links, receipts, secrets, topics
 from infinimem.operations.doctor.inspection import Inspection
 from infinimem.operations.git import commits
 from infinimem.operations.stale_dependents import stale_dependents

@@ -226,15 +226,7 @@ def _folded(text: str) -> tuple[str, str, Mapping[str, Sequence[int]]]:
 
 def cut(text: str, limit: int) -> list[str]:
     """The text in pieces of about `limit` tokens at most, cut after sentences or lines."""
-    pieces: list[str] = []
-    room = 0
-    for part in _parts(text, limit):
-        length = tokens.count(part)
-        if not pieces or length > room:
-            pieces.append("")
-            room = limit
-        pieces[-1] += part
-        room -= length
+    pieces = map("".join, tokens.packed(_parts(text, limit), limit, tokens.count))
     return [piece for piece in pieces if piece.strip()]
 
 

@@ -106,18 +106,13 @@ def target(view: View, route: Route) -> Target:
 
 def plain(target: Target) -> Laid:
     """The layout that asks no one: what comes in under its topics' titles, the rest as it stands."""
-    headings = _headings(target, target.topics)
-    named = dict.fromkeys([*(topic.title for topic in sections(target.places)), *headings.values()])
-    return Laid(headings, target.summary or ", ".join(title for title in named if title) or target.title)
-
-
-def _headings(target: Target, topics: Iterable[Topic]) -> dict[int, str]:
-    """The title of each line's topic, as the document spells it."""
-    return {
+    headings = {
         entry.seq: target.spelling.get(topic.title.casefold(), topic.title)
-        for topic in topics
+        for topic in target.topics
         for entry in topic.entries
     }
+    named = dict.fromkeys([*(topic.title for topic in sections(target.places)), *headings.values()])
+    return Laid(headings, target.summary or ", ".join(title for title in named if title) or target.title)
 
 
 def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, anew: bool = False) -> Laid:
@@ -148,7 +143,7 @@ def lay_out(target: Target, gone: Collection[int], view: View, asker: Asker, *, 
         Topic(item["heading"], tuple(entries[seq] for seq in seqs_of(item["fact_ids"], entries)))
         for item in ruled["layout"]
     ]
-    headings = _headings(target, whole)
+    headings = {entry.seq: topic.title for topic in whole for entry in topic.entries}
     notes: list[str] = []
     if not target.fixed:
         crowded = [topic for topic in whole if (anew and len(entries) > FEW) or _crowded(topic, target)]

@@ -177,7 +177,8 @@ def merge_groups(small: Sequence[CatalogRow], view: View, asker: Asker) -> list[
     settings = view.settings.of(InfiniSettings)
     groups: list[tuple[str, ...]] = []
     used: set[str] = set()
-    for batch in _batches(small, settings.plan_split_threshold):
+    calls = tokens.packed(small, settings.plan_split_threshold, _told)
+    for batch in (rows for rows in calls if len(rows) > 1):
         rows = {row.id: row for row in batch}
         docs = [listed(row, view) for row in batch]
         reply = asker.complete(MERGE, {"docs": docs})
@@ -198,18 +199,9 @@ def _wrong(data: Data | None, rows: Collection[str]) -> list[Reason]:
     return [Reason("UNKNOWN", (), ", ".join(unknown[:10]))] if unknown else []
 
 
-def _batches(rows: Sequence[CatalogRow], limit: int) -> list[list[CatalogRow]]:
-    """The rows in lists that fit a call."""
-    batches: list[list[CatalogRow]] = []
-    room = 0
-    for row in rows:
-        length = tokens.count(row.id) + tokens.count(row.summary) + 16
-        if not batches or length > room:
-            batches.append([])
-            room = limit
-        batches[-1].append(row)
-        room -= length
-    return [batch for batch in batches if len(batch) > 1]
+def _told(row: CatalogRow) -> int:
+    """Tokens of a document as a model is told of it."""
+    return tokens.count(row.id) + tokens.count(row.summary) + 16
 
 
 def merge_target(group: Sequence[str], view: View) -> Target:
