@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from sys import intern
 
+from infinimem.lean import LONG, text_in
 from infinimem.markdown.characters import clean_text, one_line, sound
-from infinimem.model import LONG, SOURCES, Entry, Source
+from infinimem.model import SOURCES, Entry, Source
 
 MAX_SEQS = 100_000
 """Most seqs that one list may name: `1-999999999` is 11 bytes and would be gigabytes."""
@@ -72,7 +73,10 @@ def parse_entry(line: str) -> Entry | None:
     if fields.keys() == {"speaker"}:
         fields = _said_by(fields["speaker"])
     line = intern(line) if len(line) <= 2 * LONG else line  # what was last seen of it is the same object then
-    return Entry(int(seq), text, line, own.get("time") or None, source, origin, fields).lean()
+    entry = Entry(int(seq), text, line, own.get("time") or None, source, origin, fields)
+    if len(text) > LONG and text_in(line) == text:
+        object.__delattr__(entry, "text")
+    return entry
 
 
 @lru_cache(maxsize=256)
