@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+from infinimem.lean import TextInLine
 
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
@@ -41,17 +43,8 @@ class Turn:
     key: str | None = None
 
 
-LONG = 200
-"""Characters of a text from which on memory counts for more than the time to cut it from its line."""
-
-
-def _text_in(line: str) -> str:
-    """What follows a signature without "> " in it, continuations without their indent."""
-    return line.partition("> ")[2].replace("\n  ", "\n")
-
-
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(TextInLine):
     """A signed line: `- <seq=41,time=2023-06-02,source=user> text`.
 
     `line` holds its bytes as text, without the line end: what the law compares and what moves.
@@ -66,20 +59,6 @@ class Entry:
     origin: tuple[int, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     """All other fields of the signature: session, turn, speaker, by, key, label, pin, …"""
-
-    if not TYPE_CHECKING:  # or every name would be an attribute
-
-        def __getattr__(self, name: str) -> str:
-            """The text of a line that holds it as it is (`lean`)."""
-            if name == "text":
-                return _text_in(self.line)
-            raise AttributeError(name)
-
-    def lean(self) -> Entry:
-        """This very entry; what it says, where it is long and its line tells it too, is not held twice."""
-        if len(self.text) > LONG and _text_in(self.line) == self.text:
-            object.__delattr__(self, "text")
-        return self
 
     @property
     def role(self) -> str:

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from infinimem.lean import LONG
 from infinimem.markdown.characters import clean_text, one_line, sound, visible
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, parse_seqs
-from infinimem.model import LONG, SOURCES, Entry, Source
+from infinimem.model import SOURCES, Entry, Source
 
 PIECES = (
     [
