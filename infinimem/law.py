@@ -161,7 +161,7 @@ def _withhold(
             continue
         old, new = lookup(move.seq), lookup(move.by) if move.by is not None else None
         assert old is not None
-        reason = _why_not(move, old.entry, new, lookup, archived, same, move.seq in approved)
+        reason = why_not(move, old.entry, new, lookup, archived, move.seq in approved, same=same)
         exact = new is not None and normalised(old.entry.text) == normalised(new.entry.text)
         if reason is None and not exact and move.seq not in approved:
             reason = None if allowed else Reason("TOO_MANY", (move.seq,))
@@ -176,15 +176,25 @@ def _withhold(
     return tuple(kept), tuple(withheld)
 
 
-def _why_not(
+def why_not(
     move: Move,
     old: Entry,
     survivor: Located | None,
     lookup: Lookup,
-    archived: set[int],
+    archived: Collection[int] = (),
+    approved: bool = False,
+    *,
     same: Same,
-    approved: bool,
 ) -> Reason | None:
+    """Why a line may not be archived, or not unasked, however few go with it.
+
+    Args:
+        move: names both lines.
+        old: the line that would go.
+        survivor: the one that would stay, where it stands.
+        lookup, approved, same: as `verify`.
+        archived: lines that go as well.
+    """
     seqs = (move.seq, *((move.by,) if move.by is not None else ()))
     if survivor is None or move.by == move.seq or move.by in archived or is_archive(survivor.doc_id):
         return Reason("UNKNOWN_SURVIVOR", seqs)

@@ -90,6 +90,7 @@ class Analyzer:
         self._stemmer = snowballstemmer.stemmer(language)
         self._stemming = threading.Lock()  # a stemmer keeps the word that it works on
         self._stem = lru_cache(maxsize=1 << 16)(self._stemmed)
+        self._plain = lru_cache(maxsize=1 << 14)(self._bare)
         self._known = _Known(self._chunk)
         self.kept = lru_cache(maxsize=1 << 14)(self.joined_terms)
         """As `joined_terms`, kept: a turn is context of those around it, a heading of all below."""
@@ -177,7 +178,7 @@ class Analyzer:
             return frozenset()
         return frozenset(fold(word) for word in _WORD.findall(text.lower()) if not kept.analyze(word))
 
-    def _plain(self, word: str) -> str:
+    def _bare(self, word: str) -> str:
         """A word without what clings to it: `caroline's`, `she'll`, `don't`; `l'eau`."""
         if not self._english:
             return max(word.split("'"), key=len)

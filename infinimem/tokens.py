@@ -84,7 +84,7 @@ def exact() -> bool:
     return _encoding() is not None
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 15)  # it holds the texts: some megabytes
 def _cached(text: str) -> int:
     return _count(text)
 

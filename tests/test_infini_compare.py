@@ -44,8 +44,8 @@ def test_what_is_near_is_shown_together_once_and_the_rest_is_not() -> None:
 
 
 def test_of_a_few_lines_two_that_share_a_telling_word_are_near() -> None:
-    library = Library({"topics/home": document(entry(11, "Lives in Rome"))})
-    library.buffer("Lives in Oslo")
+    library = Library({"topics/home": document(entry(11, "Lives in Rome with cats, dogs"))})
+    library.buffer("Lives in Oslo with fish, birds")
     assert compared(library, outdated((11, 12)))[0].claims == (Claim(11, 12, "superseded"),)
 
 

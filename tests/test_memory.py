@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import shutil
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from garbage import GarbageLLM
 from infinimem import Turn, open_memory
 from infinimem.errors import ModelUnavailable, NotALibrary, SpendingCapReached, UsageError
 from infinimem.llm import tasks
+from infinimem.markdown.document import Document
 from infinimem.memory import Memory
 from infinimem.model import Receipt
 from infinimem.store.view import View
@@ -107,6 +109,34 @@ def test_offline_a_conversation_becomes_topics_and_answers(tmp_path: Path) -> No
     assert "peanuts" in answer.text
     assert answer.citations[0].seqs
     assert errors(memory) == []
+
+
+def test_a_snapshot_that_nobody_holds_goes_at_once(tmp_path: Path) -> None:
+    """Not when garbage is collected: an import makes thousands, each with the documents of its time."""
+    memory = open_memory(tmp_path / "m", model="offline", create=True, clock=ticking())
+    gc.disable()
+    try:
+        for text in TALK:
+            memory.observe([Turn(text)])
+            memory.consolidate()
+        views = [one for one in gc.get_objects() if isinstance(one, View)]
+        assert sum(view.root == str(tmp_path / "m") for view in views) == 1
+    finally:
+        gc.enable()
+
+
+def test_receipts_are_written_and_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They grow with all that was ever moved, and no line of them counts."""
+    parsed: list[str] = []
+    parse = Document.parse
+    monkeypatch.setattr(Document, "parse", lambda name, data: parsed.append(name) or parse(name, data))
+    memory = open_memory(tmp_path / "m", model="offline", create=True, clock=ticking())
+    for text in TALK:
+        memory.observe([Turn(text)])
+        memory.consolidate()
+    assert memory.view.ids("journal")
+    assert "CURRENT" in parsed
+    assert not any(name.startswith("journal/") for name in parsed)
 
 
 def test_the_same_outputs_give_the_same_bytes(tmp_path: Path) -> None:

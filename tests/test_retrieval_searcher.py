@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from in_memory import LISBON, view_of
 
 from infinimem.model import Retrieved
+from infinimem.retrieval import searcher as searching
 from infinimem.retrieval.origins import FIRST, MOST, ROOM, KnownLines, Origins, best_that_fit, pack
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.rows import doc_hash
+from infinimem.retrieval.scoring import Ranking
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.sources import only
+from infinimem.store.view import View
 
 
 def seqs(items: list[Retrieved]) -> list[tuple[int, ...]]:
@@ -189,10 +193,19 @@ def test_lines_are_cut_to_the_body() -> None:
     assert searcher(view_of({"a": ""})).lines_at("a", 1, 9).text == ""
 
 
-def test_a_searcher_is_made_once() -> None:
-    view = view_of(LISBON)
-    assert searcher(view) is searcher(view)
-    assert searcher(view) is not searcher(view_of(LISBON))
+def test_a_snapshot_is_ranked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[View] = []
+    rank = searching.ranking
+
+    def ranking(view: View) -> Ranking:
+        made.append(view)
+        return rank(view)
+
+    monkeypatch.setattr(searching, "ranking", ranking)
+    views = [view_of(LISBON), view_of(LISBON)]
+    for view in [*views, *views]:
+        assert searcher(view).entries("Lisbon")
+    assert made == views
 
 
 def test_undecodable_text_is_found() -> None:

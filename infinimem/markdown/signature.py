@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from sys import intern
 
+from infinimem.lean import LONG, text_in
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.model import SOURCES, Entry, Source
 
@@ -55,20 +57,32 @@ def parse_entry(line: str) -> Entry | None:
     pairs = [
         (intern(key), intern(value) if key in _SHARED else value) for key, value in _FIELD.findall(match[1])
     ]
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        return None
     if '"' in match[1]:
-        fields = {k: _ESCAPED.sub(r"\1", v[1:-1]) if v[0] == '"' else v for k, v in pairs}
-    seq, source = fields.pop("seq", ""), fields.pop("source", "user")
+        pairs = [(k, _ESCAPED.sub(r"\1", v[1:-1]) if v[0] == '"' else v) for k, v in pairs]
+    own = {key: value for key, value in pairs if key in _OWN}
+    fields: Mapping[str, str] = {key: value for key, value in pairs if key not in _OWN}
+    if len(own) + len(fields) < len(pairs):
+        return None
+    seq, source = own.get("seq", ""), own.get("source", "user")
     if _SEQ.match(seq) is None or source not in SOURCES:
         return None
-    time = fields.pop("time", None) or None
     try:
-        origin = parse_seqs(fields.pop("origin")) if "origin" in fields else ()
+        origin = parse_seqs(own["origin"]) if "origin" in own else ()
     except ValueError:
         return None
-    return Entry(int(seq), text, line, time, source, origin, fields)
+    if fields.keys() == {"speaker"}:
+        fields = _said_by(fields["speaker"])
+    line = intern(line) if len(line) <= 2 * LONG else line  # what was last seen of it is the same object then
+    entry = Entry(int(seq), text, line, own.get("time") or None, source, origin, fields)
+    if len(text) > LONG and text_in(line) == text:
+        object.__delattr__(entry, "text")
+    return entry
+
+
+@lru_cache(maxsize=256)
+def _said_by(speaker: str) -> Mapping[str, str]:
+    """The fields of most lines: a dictionary takes as much memory as a sentence."""
+    return {"speaker": speaker}
 
 
 def text_start(line: str) -> int:

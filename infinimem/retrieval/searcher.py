@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from infinimem.markdown.sections import partitions
@@ -61,9 +59,9 @@ class Searcher:
         self._view = view
         self._words = analyzer(view.settings.search.language)
 
-    @cached_property
+    @property
     def _ranking(self) -> Ranking:
-        return ranking(self._view)
+        return self._view.derived(_ranking)
 
     def entries(self, query: str, limit: int = 50, scope: Scope = "default") -> list[Retrieved]:
         """The entries that answer a query best; ties by document and line.
@@ -110,16 +108,15 @@ class Searcher:
 
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """These pieces, best first when compared with each other; ties keep their order."""
-        from infinimem.retrieval.term_counts import compared
+        from infinimem.retrieval.term_counts import Numbers, compared
 
+        numbers = Numbers()
         bags = [
-            Counter(self._ranking.pieces.terms_at(document, item.start_line, item.end_line).split())
+            numbers.bag(self._ranking.pieces.terms_at(document, item.start_line, item.end_line).split())
             for item, document in ((item, self._view.document(item.doc_id)) for item in items)
         ]
-        terms = self._words.query_terms(query)
-        holding = ({at: bag[term] for at, bag in enumerate(bags) if term in bag} for term in terms)
-        scores = compared(holding, {at: bag.total() for at, bag in enumerate(bags)})
-        scored = [replace(item, score=scores.get(at, 0.0)) for at, item in enumerate(items)]
+        scores = compared(bags, self._words.query_terms(query), numbers)
+        scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
 
     def documents(self, text: str, limit: int = 50, ids: Sequence[str] | None = None) -> list[str]:
@@ -131,14 +128,14 @@ class Searcher:
             ids: if given, only these are compared, with each other; else the default scope. Few need no
                 index.
         """
-        from infinimem.retrieval.term_counts import compared, term_counts
+        from infinimem.retrieval.term_counts import term_counts
 
         chosen = set(self._view.ids() if ids is None else ids)
         terms = self._words.query_terms(text)
         if ids is None or len(chosen) > COMPARED:
             near = self._ranking.documents(terms, chosen, GATHERED)
         else:
-            scores = compared(*self._view.derived(term_counts).texts(self._view, chosen, terms))
+            scores = self._view.derived(term_counts).scores(self._view, chosen, terms)
             near = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))
         rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
@@ -169,9 +166,9 @@ class Searcher:
 
 
 def searcher(view: View) -> Searcher:
-    """The searcher of a snapshot, made once."""
-    return view.derived(_searcher)
-
-
-def _searcher(view: View, _: Searcher | None, __: Collection[str] | None) -> Searcher:
+    """The searcher of a snapshot, whose ranking is made once."""
     return Searcher(view)
+
+
+def _ranking(view: View, _: Ranking | None, __: Collection[str] | None) -> Ranking:
+    return ranking(view)

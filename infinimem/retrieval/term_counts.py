@@ -6,16 +6,19 @@ do so anew.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.sections import partitions
 from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
-from infinimem.retrieval.tantivy_index import K1, rarity
+from infinimem.retrieval.tantivy_index import K1
 from infinimem.store.view import View
 
 B = 0.3
@@ -23,24 +26,53 @@ B = 0.3
 DIGITS = 4
 
 NOTHING = Document.empty("")
-T = TypeVar("T")
 
 
-def compared(holding: Iterable[Mapping[T, int]], lengths: Mapping[T, int]) -> dict[T, float]:
-    """The scores of those of a few texts that hold a term, among all of them, by BM25.
+@dataclass(frozen=True, eq=False)
+class Bag:
+    """The terms of a text, as numbers: each once, and how often it is there."""
+
+    terms: NDArray[np.int32]
+    counts: NDArray[np.int32]
+
+
+class Numbers(defaultdict[str, int]):
+    """A number for each term; who asks for that of a new one gives it the next."""
+
+    def __init__(self) -> None:
+        super().__init__(count().__next__)
+
+    def bag(self, terms: Iterable[str]) -> Bag:
+        """A text by its terms, with repeats."""
+        counts = Counter(terms)
+        return Bag(
+            np.array([self[term] for term in counts], np.int32), np.array([*counts.values()], np.int32)
+        )
+
+
+def compared(bags: Sequence[Bag], terms: Iterable[str], numbers: Numbers) -> list[float]:
+    """The scores of a few texts among each other, by BM25; 0 for one that holds no term.
 
     Args:
-        holding: for each term the texts that hold it, and how often.
-        lengths: terms of each text.
+        bags: the texts.
+        terms: what is looked for, each once.
+        numbers: those of the bags.
     """
-    mean = sum(lengths.values()) / max(len(lengths), 1) or 1.0  # of texts without a term none is asked for
-    norms = {text: K1 * (1 - B + B * length / mean) for text, length in lengths.items()}
-    scores: dict[T, float] = {}
-    for counts in holding:
-        weight = rarity(len(lengths), len(counts))
-        for text, often in counts.items():
-            scores[text] = scores.get(text, 0.0) + weight * often * (K1 + 1) / (often + norms[text])
-    return {text: round(score, DIGITS) for text, score in scores.items()}
+    if not bags:
+        return []
+    lengths = np.array([bag.counts.sum() for bag in bags], float)
+    norms = K1 * (1 - B + B * lengths / (lengths.mean() or 1.0))
+    wanted = np.zeros(len(numbers), bool)
+    wanted[[numbers[term] for term in terms if term in numbers]] = True
+    held = np.concatenate([bag.terms for bag in bags])
+    here = wanted[held]
+    held, often = held[here], np.concatenate([bag.counts for bag in bags])[here]
+    texts = np.repeat(np.arange(len(bags)), [len(bag.terms) for bag in bags])[here]
+    frequency = np.bincount(held)[held]
+    rarity = np.log1p((len(bags) - frequency + 0.5) / (frequency + 0.5))
+    parts = rarity * often * (K1 + 1) / (often + norms[texts])
+    scores: list[float] = np.bincount(texts, parts, len(bags)).round(DIGITS).tolist()
+    return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +82,7 @@ class DocumentTerms:
     document: Document
     language: str
     """That they were made in."""
-    counts: Mapping[str, int]
-    length: int
-    """How many they are, repeats counted."""
+    bag: Bag
 
 
 class TermCounts:
@@ -62,32 +92,30 @@ class TermCounts:
     """
 
     def __init__(self) -> None:
+        self._numbers = Numbers()
         self._known: dict[str, DocumentTerms] = {}
 
-    def texts(
-        self, view: View, doc_ids: Collection[str], terms: Sequence[str]
-    ) -> tuple[list[dict[str, int]], dict[str, int]]:
-        """For each term those of some documents that hold it, and how often; and how many terms each has."""
-        pieces = Pieces(view, Origins(view, KnownLines(())))
-        chosen = {doc_id: self._of(view, pieces, doc_id) for doc_id in doc_ids}
-        holding = [
-            {doc_id: one.counts[term] for doc_id, one in chosen.items() if term in one.counts}
-            for term in terms
-        ]
+    def scores(self, view: View, doc_ids: Collection[str], terms: Iterable[str]) -> dict[str, float]:
+        """Those of some documents that hold any of these terms, and their scores among all of them."""
+        pieces = Pieces(view, Origins(view, KnownLines(()), lambda _: None))
+        bags = [self._of(view, pieces, doc_id) for doc_id in doc_ids]
         if len(self._known) > len(view.ids("all")):  # some are gone
             self._known = {doc_id: one for doc_id, one in self._known.items() if doc_id in view}
-        return holding, {doc_id: one.length for doc_id, one in chosen.items()}
+        scores = compared(bags, terms, self._numbers)
+        return {doc_id: score for doc_id, score in zip(doc_ids, scores, strict=True) if score}
 
-    def _of(self, view: View, pieces: Pieces, doc_id: str) -> DocumentTerms:
+    def _of(self, view: View, pieces: Pieces, doc_id: str) -> Bag:
         document = view.document(doc_id) if doc_id in view else NOTHING
         language, one = view.settings.search.language, self._known.get(doc_id)
         if one is None or one.document is not document or one.language != language:
-            counts: Counter[str] = Counter()
-            for block in partitions(document):
-                if block.text.strip():
-                    counts.update(pieces.terms_at(document, block.start_line, block.end_line).split())
-            self._known[doc_id] = one = DocumentTerms(document, language, counts, counts.total())
-        return one
+            blocks = (block for block in partitions(document) if block.text.strip())
+            bag = self._numbers.bag(
+                term
+                for block in blocks
+                for term in pieces.terms_at(document, block.start_line, block.end_line).split()
+            )
+            self._known[doc_id] = one = DocumentTerms(document, language, bag)
+        return one.bag
 
 
 def term_counts(_: View, known: TermCounts | None, __: Collection[str] | None) -> TermCounts:

@@ -131,7 +131,7 @@ class Library:
             drawn=known,
             refused=refused,
             buffer_age=age,
-            stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(view)),
+            stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(state)),
             embedder=self._embedder,
             spec=self.spec,
             before=self._view and (self._view[1], listing.since(self._view[0][0])),
@@ -139,8 +139,8 @@ class Library:
         self._view = (state, view)
         return view
 
-    def _is_newest(self, view: View) -> bool:
-        return self._view is not None and self._view[1] is view
+    def _is_newest(self, state: tuple[Listing, object]) -> bool:
+        return self._view is not None and self._view[0] is state  # not the view: old ones are to go at once
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""

@@ -151,9 +151,14 @@ class Lines:
         """
         counting = _Counting(self)
         for doc_id, document in changed.items():
-            if doc_id.startswith((*_FOLDERS, *self.spec.folders)) and not is_note(doc_id):
+            if doc_id.startswith(self.folders) and not is_note(doc_id):
                 counting.count(doc_id, document)
         return counting.done(drawn)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where the documents stand whose lines, or records, count."""
+        return (*_FOLDERS, *self.spec.folders)
 
 
 def _order(place: Located) -> tuple[int, str, int]:

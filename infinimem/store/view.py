@@ -27,7 +27,6 @@ from infinimem.store import names
 from infinimem.store.derived import Derive, Derived, T
 from infinimem.store.lines import Lines, fold, former
 from infinimem.store.listing import Stamp
-from infinimem.store.names import aliases_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 
 Scope = Literal["default", "archive", "kept", "evidence", "journal", "all"]  # kept: the first two
@@ -351,8 +350,9 @@ def _groups(
 
 def _lines(view: View, known: Lines | None, changed: Collection[str] | None) -> Lines:
     if known is None or changed is None:
-        known, changed = Lines(view.spec), view.owned(CURRENT, *owned_folders())
-    found = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in changed}
+        known, changed = Lines(view.spec), view.owned(*Lines(view.spec).folders)
+    mine = (doc_id for doc_id in changed if doc_id.startswith(known.folders))  # no receipt is read
+    found = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in mine}
     return known.after(found, view.drawn, view.is_note)
 
 
@@ -385,7 +385,7 @@ def _row(view: View, doc_id: str) -> CatalogRow:
     document = view.document(doc_id)
     archived = 0
     if view.initialised and doc_id.startswith(TOPICS):
-        named = (f"{ARCHIVE}{alias}" for alias in aliases_of(document))
+        named = (f"{ARCHIVE}{alias}" for alias in names.aliases_of(document))
         archives = [found for found in {archive_of(doc_id), *named} if found in view]
         archived = sum(len(view.document(found).entries) for found in archives)
     size = whole(document.header.values.get("token_count"))

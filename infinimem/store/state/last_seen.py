@@ -69,7 +69,7 @@ def _added(before: _List, rows: list[bytes]) -> _List:
         if doc_id == GONE:
             found.pop(whole(name) or 0, None)
         else:
-            found[whole(name) or 0] = SeenLine(intern(doc_id), line)
+            found[whole(name) or 0] = SeenLine(intern(doc_id), intern(line))  # as the entry holds it
     return _List(found.finish(), before.rows + len(rows), before.began)
 
 

@@ -105,40 +105,39 @@ def compare(
 
 def _near(pool: Mapping[int, Entry], incoming: Collection[int], view: View) -> Iterator[tuple[Entry, ...]]:
     """Groups of lines that are near to each other, one at least of each coming in; by seq."""
-    terms = {seq: frozenset(query_terms(entry.text)) for seq, entry in pool.items()}
+    import numpy as np
+
+    entries = [entry for _, entry in sorted(pool.items())]
+    terms = [sorted(query_terms(entry.text)) for entry in entries]
     holding: defaultdict[str, list[int]] = defaultdict(list)
-    for seq in sorted(terms):
-        for term in terms[seq]:
-            holding[term].append(seq)
-    lines = max(len(pool), FEWEST)
-    weight = {term: math.log(1 + lines / len(seqs)) ** 2 for term, seqs in holding.items()}
-    length = {seq: math.sqrt(sum(sorted(weight[term] for term in own))) for seq, own in terms.items()}
-    group = {seq: seq for seq in pool}
+    for at, own in enumerate(terms):
+        for term in own:
+            holding[term].append(at)
+    lines = max(len(entries), FEWEST)
+    weight = {term: math.log(1 + lines / len(those)) ** 2 for term, those in holding.items()}
+    length = np.array([math.sqrt(sum(sorted(weight[term] for term in own))) for own in terms])
+    places = {term: np.array(those) for term, those in holding.items()}
+    group = list(range(len(entries)))
 
-    def first(seq: int) -> int:
-        while group[seq] != seq:
-            seq = group[seq]
-        return seq
+    def first(at: int) -> int:
+        while group[at] != at:
+            at = group[at]
+        return at
 
-    for seq in sorted(pool.keys() & incoming):
-        shared: defaultdict[int, float] = defaultdict(float)
-        for term in sorted(terms[seq]):
-            for other in holding[term]:
-                shared[other] += weight[term]
-        enough = NEAR * length[seq]
-        close = sorted(
-            (-common / length[other], other)
-            for other, common in shared.items()
-            if common >= enough * length[other] and other != seq
-        )
-        for other in islice(
-            (other for _, other in close if _may_outdate(pool[seq], pool[other], view)), NEAREST
-        ):
-            group[max(first(seq), first(other))] = min(first(seq), first(other))
+    for at in (at for at, entry in enumerate(entries) if entry.seq in incoming):
+        shared = np.zeros(len(entries))
+        for term in terms[at]:
+            shared[places[term]] += weight[term]
+        shared[at] = 0.0
+        (close,) = np.nonzero((shared > 0.0) & (shared >= NEAR * length[at] * length))
+        nearest = close[np.argsort(-shared[close] / length[close], kind="stable")].tolist()
+        others = (other for other in nearest if _may_outdate(entries[at], entries[other], view))
+        for other in islice(others, NEAREST):
+            group[max(first(at), first(other))] = min(first(at), first(other))
     members: defaultdict[int, list[Entry]] = defaultdict(list)
-    for seq in sorted(pool):
-        members[first(seq)].append(pool[seq])
-    yield from (tuple(lines) for _, lines in sorted(members.items()) if len(lines) > 1)
+    for at, entry in enumerate(entries):
+        members[first(at)].append(entry)
+    yield from (tuple(those) for _, those in sorted(members.items()) if len(those) > 1)
 
 
 def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
@@ -146,9 +145,9 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
     if set(one.origin).intersection(other.origin):
         return False
     new, old = (one, other) if chronology.is_newer(one, other, view.entry) else (other, one)
-    moves = (Move(old.seq, f"{TOPICS}x", why="superseded", by=new.seq),)
-    withheld = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_duplicate).withheld
-    return all(item.reason.code in ASKED for item in withheld)
+    move = _archiving(Claim(old.seq, new.seq, "superseded"))
+    reason = law.why_not(move, old, view.entry(new.seq), view.entry, same=is_duplicate)
+    return reason is None or reason.code in ASKED
 
 
 def _ask(
