@@ -11,8 +11,8 @@ import pytest
 from infinimem.model import Entry, Move, NewEntry, Plan, Turn
 from infinimem.store.create import init
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
 from infinimem.store.names import aliases_of
+from infinimem.store.outcome import Applied
 from infinimem.store.view import View
 
 
