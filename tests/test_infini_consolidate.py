@@ -374,6 +374,20 @@ def test_what_was_discarded_stays_so_where_the_plan_is_refused() -> None:
     assert sorted(seq for seq, _ in library.lines("topics/")) == [3, 4]
 
 
+@pytest.mark.parametrize("gone", [1, 2])
+def test_a_line_that_somebody_takes_out_meanwhile_stands_for_none_and_is_not_missed(gone: int) -> None:
+    library = Library()
+    library.buffer(ROME, ROME, "Plays chess")
+
+    def plan(variables: Mapping[str, Any]) -> dict[str, Any]:
+        library.documents[CURRENT] = library.documents[CURRENT].without({gone})
+        return things(variables)
+
+    consolidate(library, plan=plan)
+    assert [seq for seq, _ in library.lines("topics/")] == sorted({1, 2, 3} - {gone})
+    assert library.plans[1].notes[0].startswith("refused: UNKNOWN_SEQ")
+
+
 def test_after_two_refusals_the_buffer_stays() -> None:
     library = Library()
     library.buffer("a")

@@ -21,6 +21,7 @@ from infinimem.llm.offline.extract import split
 from infinimem.llm.offline.lexicon import is_filler
 from infinimem.llm.offline.salience import summary
 from infinimem.llm.tasks import SELECT
+from infinimem.model import Entry
 from infinimem.plugins import load
 from infinimem.strategies.infini.tasks import COMPARE, EXTRACT, LAYOUT, MERGE, PLAN, REWRITE
 
@@ -38,6 +39,10 @@ def facts(*texts: str, **more: Any) -> list[dict[str, Any]]:
         {"id": str(n), "time": None, "source": "user", "text": text, **more}
         for n, text in enumerate(texts, 1)
     ]
+
+
+def said(seq: int, text: str, **more: Any) -> Entry:
+    return Entry(seq, text, text, **more)
 
 
 def named(data: dict[str, Any]) -> set[str]:
@@ -255,29 +260,29 @@ def test_a_long_list_is_grouped_by_the_terms_that_most_share() -> None:
         ("👍", "🎉", False),
         ("🎉", "🎉", True),
         ("The capital of Chad is Paris", "The capital of Chad is Lima", False),
+        (
+            "Ann keeps nine red bees in a small wooden shed",
+            "Ann keeps nine red bees in small wooden shed",
+            True,
+        ),
     ],
 )
 def test_only_what_says_the_same_is_a_duplicate(one: str, other: str, same: bool) -> None:
-    pairs = find_duplicates(facts(one, other))
-    assert pairs == ([{"discarded": "1", "kept": "2"}] if same else [])
+    assert find_duplicates([said(1, one), said(2, other)]) == ([(1, 2)] if same else [])
 
 
 def test_a_users_word_is_kept_over_the_assistants_and_a_later_one_over_an_earlier() -> None:
-    items = facts("Likes tea", "Likes tea", "Likes tea")
-    items[2]["source"] = "AI"
-    assert find_duplicates(items) == [
-        {"discarded": "3", "kept": "2"},
-        {"discarded": "1", "kept": "2"},
-    ]
+    lines = [said(1, "Likes tea"), said(2, "Likes tea"), said(3, "Likes tea", source="AI")]
+    assert find_duplicates(lines) == [(3, 2), (1, 2)]
 
 
 def test_the_same_words_on_another_day_or_of_another_person_are_no_duplicate() -> None:
-    ran = facts("I ran five miles today", "I ran five miles today")
-    ran[0]["time"], ran[1]["time"] = "2023-05-01", "2023-05-02"
-    assert find_duplicates(ran) == []
-    mine = facts("I love tea", "I love tea")
-    mine[0]["speaker"], mine[1]["speaker"] = "Ann", "Bob"
-    assert find_duplicates(mine) == []
+    days = ("2023-05-01", "2023-05-02")
+    assert find_duplicates(said(n, "I ran five miles today", time=day) for n, day in enumerate(days)) == []
+    people = ("Ann", "Bob")
+    assert (
+        find_duplicates(said(n, "I love tea", fields={"speaker": who}) for n, who in enumerate(people)) == []
+    )
 
 
 # ── filing and layout ───────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 unsupported      what a model's sentence claims that its origin does not hold, or denies
 is_duplicate     whether two lines say the same
-find_duplicates  facts that say the same as another; only what the law would let pass, and less than that
+find_duplicates  lines that say the same as another; only what the law would let pass, and less than that
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from infinimem.grounding import negation
 from infinimem.grounding.sentences import common_terms
 from infinimem.markdown.characters import normalised, normalize
-from infinimem.model import SOURCES
+from infinimem.model import SOURCES, Entry
 from infinimem.terms import tokens
 
 NEAR_DUPLICATE = 0.85
@@ -122,8 +121,6 @@ def _held(origin: str) -> tuple[Mapping[str, frozenset[str]], frozenset[str], st
     return claims.__wrapped__(origin), said, normalised.__wrapped__(origin)
 
 
-Fact = Mapping[str, Any]
-
 TODAY = re.compile(
     r"\b(?:today|yesterday|tomorrow|tonight|now|just|last|next|this|ago|recently|currently|again|already|still"
     r"|morning|evening|afternoon)\b",
@@ -132,17 +129,17 @@ TODAY = re.compile(
 """Words by which the same sentence means something else on another day."""
 
 
-def find_duplicates(facts: Iterable[Fact]) -> list[dict[str, str]]:
-    """Pairs {"discarded", "kept"} for every fact that repeats another.
+def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
+    """For every line that repeats another its seq, and that of the one which stays.
 
-    Of a group the most trusted stays, then the one with the highest id.
+    Of a group the most trusted stays, then the one with the highest seq.
     """
-    equal: dict[tuple[str, ...], list[Fact]] = {}
-    for fact in facts:
-        equal.setdefault(_said(fact), []).append(fact)
-    near: dict[tuple[str, ...], list[list[Fact]]] = {}
+    equal: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in entries:
+        equal.setdefault(_said(entry), []).append(entry)
+    near: dict[tuple[str, ...], list[list[Entry]]] = {}
     for group in equal.values():
-        rivals = near.setdefault(_key(group[0]["text"]), [])
+        rivals = near.setdefault(_key(group[0].text), [])
         for rival in rivals:
             if _same(group[0], rival[0]):
                 rival += group
@@ -151,14 +148,9 @@ def find_duplicates(facts: Iterable[Fact]) -> list[dict[str, str]]:
             rivals.append(group)
     pairs = []
     for group in (group for rivals in near.values() for group in rivals):
-        *rest, kept = sorted(group, key=_rank)
-        pairs += [{"discarded": fact["id"], "kept": kept["id"]} for fact in rest]
+        *rest, kept = sorted(group, key=lambda entry: (SOURCES.index(entry.source), entry.seq))
+        pairs += [(entry.seq, kept.seq) for entry in rest]
     return pairs
-
-
-def number(fact_id: str) -> tuple[int, str]:
-    """Sort key of an id: seqs as numbers, whatever else by its text."""
-    return (int(fact_id), "") if fact_id.isdecimal() else (-1, fact_id)
 
 
 def _key(text: str) -> tuple[str, ...]:
@@ -167,18 +159,13 @@ def _key(text: str) -> tuple[str, ...]:
     return tuple(term for term in terms if term not in common_terms()) or tuple(terms) or (text,)
 
 
-def _said(fact: Fact) -> tuple[str, ...]:
-    """Equal for facts of the same words, the same person and, where the words depend on it, the same time."""
-    text = fact["text"]
-    when = str(fact.get("time")) if TODAY.search(text) else ""
-    return normalised(text) or text, str(fact.get("speaker")), when
+def _said(entry: Entry) -> tuple[str, ...]:
+    """Equal for lines of the same words, the same person and, where the words depend on it, the same time."""
+    text = entry.text
+    when = str(entry.time) if TODAY.search(text) else ""
+    return normalised(text) or text, str(entry.fields.get("speaker")), when
 
 
-def _same(one: Fact, other: Fact) -> bool:
-    """Whether two facts differ in wording only."""
-    return _said(one)[1:] == _said(other)[1:] and is_duplicate(one["text"], other["text"])
-
-
-def _rank(fact: Fact) -> tuple[int, tuple[int, str]]:
-    source = fact.get("source", "user")
-    return (SOURCES.index(source) if source in SOURCES else 0, number(fact["id"]))
+def _same(one: Entry, other: Entry) -> bool:
+    """Whether two lines differ in wording only."""
+    return _said(one)[1:] == _said(other)[1:] and is_duplicate(one.text, other.text)

@@ -16,7 +16,6 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from infinimem.grounding.claims import number
 from infinimem.grounding.sentences import split_speaker, strip_ordinal
 from infinimem.llm.offline.lexicon import names, vocatives
 from infinimem.retrieval.priors import kin
@@ -48,7 +47,7 @@ class _Line:
     @property
     def age(self) -> tuple[str, tuple[int, str]]:
         """Grows with recency."""
-        return self.time, number(self.id)
+        return self.time, ((int(self.id), "") if self.id.isdecimal() else (-1, self.id))
 
     @property
     def said(self) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from infinimem import tokens
-from infinimem.grounding.claims import Fact
 from infinimem.llm.offline.lexicon import content_terms, content_words
 from infinimem.llm.offline.salience import Corpus, similarity, summary, title
 from infinimem.llm.offline.topics import continues, day_of, is_leftover
@@ -209,7 +208,7 @@ def _shared(profiles: Sequence[Profile]) -> str:
     return f"shared terms: {', '.join(best[:5])}"
 
 
-Sections = dict[str, list[Fact]]
+Sections = dict[str, list[Mapping[str, Any]]]
 
 
 def layout(variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,19 +46,9 @@ def repeated(inspection: Inspection) -> Iterator[Finding]:
     """Lines of topics that say what another one says, by the rule that consolidation goes by."""
     if not inspection.view.spec.has_entries:
         return
-    lines = {str(place.seq): place for place in inspection.live if place.doc_id != CURRENT}
-    facts = [
-        {
-            "id": seq,
-            "text": place.text,
-            "time": place.entry.time,
-            "source": place.entry.source,
-            "speaker": place.entry.fields.get("speaker"),
-        }
-        for seq, place in lines.items()
-    ]
-    for pair in find_duplicates(facts):
-        place, kept = lines[pair["discarded"]], lines[pair["kept"]]
+    lines = {place.seq: place for place in inspection.live if place.doc_id != CURRENT}
+    for seq, by in find_duplicates(place.entry for place in lines.values()):
+        place, kept = lines[seq], lines[by]
         what = f"line {place.seq} says what {kept.seq} ({at(kept)}) says"
         yield Finding("note", what, at(place), "move one of them to archive/, or delete it")
 

@@ -29,7 +29,7 @@ from infinimem.strategies.infini.asking import Asker, Data, seq_of
 from infinimem.strategies.infini.plan import near, open_documents
 from infinimem.strategies.infini.spec import InfiniSettings
 from infinimem.strategies.infini.tasks import COMPARE
-from infinimem.strategies.infini.topics import Topic, brief, fact, movable, packed
+from infinimem.strategies.infini.topics import Topic, brief, movable, packed
 from infinimem.terms import query_terms
 
 NEAR = 0.15
@@ -64,8 +64,7 @@ class Compared:
 
 def repeats(entries: Iterable[Entry]) -> list[Claim]:
     """Lines that say what another of them says, by rule."""
-    pairs = find_duplicates([fact(entry) for entry in entries])
-    return [Claim(int(pair["discarded"]), int(pair["kept"]), "duplicate") for pair in pairs]
+    return [Claim(seq, by, "duplicate") for seq, by in find_duplicates(entries)]
 
 
 def compare(

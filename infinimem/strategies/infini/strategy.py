@@ -153,16 +153,18 @@ class Infini:
     ) -> Plan:
         """These lines of the buffer to the nearest documents, or to the inbox.
 
-        What the refused moves discarded in favour of another of these stays discarded, if the law lets it.
+        What the refused moves discarded in favour of another of these stays discarded, if the law lets it;
+        somebody may have taken lines out meanwhile.
         """
         places = [place for place in movable(view.buffer, view) if place.seq in seqs]
+        there = {place.seq for place in places}
         routes = nearest(view, sections(places, unsorted(view)))
         targets = [target(view, route) for route in routes]
         notes = [f"refused: {reason}; lines went to the nearest documents" for reason in reasons]
         gone = [
             Claim(move.seq, move.by, "duplicate" if move.why == "duplicate" else "superseded")
             for move in moves
-            if move.archives and move.by is not None and move.seq in seqs and move.by in seqs
+            if move.archives and move.by in there and move.seq in there
         ]
         return compose("consolidate", [(item, plain(item)) for item in targets], gone, view, notes)
 

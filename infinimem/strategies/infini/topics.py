@@ -133,16 +133,7 @@ def packed(topics: Sequence[Topic], limit: int) -> list[list[Topic]]:
 
     Source: Infini Memory, algorithm 2 (SplitByHeading).
     """
-    chunks: list[list[Topic]] = []
-    room = 0
-    for topic in topics:
-        length = size(topic.entries)
-        if not chunks or length > room:
-            chunks.append([])
-            room = limit
-        chunks[-1].append(topic)
-        room -= length
-    return chunks
+    return tokens.packed(topics, limit, lambda topic: size(topic.entries))
 
 
 def halves(topics: Sequence[Topic]) -> tuple[list[Topic], list[Topic]]:
