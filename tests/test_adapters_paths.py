@@ -33,9 +33,17 @@ def test_where_a_file_is_kept(path: str, doc_id: str) -> None:
     assert (place.doc_id, str(place), path_of(doc_id)) == (doc_id, path, path.removeprefix("/memories/"))
 
 
-names = st.text(st.sampled_from("ab.MmDd1 -é"), min_size=1, max_size=9) | st.builds(
-    "".join, st.lists(st.sampled_from(["a", ".md", ".txt", ".", "b"]), min_size=1, max_size=5)
-)
+def taken(name: str) -> bool:
+    try:
+        return bool(MemoryPath.parse(f"/memories/{name}").parts)
+    except Refused:
+        return False
+
+
+names = (
+    st.text(st.sampled_from("ab.MmDd1 -é"), min_size=1, max_size=9)
+    | st.builds("".join, st.lists(st.sampled_from(["a", ".md", ".txt", ".", "b"]), min_size=1, max_size=5))
+).filter(taken)
 
 
 @given(st.lists(names, min_size=1, max_size=3), st.lists(names, min_size=1, max_size=3))
