@@ -6,6 +6,6 @@ from infinimem.llm import tasks
 from infinimem.strategies.allmem import tasks as of_units
 from infinimem.strategies.infini import tasks as of_topics
 from infinimem.strategies.recmem import tasks as of_episodes
-from infinimem.strategies.segment import SEGMENT
+from infinimem.strategies.xmemory import tasks as of_themes
 
-ALL = (*tasks.ALL, *of_topics.ALL, *of_units.ALL, *of_episodes.ALL, SEGMENT)
+ALL = (*tasks.ALL, *of_topics.ALL, *of_units.ALL, *of_episodes.ALL, *of_themes.ALL)

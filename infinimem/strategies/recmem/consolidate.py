@@ -20,12 +20,12 @@ from infinimem.llm.parallel import in_order
 from infinimem.markdown.characters import one_line
 from infinimem.model import Finding, Located, Plan
 from infinimem.store.view import View
-from infinimem.strategies.recmem.asking import Asked, named, shown
 from infinimem.strategies.recmem.refine import is_pinned, keep, refine
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, HELD, Units, recurs
 from infinimem.strategies.recmem.tasks import EPISODES, MERGE
 from infinimem.strategies.records import rules
+from infinimem.strategies.records.asking import Asked, named, shown
 from infinimem.strategies.records.codec import clean_prose, fits
 from infinimem.strategies.records.descriptor import SUMMARY, Descriptor, unverified
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, moment, number_of

@@ -13,10 +13,10 @@ from infinimem.grounding.claims import is_duplicate
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.recmem.asking import Asked, named, shown
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import FACT
 from infinimem.strategies.recmem.tasks import REFINE, TYPES
+from infinimem.strategies.records.asking import Asked, named, shown
 from infinimem.strategies.records.descriptor import SUMMARY, Descriptor, unverified
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
 from infinimem.strategies.records.record_store import RecordStore

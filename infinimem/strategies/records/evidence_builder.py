@@ -11,6 +11,7 @@ from datetime import datetime
 
 from infinimem import tokens
 from infinimem.model import Located, Retrieved
+from infinimem.store.view import View
 from infinimem.strategies.records.record import Quote, moment
 from infinimem.strategies.records.record_store import RecordStore
 
@@ -120,6 +121,35 @@ class EvidenceBuilder:
             return said == datetime.min, said, seq
 
         return [self._turns[seq].item for seq in sorted(self._turns, key=order)]
+
+
+def told(view: View, store: RecordStore, name: str, score: float) -> Retrieved:
+    """What a record says itself: its prose, or its summary, which stands in the header of its file.
+
+    Args:
+        view: the snapshot that holds the file.
+        store: its records.
+        name: of the record.
+        score: of the evidence.
+    """
+    record = store.records[name]
+    document = view.document(record.doc_id)
+    rows = (at for at, line in enumerate(document.lines, 1) if line.startswith("summary:"))
+    start = document.header.end + 1 if record.prose else next(rows, 1)
+    turns = [turn for turn in (store.turn(ref.seq) for ref in record.refs) if turn]
+    sources = {turn.entry.source for turn in turns}
+    return Retrieved(
+        record.doc_id,
+        start,
+        start + record.prose.count("\n"),
+        record.prose or record.summary,
+        score,
+        origin=tuple(turn.seq for turn in turns),
+        time=record.time,
+        when=record.when,
+        source=sources.pop() if len(sources) == 1 else None,
+        physical=True,
+    )
 
 
 def joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
