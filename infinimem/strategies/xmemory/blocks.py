@@ -60,17 +60,20 @@ def strands(view: View, new: Sequence[Located], most: int, *, end: bool = False)
 
     Args:
         view: the library.
-        new: turns that were not looked at, in order.
+        new: turns that were not looked at, in order; what was said behind them is not there yet.
         most: turns of a block; where more were looked at, an undo reopened them, and they are looked at anew.
         end: whether all that is open ends behind them.
     """
     fresh = {turn.seq for turn in new}
     begins = [turn for turn in new if view.document(turn.doc_id).entries[0].seq == turn.seq]
-    there = open_turns(view)
+    upto = new[-1].seq if new else _NEVER
+    there = {
+        doc_id: {turn.seq for turn in turns if turn.seq <= upto} for doc_id, turns in open_turns(view).items()
+    }
     found: list[Strand] = []
     for doc_id in sorted(there if begins or end else {turn.doc_id for turn in new}):
         ends = [turn.seq for turn in begins if turn.doc_id != doc_id]
-        runs = [*_runs(view, doc_id, {turn.seq for turn in there.get(doc_id, ())})]
+        runs = [*_runs(view, doc_id, there.get(doc_id, ()))]
         for run in runs:
             by: int | None = _NEVER if end or run is not runs[-1] else None
             for seq in ends:

@@ -16,8 +16,8 @@ Rows = NDArray[np.float64]
 
 EPSILON = 1e-3
 """Of sigma, which is 0 where themes lie at even distances."""
-DIGITS = 9
-"""Of f and of a gain; beyond them sums in another order differ."""
+DIGITS = 6
+"""Of f, and of cosines that are compared; beyond them sums in another order differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def semantics(themes: Sequence[Theme]) -> float:
 
 
 def objective(themes: Iterable[Theme]) -> float:
-    """f, the sum of both scores, to 9 decimals (Eq. 1); 0 for no themes."""
+    """f, the sum of both scores, to 6 decimals (Eq. 1); 0 for no themes."""
     found = tuple(themes)
     if not found:
         return 0.0

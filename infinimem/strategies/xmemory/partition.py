@@ -17,8 +17,6 @@ from infinimem.strategies.xmemory.split import candidates
 
 PASSES = 2
 """Merges of near themes after a block at most; tiny ones apart."""
-COSINE = 6
-"""Decimals of a cosine that is held against a threshold; beyond them processors differ."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +44,10 @@ class Change(NamedTuple):
 
 
 class Partition:
-    """Themes with their facts.
+    """Themes with their facts by age.
 
     Args:
-        themes: facts by theme in the order in which they came, each in one.
+        themes: facts by theme, each in one.
         row: gives the vector of a fact.
         name: gives the name of a theme that a fact founds.
         older: what orders themes and facts by age, the oldest first.
@@ -75,8 +73,8 @@ class Partition:
             self._set(theme, facts)
 
     def _set(self, theme: str, facts: Sequence[str]) -> None:
-        self.themes[theme] = list(facts)
-        self._known[theme] = Theme.of(self._rows(facts))
+        self.themes[theme] = sorted(facts, key=self._older)
+        self._known[theme] = Theme.of(self._rows(self.themes[theme]))
 
     def _drop(self, theme: str) -> list[str]:
         del self._known[theme]
@@ -88,7 +86,7 @@ class Partition:
     def _cosines(self, centre: Rows, themes: Sequence[str]) -> list[float]:
         """Of a centre and those of themes."""
         found = np.stack([self._known[theme].centre for theme in themes]) @ centre
-        return [round(float(one), COSINE) for one in found]
+        return [round(float(one), DIGITS) for one in found]
 
     # ── attach ──────────────────────────────────────────────────────────────────────────────────
 
@@ -114,31 +112,30 @@ class Partition:
     def split(self) -> None:
         """Split what is over the cap, or full and not pure, by the candidate of the largest f; of equal ones
         by that with fewer parts. The largest part keeps the name, of equal ones that with the oldest fact."""
-        for theme in sorted(self.themes, key=self._older):
-            if theme not in self._fixed and self._crowded(theme):
-                self._split(theme)
+        while due := [name for name in self.themes if name not in self._fixed and self._crowded(name)]:
+            self._split(min(due, key=self._older))
 
     def _crowded(self, theme: str) -> bool:
         count, cap = len(self.themes[theme]), self._limits.cap
-        pure = count != cap or purity(self._rows(self.themes[theme])) >= self._limits.purity
-        return count > cap or (count > 1 and not pure)
+        if count != cap or count < 2:
+            return count > cap
+        return round(purity(self._rows(self.themes[theme])), DIGITS) < self._limits.purity
 
     def _split(self, theme: str) -> None:
         facts, context = self.themes[theme], self._context([theme])
         rows = self._rows(facts)
         scored = []
-        for parts in candidates(rows, self._limits.cap, self._limits.edge):
+        for at, parts in enumerate(candidates(rows, self._limits.cap, self._limits.edge)):
             f = objective([*(Theme.of(rows[part]) for part in parts), *context])
-            scored.append((-f, len(parts), parts))
-        best, _, parts = min(scored)
+            scored.append((-f, len(parts), at, parts))
+        best, _, _, parts = min(scored)
         before = objective([self._known[theme], *context])
         largest = min(parts, key=lambda part: (-len(part), part))
         self._drop(theme)
         names: list[str] = []
         for part in (largest, *(part for part in parts if part is not largest)):
-            members = [facts[place] for place in part]
-            names.append(self._name(min(members, key=self._older)) if names else theme)
-            self._set(names[-1], members)
+            names.append(self._name(facts[part[0]]) if names else theme)
+            self._set(names[-1], [facts[place] for place in part])
         self.changes.append(Change("split", (theme,), tuple(names), before, -best))
 
     def _context(self, affected: Sequence[str]) -> list[Theme]:
@@ -170,7 +167,7 @@ class Partition:
         if len(names) < 2:
             return []
         centres = np.stack([self._known[name].centre for name in names])
-        near = np.round(centres @ centres.T, COSINE) >= least
+        near = np.round(centres @ centres.T, DIGITS) >= least
         near &= sizes[:, None] + sizes <= self._limits.cap
         if tiny:
             near &= (sizes[:, None] == 1) | (sizes == 1)

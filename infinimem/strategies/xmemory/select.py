@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
+from infinimem.strategies.xmemory.objective import DIGITS
+
 Normaliser = Literal["max", "total"]
 Near = Sequence[Mapping[int, float]]
 """Of each candidate those that it covers, with the cosine: itself with 1, and its neighbours above 0."""
@@ -16,7 +18,8 @@ Near = Sequence[Mapping[int, float]]
 def min_max(values: Sequence[float]) -> list[float]:
     """Values from 0 for the least to 1 for the largest (s~ of Eq. 4); 0.5 each where all are equal."""
     low, high = min(values, default=0.0), max(values, default=0.0)
-    return [(value - low) / (high - low) if high > low else 0.5 for value in values]
+    spread = high - low
+    return [round((value - low) / spread, DIGITS) if round(spread, DIGITS) else 0.5 for value in values]
 
 
 def normaliser(near: Near, kind: Normaliser) -> float:
@@ -56,7 +59,7 @@ def pick(
         best = max(
             left,
             key=lambda one: (
-                round(alpha * gain(near[one], known, whole) + (1 - alpha) * shares[one], 12),
+                round(alpha * gain(near[one], known, whole) + (1 - alpha) * shares[one], DIGITS),
                 shares[one],
                 -one,
             ),

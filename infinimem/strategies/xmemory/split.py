@@ -5,21 +5,26 @@ Every candidate is a list of parts, a part a list of row numbers, ascending; par
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import numpy as np
 
-from infinimem.strategies.xmemory.objective import Rows
+from infinimem.strategies.xmemory.objective import DIGITS, Rows
 
 Parts = list[list[int]]
 
-ROUNDS = 50
+ROUNDS = 100
 """Of k-means at most; a dozen facts settle in a few."""
 
 
-def components(rows: Rows, edge: float) -> Parts:
-    """The components of the graph that joins facts of at least this cosine."""
-    near = rows @ rows.T >= edge
+def cosines(rows: Rows, others: Rows) -> Rows:
+    """Cosines as they are compared; `others` may have any length."""
+    lengths = np.linalg.norm(others, axis=1)
+    found: Rows = np.round(rows @ (others / np.where(lengths, lengths, 1.0)[:, None]).T, DIGITS)
+    return found
+
+
+def components(rows: Rows, edge: float, cap: int) -> Parts:
+    """The components of the graph that joins facts of at least this cosine, in pieces of the cap by age."""
+    near = cosines(rows, rows) >= edge
     left, found = dict.fromkeys(range(len(rows))), Parts()
     while left:
         part, waiting = set[int](), [next(iter(left))]
@@ -28,59 +33,51 @@ def components(rows: Rows, edge: float) -> Parts:
             part.add(one)
             left.pop(one, None)
             waiting += [other for other in np.flatnonzero(near[one]).tolist() if other in left]
-        found.append(sorted(part))
+        members = sorted(part)
+        found += [members[at : at + cap] for at in range(0, len(members), cap)]
     return found
 
 
-def runs(rows: Rows, cap: int, least: int = 1) -> Parts:
-    """As few runs of at most `cap` facts as there can be, and at least so many, of about one length, along
-    the first principal axis, which points to where its largest component is positive."""
-    count = max(-(-len(rows) // cap), min(least, len(rows)))
-    axis = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][0]
-    axis = axis * np.sign(axis[np.argmax(np.abs(axis))] or 1.0)
-    order = np.argsort(np.round(rows @ axis, 9), kind="stable")
-    return [sorted(part.tolist()) for part in np.array_split(order, count)]
+def runs(rows: Rows, cap: int) -> Parts:
+    """As few runs of at most `cap` facts as there can be, at least two, of about one length, along the first
+    principal axis, which points to where its largest component is positive."""
+    centred = rows - rows.mean(axis=0)
+    axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+    axis = axis * np.sign(axis[np.argmax(np.round(np.abs(axis), DIGITS))])
+    order = np.argsort(np.round(centred @ axis, DIGITS), kind="stable")
+    return [sorted(run.tolist()) for run in np.array_split(order, max(2, -(-len(rows) // cap)))]
 
 
 def means(rows: Rows, count: int) -> Parts:
-    """k-means by cosine, from the farthest pair, and then from what is farthest from both."""
-    cosines = rows @ rows.T
-    first, second = np.unravel_index(np.argmin(cosines), cosines.shape)
-    seeds = [int(first), int(second)]
+    """k-means by cosine, from the farthest pair, and then from what is least near to either."""
+    near = cosines(rows, rows)
+    np.fill_diagonal(near, np.inf)
+    seeds = [int(one) for one in np.unravel_index(np.argmin(near), near.shape)]
+    np.fill_diagonal(near, 1.0)
     while len(seeds) < count:
-        seeds.append(int(np.argmin(cosines[seeds].max(axis=0))))
-    labels = np.argmax(rows @ rows[seeds].T, axis=1)
+        seeds.append(int(np.argmin(near[seeds].max(axis=0))))
+    centres, labels = rows[seeds], None
     for _ in range(ROUNDS):
-        centres = np.stack([rows[labels == part].sum(axis=0) for part in range(count)])
-        lengths = np.linalg.norm(centres, axis=1, keepdims=True)
-        now = np.argmax(rows @ (centres / np.where(lengths, lengths, 1.0)).T, axis=1)
-        if np.array_equal(now, labels):
+        now = np.argmax(cosines(rows, centres), axis=1)
+        if labels is not None and np.array_equal(now, labels):
             break
         labels = now
+        centres = np.stack(
+            [
+                rows[labels == part].mean(axis=0) if (labels == part).any() else centres[part]
+                for part in range(count)
+            ]
+        )
     return [part for label in range(count) if (part := np.flatnonzero(labels == label).tolist())]
 
 
 def candidates(rows: Rows, cap: int, edge: float) -> list[Parts]:
-    """The ways to split a theme in two or more, none over the cap, each once.
+    """The ways to split a theme in two or more, none over the cap.
 
     Args:
-        rows: of its facts; at least two.
+        rows: of its facts by age, at least two.
         cap: facts of a theme at most.
         edge: least cosine of two facts that hang together.
     """
-    ways = [components(rows, edge), runs(rows, cap, 2), means(rows, 2)]
-    if len(rows) > 2:
-        ways.append(means(rows, 3))
-    found: list[Parts] = []
-    for way in ways:
-        parts = sorted(_cut(rows, way, cap))
-        if len(parts) > 1 and parts not in found:
-            found.append(parts)
-    return found
-
-
-def _cut(rows: Rows, parts: Iterable[Sequence[int]], cap: int) -> Parts:
-    """Parts over the cap in runs."""
-    return [
-        sorted(part[place] for place in run) for part in parts for run in runs(rows[part], cap) if len(part)
-    ]
+    ways = (components(rows, edge, cap), runs(rows, cap), means(rows, 2), means(rows, 3))
+    return [sorted(way) for way in ways if len(way) > 1 and max(map(len, way)) <= cap]
