@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -382,11 +383,34 @@ def test_the_reader_shows_episodes_then_exchanges_then_facts(tmp_path: Path) -> 
     assert items[-1].text == "Ann said @20." and items[-1].origin == (1,)
 
 
+def test_by_the_librarys_search_the_best_turns_come_first(tmp_path: Path) -> None:
+    facts = [fact("Ann plays the zither.", "1")]
+    memory = library(tmp_path, model(refine=[{"facts": facts}]), rank="library")
+    say(
+        memory,
+        *(f"@{angle} My zither, my viola, my oboe, and {angle} more." for angle in (20, 20, 20, 50, 70, 90)),
+        "@120 Rain.",
+    )
+    question = "The zither, the viola and the oboe: who has which?"
+    items = memory.read(question, "tiers", 4000).items
+    folders = [item.doc_id.rpartition("/")[0] for item in items]
+    assert [folder for folder, _ in groupby(folders)] == [
+        "evidence",
+        "recmem/episodes",
+        "recmem/facts",
+        "evidence",
+    ]
+    assert folders[:6] == ["evidence"] * 5 + ["recmem/episodes"]
+    floor = 0.3 * items[0].score
+    assert all(item.score >= floor for item in items if item.seqs)
+    assert any(item.score < floor for item in memory.retrieve(question).items)
+
+
 @pytest.mark.parametrize(
     ("settings", "stages"),
     [
-        ({"read_units": False}, {"exchanges"}),
-        ({"read_episodes": False, "read_facts": False}, {"episodes", "facts"}),
+        ({"k_sub": 0}, {"exchanges"}),
+        ({"k_epi": 0, "k_sem": 0}, {"episodes", "facts"}),
         ({"k_epi": 0}, {"episodes"}),
     ],
 )
@@ -398,7 +422,7 @@ def test_a_tier_may_be_left_out(tmp_path: Path, settings: dict[str, Any], stages
 
 
 def test_of_raw_exchanges_alone(tmp_path: Path) -> None:
-    memory = library(tmp_path, model(), units="raw", read_episodes=False)
+    memory = library(tmp_path, model(), units="raw", k_epi=0)
     say(memory, *["@20 a"] * 3, "@25 b")
     assert {item.seqs for item in memory.retrieve("@20").items} >= {(7,), (8,)}
     assert (1,) not in {item.seqs for item in memory.retrieve("@20").items}

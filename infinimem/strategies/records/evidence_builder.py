@@ -1,4 +1,4 @@
-"""From ranked units to evidence: each turn once, with what the units show of it.
+"""From ranked records to evidence: each turn once, with what they show of it; or a record in its own words.
 
 Source: All-Mem, Appendix D.5 (evidence attached to selected units).
 """
@@ -54,6 +54,35 @@ class _Turn:
             speaker=entry.fields.get("speaker"),
             when=self.when,
         )
+
+
+def told(view: View, store: RecordStore, name: str, score: float) -> Retrieved:
+    """A record as evidence in words of its own, which cites the turns that it names.
+
+    Args:
+        view: the snapshot that it stands in.
+        store: its records.
+        name: of the record.
+        score: what it was found with.
+    """
+    record = store.records[name]
+    document = view.document(record.doc_id)
+    rows = (at for at, line in enumerate(document.lines, 1) if line.startswith("summary:"))
+    start = document.header.end + 1 if record.prose else next(rows, 1)
+    turns = [turn for turn in (store.turn(said.ref.seq) for said in store.quotes(name)) if turn]
+    sources = {turn.entry.source for turn in turns}
+    return Retrieved(
+        record.doc_id,
+        start,
+        start + record.prose.count("\n"),
+        record.prose or record.summary,
+        score,
+        origin=tuple(dict.fromkeys(turn.seq for turn in turns)),
+        time=record.time,
+        when=record.when,
+        source=sources.pop() if len(sources) == 1 else None,
+        physical=True,
+    )
 
 
 class EvidenceBuilder:
@@ -121,35 +150,6 @@ class EvidenceBuilder:
             return said == datetime.min, said, seq
 
         return [self._turns[seq].item for seq in sorted(self._turns, key=order)]
-
-
-def told(view: View, store: RecordStore, name: str, score: float) -> Retrieved:
-    """What a record says itself: its prose, or its summary, which stands in the header of its file.
-
-    Args:
-        view: the snapshot that holds the file.
-        store: its records.
-        name: of the record.
-        score: of the evidence.
-    """
-    record = store.records[name]
-    document = view.document(record.doc_id)
-    rows = (at for at, line in enumerate(document.lines, 1) if line.startswith("summary:"))
-    start = document.header.end + 1 if record.prose else next(rows, 1)
-    turns = [turn for turn in (store.turn(ref.seq) for ref in record.refs) if turn]
-    sources = {turn.entry.source for turn in turns}
-    return Retrieved(
-        record.doc_id,
-        start,
-        start + record.prose.count("\n"),
-        record.prose or record.summary,
-        score,
-        origin=tuple(turn.seq for turn in turns),
-        time=record.time,
-        when=record.when,
-        source=sources.pop() if len(sources) == 1 else None,
-        physical=True,
-    )
 
 
 def joined(text: str, spans: Iterable[tuple[int, int]]) -> Spans:

@@ -36,24 +36,17 @@ Near = Callable[[Sequence[str]], Sequence[float]]
 """How near records are to the question."""
 
 
-@dataclass(frozen=True)
 class Hierarchy:
     """A library as it is read: its records, where they lie, and the theme of each fact."""
 
-    view: View
-    store: RecordStore
-    index: VectorIndex
-    theme_of: Mapping[str, str]
-
-
-def hierarchy(view: View, store: RecordStore, index: VectorIndex) -> Hierarchy:
-    """The hierarchy of a snapshot."""
-    return Hierarchy(view, store, index, view.derived(_theme_of))
+    def __init__(self, view: View, store: RecordStore, index: VectorIndex) -> None:
+        self.view, self.store, self.index = view, store, index
+        self.theme_of = view.derived(_theme_of)
 
 
 def _theme_of(view: View, *_: object) -> Mapping[str, str]:
-    store = view.derived(RecordStore.load)
-    return {fact: theme for theme, facts in themes_of(store).items() for fact in facts}
+    themes = themes_of(view.derived(RecordStore.load))
+    return {fact: theme for theme, facts in themes.items() for fact in facts}
 
 
 def retrieve(of: Hierarchy, query: str, budget: int, own: XmemorySettings) -> Evidence:
