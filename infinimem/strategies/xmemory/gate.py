@@ -42,12 +42,21 @@ class Probe(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """Episodes that are shown, each with whether its messages are; what was found; why it ended there."""
+    """What is shown, and why.
+
+    Args:
+        shown: episodes by their places, each with whether its messages are shown too.
+        gains: of the episodes that were probed, in order.
+        stop: why no more were.
+        failure: why another gate decided than the one that was asked for.
+        before: H without any episode, where it is known.
+    """
 
     shown: list[tuple[int, bool]]
     gains: list[float]
     stop: str = ""
     failure: str = ""
+    before: float | None = None
 
 
 def uncertainty(reply: Reply) -> float | None:
@@ -111,7 +120,7 @@ def choose(
         before = uncertainty(_guess(llm, question, facts, ()))
         if before is not None:
             found = admitted(_by_loss(llm, own, question, facts, episodes, before))
-            return found._replace(gains=[round(before, 6), *found.gains])
+            return found._replace(before=round(before, 6))
         return by_words(question, facts, episodes)._replace(failure="the model tells no log probabilities")
     return by_words(question, facts, episodes)
 

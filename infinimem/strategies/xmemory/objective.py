@@ -39,7 +39,7 @@ class Theme:
         """The theme of facts with these vectors; at least one."""
         mean = rows.mean(axis=0)
         length = float(np.linalg.norm(mean))
-        centre = mean / (length or 1.0)
+        centre = mean / length if round(length, DIGITS) else np.zeros_like(mean)
         return cls(len(rows), centre, float((rows @ centre).mean()))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ class Partition:
         row, limits = self._rows([fact])[0], self._limits
         names = [name for name in self.themes if name not in self._fixed or self._has_room(name)]
         near = zip(names, self._cosines(row, names), strict=True) if names else ()
-        best = min(near, key=lambda one: (-one[1], len(self.themes[one[0]]), one[0]), default=("", -1.0))
+        best = min(near, key=lambda one: (-one[1], len(self.themes[one[0]]), one[0]), default=("", -inf))
         theme, cosine = best
         if cosine >= limits.attach or (cosine >= limits.room and self._has_room(theme)):
             self._set(theme, [*self.themes[theme], fact])

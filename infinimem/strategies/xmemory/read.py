@@ -111,7 +111,8 @@ def read(of: Hierarchy, llm: LLM, question: str, budget: int, own: XmemorySettin
     )
     trace.add(_gated(found, shown))
     others = _others(of, question, budget)
-    items = [told(of.view, of.store, one.id, one.parts["near"]) for one in found.facts]
+    facts = sorted(found.facts, key=lambda one: -one.parts["near"])  # where room is short the nearest stay
+    items = [told(of.view, of.store, one.id, one.parts["near"]) for one in facts]
     for at, messages in shown.shown:
         episode = found.episodes[at]
         items.append(told(of.view, of.store, episode.id, episode.score))
@@ -128,14 +129,13 @@ def _others(of: Hierarchy, query: str, budget: int) -> list[Retrieved]:
 
 
 def _gated(found: _Found, shown: Admitted) -> Step:
-    gains = dict(zip((one.id for one in found.episodes), shown.gains[-len(found.episodes) :], strict=False))
-    rows = [
-        Candidate(
-            found.episodes[at].id, {"gain": gains.get(found.episodes[at].id, 0.0)}, via="messages" * messages
-        )
-        for at, messages in shown.shown
-    ]
-    return Step("gate", tuple(map(str, shown.gains)), tuple(rows), stop=shown.stop, failure=shown.failure)
+    """The step of the gate: what is shown with its gain, and of all that were probed H and the gains."""
+    rows = []
+    for at, messages in shown.shown:
+        parts = {"gain": shown.gains[at]} if at < len(shown.gains) else {}
+        rows.append(Candidate(found.episodes[at].id, parts, via="messages" * messages))
+    asked = (*([f"H0 {shown.before}"] if shown.before is not None else []), *map(str, shown.gains))
+    return Step("gate", asked, tuple(rows), stop=shown.stop, failure=shown.failure)
 
 
 # ── stage I ─────────────────────────────────────────────────────────────────────────────────────

@@ -21,10 +21,14 @@ from infinimem.settings import Settings
 from infinimem.store.outcome import Outcome
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
+from infinimem.strategies.graph.draw import Topology
+from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records import rules
 from infinimem.strategies.records.asking import Asked
 from infinimem.strategies.records.figures import by_kind
 from infinimem.strategies.records.open_turns import open_turns
+from infinimem.strategies.records.picture import picture
+from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.rounds import edited, settled
 from infinimem.strategies.records.strategy import RecordStrategy
@@ -45,9 +49,12 @@ from infinimem.strategies.xmemory.write import (
 
 PORTION = 200
 """Turns that are looked at before anything is written."""
-SCALES: Mapping[str, float] = {"lexical": 0.7, "static": 0.98, "minilm": 0.9}
+SCALES: Mapping[str, float] = {"lexical": 0.7, "static": 0.958, "minilm": 0.9}
 """What the thresholds of the published code are multiplied by, by embedder, so that a theme has as many facts
 as in the paper (benchmarks/themes.py). Others have them as they are, for text-embedding-3-small."""
+HOLDS, NEAR = "holds", "near"
+"""Links of a picture: from a theme to its facts, and to the themes that are nearest."""
+NEIGHBOURS = 2
 _READ = 3
 """How often what is open is shown to a model, about."""
 
@@ -158,6 +165,17 @@ class XMemory(RecordStrategy):
 
     # ── looking after it ────────────────────────────────────────────────────────────────────────
 
+    def graph(self, view: View, name: str | None, hops: int) -> Topology:
+        """What is linked to a record, the facts of themes, which themes are near to which, and what f was
+        before and after a theme was last split or merged (strategies/base.py: Linked)."""
+        with self._reading.at(view) as (store, index):
+            drawn, themes = store.copy(), themes_of(store)
+            for theme, facts in themes.items():
+                drawn.graph.put(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
+            for theme, near in index.neighbours(themes, NEIGHBOURS).items():
+                drawn.graph.put(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
+            return picture(drawn, index, name, hops, (HOLDS, NEAR), _told)
+
     def status(self, view: View) -> Mapping[str, Any]:
         """How many turns are open, and of the records: sizes of themes, and how many facts changed theirs."""
         store = view.derived(RecordStore.load)
@@ -174,6 +192,13 @@ class XMemory(RecordStrategy):
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""
         return [*super().check(view), *doubled(view.derived(RecordStore.load))]
+
+
+def _told(record: Record) -> str:
+    aux = dict(record.aux)
+    if "f" not in aux:
+        return record.summary
+    return f"{record.summary} ({aux.get('made', 'made')}: f {aux.get('from', '')} to {aux['f']})"
 
 
 def shape(view: View) -> dict[str, Any]:
