@@ -3,8 +3,8 @@
     python benchmarks/turns.py [--turns 1000,20000,100000] [--strategy NAME] [--times N] [--profile]
 
 Libraries are made as files: sessions of 25 turns; for infini two entries to three turns and topics of 150
-lines, for allmem a unit a turn, for recmem nothing but the turns, none of which recurs, for xmemory an episode
-a session, a fact to two turns and themes of four facts. Then, in one process
+lines, for allmem a unit a turn, for recmem nothing but the turns, none of which recurs, for xmemory an
+episode a session, a fact to two turns and themes of four facts. Then, in one process
 with the offline rules, `record` and `observe` of one short turn are measured in turn: the median of N, its
 syncs counted. "opened" is the first observe, which reads the library.
 The same sizes give the same bytes.

@@ -164,7 +164,8 @@ def test_a_library_whose_strategy_is_not_installed_says_so(cli: Run, site: Path,
     cli("--strategy", "toy", "init", str(tmp_path / "m"))
     shutil.rmtree(site / "toy_memory-1.0.dist-info")
     assert cli("ls", code=2).stderr == (
-        f"error: {tmp_path}/m/infinimem.toml: strategy = 'toy'; choose one of infini, allmem, recmem, xmemory\n"
+        f"error: {tmp_path}/m/infinimem.toml: strategy = 'toy'; "
+        "choose one of infini, allmem, recmem, xmemory\n"
     )
 
 

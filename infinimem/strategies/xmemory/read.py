@@ -5,6 +5,7 @@ Source: xMemory, section 3.3.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,8 +13,6 @@ from functools import partial
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Retrieved, Step
 from infinimem.retrieval.origins import pack
-from infinimem.retrieval.searcher import searcher
-from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.readers.pipeline import Trace, ranked, size
 from infinimem.strategies.records.beside import beside
@@ -21,14 +20,13 @@ from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import Ref, number_of
 from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.relevance import records_found, turns_found
 from infinimem.strategies.vector_index import Scored, VectorIndex
 from infinimem.strategies.xmemory.gate import Admitted, Episode, by_words, choose
 from infinimem.strategies.xmemory.select import min_max, pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.write import EPISODES, FACT, SOURCE, themes_of
 
-LOOKED_AT = 200
-"""Rows of the library's search among which records and turns are found."""
 SUPPORT = 0.5
 """What the nearest of its facts counts beside an episode's own nearness."""
 
@@ -63,27 +61,27 @@ def retrieve(of: Hierarchy, query: str, budget: int, own: XmemorySettings) -> Ev
     """
     trace = Trace()
     trace.add(Step("query", (query,)))
-    said = {item.seqs[0]: item.score for item in searcher(of.view).entries(query, LOOKED_AT, "evidence")}
+    said = turns_found(of.view, query)
     others = _others(of, query, budget)
-    parts: dict[int, dict[str, float]] = {}
+    parts: dict[int, dict[str, float]] = defaultdict(dict)
     if own.records:
         found = _found(of, query, own, trace)
         shown = by_words(query, [of.store.records[one.id].summary for one in found.facts], found.probed(of))
         trace.add(_gated(found, shown))
         for fact in found.facts:
             for ref in of.store.records[fact.id].refs:
-                parts.setdefault(ref.seq, {}).setdefault("fact", fact.parts["near"])
-        for at, _ in shown.shown:
-            episode = found.episodes[at]
+                parts[ref.seq].setdefault("fact", fact.parts["near"])
+        best = max(said.values(), default=0.0) or 1.0
+        for episode in (found.episodes[at] for at, _ in shown.shown):
             for ref in of.store.records[episode.id].refs:
-                own_share = said.get(ref.seq, 0.0) / (max(said.values(), default=0.0) or 1.0)
-                parts.setdefault(ref.seq, {}).setdefault("episode", episode.parts["near"] * own_share)
-    else:
-        parts = {seq: {"words": score} for seq, score in said.items()}
+                parts[ref.seq].setdefault("episode", episode.parts["near"] * said.get(ref.seq, 0.0) / best)
+    if own.rank == "library" or not own.records:
+        for seq, score in said.items():
+            parts[seq]["words"] = score
     turns = ranked(
         (Candidate(str(seq), those) for seq, those in parts.items()),
         lambda those: max(those.values()),
-        lambda turn: (-said.get(int(turn.id), 0.0), int(turn.id)),
+        lambda turn: int(turn.id),
     )
     trace.add(Step("turns", found=tuple(turns)))
     room = EvidenceBuilder(of.store, budget - size(others))
@@ -156,7 +154,7 @@ class _Found:
 
 def _found(of: Hierarchy, query: str, own: XmemorySettings, trace: Trace) -> _Found:
     """Facts that represent what is near to the question (Eq. 4), and the episodes that they lead to."""
-    nearest, near = (_by_cosine if own.rank == "cosine" else _by_words)(of, query, own)
+    nearest, near = (_by_cosine if own.rank == "cosine" else _by_words)(of, query)
     pool = nearest(FACT.folder, own.pool)
     themes = sorted({of.theme_of[name] for name, _ in pool if name in of.theme_of}, key=number_of)
     if own.represent:
@@ -201,22 +199,16 @@ def _picked(
 _Nearest = Callable[[str, int], Scored]
 
 
-def _by_cosine(of: Hierarchy, query: str, own: XmemorySettings) -> tuple[_Nearest, Near]:
+def _by_cosine(of: Hierarchy, query: str) -> tuple[_Nearest, Near]:
     """As the paper: by vectors."""
     row = of.index.embed(query)
     return lambda folder, k: of.index.nearest(row, k, (folder,)), partial(of.index.cosines, row)
 
 
-def _by_words(of: Hierarchy, query: str, own: XmemorySettings) -> tuple[_Nearest, Near]:
-    """By the library's search; a theme that it does not find is as near as nothing."""
-    found = {stem(item.doc_id): item.score for item in reversed(searcher(of.view).entries(query, LOOKED_AT))}
-    rows = sorted(found.items(), key=lambda one: -one[1])
-
-    def nearest(folder: str, k: int) -> Scored:
-        return [
-            (name, score)
-            for name, score in rows
-            if name in of.store and of.store.records[name].folder == folder
-        ][:k]
-
-    return nearest, lambda names: [found.get(name, 0.0) for name in names]
+def _by_words(of: Hierarchy, query: str) -> tuple[_Nearest, Near]:
+    """By the library's search; what it does not find is as near as nothing."""
+    found = records_found(of.view, of.store, query)
+    scores = {name: score for those in found.values() for name, score in those.items()}
+    return lambda folder, k: [*found[folder].items()][:k], lambda names: [
+        scores.get(name, 0.0) for name in names
+    ]
