@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from infinimem.strategies.xmemory.objective import DIGITS, Rows, Theme, objective, purity
 from infinimem.strategies.xmemory.split import candidates
 
+AT_ONCE = 256
+"""Themes that one product compares with all."""
+SLACK = 1e-4
+"""How far it may be off."""
 PASSES = 2
 """Merges of near themes after a block at most; tiny ones apart."""
 
@@ -155,30 +159,44 @@ class Partition:
     def merge(self) -> None:
         """Merge the pair of near themes that f gains most by, twice at most; then, while f gains, a theme of
         one fact into another."""
-        for _ in range(PASSES):
-            if not self._merged(self._pairs(self._limits.merge, tiny=False)):
-                break
-        while self._merged(self._pairs(self._limits.tiny, tiny=True)):
-            pass
+        for least, tiny in ((self._limits.merge, False), (self._limits.tiny, True)):
+            left = inf if tiny else PASSES
+            pairs = self._pairs(least, tiny=tiny)
+            while left and (merged := self._merged(pairs)):
+                left -= 1
+                kept, gone = merged
+                pairs = [pair for pair in pairs if kept not in pair and gone not in pair]
+                pairs += self._pairs(least, tiny=tiny, of=kept)
 
-    def _pairs(self, least: float, *, tiny: bool) -> list[tuple[str, str]]:
-        """Themes that are near enough to be one and fit into one, the older first."""
+    def _pairs(self, least: float, *, tiny: bool, of: str | None = None) -> list[tuple[str, str]]:
+        """Themes that are near enough to be one and fit into one, the older first; those with one theme, or
+        all."""
         names = [name for name in sorted(self.themes, key=self._older) if name not in self._fixed]
-        sizes = np.array([len(self.themes[name]) for name in names])
-        if len(names) < 2:
+        sizes = [len(self.themes[name]) for name in names]
+        rows = [at for at in range(len(names)) if (names[at] == of if of else sizes[at] == 1 or not tiny)]
+        if not rows or len(names) < 2:
             return []
-        centres = np.stack([self._known[name].centre for name in names])
-        near = np.round(centres @ centres.T, DIGITS) >= least
-        near &= sizes[:, None] + sizes <= self._limits.cap
-        if tiny:
-            near &= (sizes[:, None] == 1) | (sizes == 1)
-        return [(names[one], names[other]) for one, other in zip(*np.nonzero(np.triu(near, 1)), strict=True)]
+        exact = np.stack([self._known[name].centre for name in names])
+        centres = exact.astype(np.float32)
+        found: set[tuple[int, int]] = set()
+        for start in range(0, len(rows), AT_ONCE):
+            part = rows[start : start + AT_ONCE]
+            for at, other in np.argwhere(centres[part] @ centres.T >= least - SLACK).tolist():
+                one, two = sorted((part[at], other))
+                if (
+                    one != two
+                    and sizes[one] + sizes[two] <= self._limits.cap
+                    and (not tiny or 1 in (sizes[one], sizes[two]))
+                    and round(float(exact[one] @ exact[two]), DIGITS) >= least
+                ):
+                    found.add((one, two))
+        return [(names[one], names[two]) for one, two in sorted(found)]
 
-    def _merged(self, pairs: Sequence[tuple[str, str]]) -> bool:
-        """Merge the pair that f gains most by, of equal ones the older; the larger theme survives, then the
-        older one."""
+    def _merged(self, pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+        """Merge the pair that f gains most by, of equal ones the older, and say which survives and which is
+        gone: the larger survives, then the older. None where f gains by none."""
         found: tuple[float, tuple[str, str], float, float] | None = None
-        for pair in pairs:
+        for pair in sorted(pairs, key=lambda pair: [*map(self._older, pair)]):
             context = self._context(pair)
             before = objective([*(self._known[name] for name in pair), *context])
             joint = self._rows([fact for name in pair for fact in self.themes[name]])
@@ -187,9 +205,9 @@ class Partition:
             if gained > 0 and (found is None or gained > found[0]):
                 found = gained, pair, before, after
         if found is None:
-            return False
+            return None
         _, pair, before, after = found
         kept, gone = sorted(pair, key=lambda name: (-len(self.themes[name]), self._older(name)))
         self._set(kept, [*self.themes[kept], *self._drop(gone)])
         self.changes.append(Change("merge", (kept, gone), (kept,), before, after))
-        return True
+        return kept, gone
