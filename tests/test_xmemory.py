@@ -317,9 +317,16 @@ class TestReading:
 
     def test_of_two_twins_the_second_comes_after_other_themes(self, tmp_path: Path) -> None:
         memory = library(tmp_path, model(), neighbours=1, gate="none")
-        memory.observe(turns("tea @0", "tea again @0", "rain @40", "boats @80", "New end"))
-        found = step(memory.read("@0", "hierarchy"), "facts").found
-        assert [one.id for one in found] == ["xf-000001-01", "xf-000001-04"]
+        texts = (f"{name} @{at}" for name, at in zip("abcdefgh", (0, 0, *range(40, 280, 40)), strict=True))
+        memory.observe(turns(*texts, "New end"))
+        taken = [one.id for one in step(memory.read("@0", "hierarchy"), "facts").found]
+        assert taken[0] == "xf-000001-01" and "xf-000001-02" not in taken and len(taken) > 2
+
+    def test_in_a_small_library_no_theme_stands_for_all(self, tmp_path: Path) -> None:
+        memory = self.told(tmp_path, neighbours=10, gate="none")
+        for where in ("@0", "@40", "@80"):
+            found = memory.read(where, "hierarchy")
+            assert len(step(found, "themes").found) == 3 and where in found.items[0].text
 
     def test_by_coverage_episodes_are_shown_while_they_add_a_word_of_the_question(
         self, tmp_path: Path

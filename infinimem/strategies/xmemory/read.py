@@ -25,10 +25,14 @@ from infinimem.strategies.vector_index import Scored, VectorIndex
 from infinimem.strategies.xmemory.gate import Admitted, Episode, by_words, choose
 from infinimem.strategies.xmemory.select import min_max, pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
-from infinimem.strategies.xmemory.write import EPISODES, FACT, SOURCE, themes_of
+from infinimem.strategies.xmemory.write import EPISODES, FACT, GROUP, SOURCE, themes_of
 
 SUPPORT = 0.5
 """What the nearest of its facts counts beside an episode's own nearness."""
+
+SHARE = 6
+"""One record covers as many others as this part of all at most: else the first would stand for all of a
+small library. In the paper 10 of some 64 themes are neighbours."""
 
 Near = Callable[[Sequence[str]], Sequence[float]]
 """How near records are to the question."""
@@ -40,6 +44,7 @@ class Hierarchy:
     def __init__(self, view: View, store: RecordStore, index: VectorIndex) -> None:
         self.view, self.store, self.index = view, store, index
         self.theme_of = view.derived(_theme_of)
+        self.sizes = {FACT.folder: len(self.theme_of), GROUP.folder: len({*self.theme_of.values()})}
 
 
 def _theme_of(view: View, *_: object) -> Mapping[str, str]:
@@ -189,7 +194,8 @@ def _picked(
     order = sorted(range(len(names)), key=lambda at: (-scores[at], number_of(names[at]), names[at]))
     place = {names[at]: rank for rank, at in enumerate(order)}
     near = [{rank: 1.0} for rank in range(len(order))]
-    for name, others in of.index.neighbours(names, own.neighbours).items():
+    size = of.sizes[of.store.records[names[0]].folder] if names else 0
+    for name, others in of.index.neighbours(names, min(own.neighbours, size // SHARE)).items():
         near[place[name]] |= {place[one]: cos for one, cos in others if one in place and cos > 0}
     relevance = [scores[at] for at in order]
     taken = pick(relevance, near, budget, own.alpha, kind=own.normaliser)
