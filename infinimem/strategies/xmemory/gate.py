@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from infinimem.llm.base import LLM, Reply
+from infinimem.strategies.records.record import Record
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.tasks import GATE, GUESS
 from infinimem.terms import query_terms
@@ -31,6 +32,9 @@ class Episode(NamedTuple):
     time: str | None
     told: str
     messages: str
+
+
+Facts = Sequence[Record]
 
 
 class Probe(NamedTuple):
@@ -98,7 +102,7 @@ def admitted(probes: Iterable[Probe]) -> Admitted:
 
 
 def choose(
-    llm: LLM, own: XmemorySettings, question: str, facts: Sequence[str], episodes: Sequence[Episode]
+    llm: LLM, own: XmemorySettings, question: str, facts: Facts, episodes: Sequence[Episode]
 ) -> Admitted:
     """The episodes that are shown, by the gate that the settings name.
 
@@ -125,13 +129,13 @@ def choose(
     return by_words(question, facts, episodes)
 
 
-def by_words(question: str, facts: Sequence[str], episodes: Sequence[Episode]) -> Admitted:
+def by_words(question: str, facts: Facts, episodes: Sequence[Episode]) -> Admitted:
     """Episodes while they add a word of the question; with messages where these add one. Asks no model."""
     return admitted(_by_words(question, facts, episodes))
 
 
-def _by_words(question: str, facts: Sequence[str], episodes: Sequence[Episode]) -> Iterator[Probe]:
-    left = set(query_terms(question)).difference(*map(terms_of, facts))
+def _by_words(question: str, facts: Facts, episodes: Sequence[Episode]) -> Iterator[Probe]:
+    left = set(query_terms(question)).difference(*(terms_of(fact.summary) for fact in facts))
     for episode in episodes:
         told = left.intersection(terms_of(f"{episode.title}\n{episode.told}"))
         said = left.intersection(terms_of(episode.messages)) - told
@@ -143,7 +147,7 @@ def _by_loss(
     llm: LLM,
     own: XmemorySettings,
     question: str,
-    facts: Sequence[str],
+    facts: Facts,
     episodes: Sequence[Episode],
     before: float,
 ) -> Iterator[Probe]:
@@ -154,16 +158,16 @@ def _by_loss(
         yield Probe(gain, gain > own.gain_min, gain > own.gain_messages)
 
 
-def _guess(llm: LLM, question: str, facts: Sequence[str], episodes: Sequence[Episode]) -> Reply:
+def _guess(llm: LLM, question: str, facts: Facts, episodes: Sequence[Episode]) -> Reply:
     rows = [{"id": one.id, "time": one.time, "text": one.told or one.title} for one in episodes]
     return llm.complete(GUESS, {"question": question, "facts": _rows(facts), "episodes": rows})
 
 
-def _rows(facts: Sequence[str]) -> list[dict[str, str]]:
-    return [{"id": str(at), "text": text} for at, text in enumerate(facts, 1)]
+def _rows(facts: Facts) -> list[dict[str, str | None]]:
+    return [{"id": str(at), "time": one.time, "text": one.summary} for at, one in enumerate(facts, 1)]
 
 
-def _by_call(llm: LLM, question: str, facts: Sequence[str], episodes: Sequence[Episode]) -> Admitted:
+def _by_call(llm: LLM, question: str, facts: Facts, episodes: Sequence[Episode]) -> Admitted:
     """One call says which; names that are made up are dropped."""
     if not episodes:
         return Admitted([], [])

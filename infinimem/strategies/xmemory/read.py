@@ -71,7 +71,7 @@ def retrieve(of: Hierarchy, query: str, budget: int, own: XmemorySettings) -> Ev
     parts: dict[int, dict[str, float]] = defaultdict(dict)
     if own.records:
         found = _found(of, query, own, trace)
-        shown = by_words(query, [of.store.records[one.id].summary for one in found.facts], found.probed(of))
+        shown = by_words(query, [of.store.records[one.id] for one in found.facts], found.probed(of))
         trace.add(_gated(found, shown))
         for fact in found.facts:
             for ref in of.store.records[fact.id].refs:
@@ -109,9 +109,7 @@ def read(of: Hierarchy, llm: LLM, question: str, budget: int, own: XmemorySettin
     trace = Trace()
     trace.add(Step("query", (question,)))
     found = _found(of, question, own, trace)
-    shown = choose(
-        llm, own, question, [of.store.records[one.id].summary for one in found.facts], found.probed(of)
-    )
+    shown = choose(llm, own, question, [of.store.records[one.id] for one in found.facts], found.probed(of))
     trace.add(_gated(found, shown))
     others = _others(of, question, budget)
     facts = sorted(found.facts, key=lambda one: -one.parts["near"])  # where room is short the nearest stay
