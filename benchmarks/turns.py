@@ -3,7 +3,8 @@
     python benchmarks/turns.py [--turns 1000,20000,100000] [--strategy NAME] [--times N] [--profile]
 
 Libraries are made as files: sessions of 25 turns; for infini two entries to three turns and topics of 150
-lines, for allmem a unit a turn, for recmem nothing but the turns, none of which recurs. Then, in one process
+lines, for allmem a unit a turn, for recmem nothing but the turns, none of which recurs, for xmemory an
+episode a session, a fact to two turns and themes of four facts. Then, in one process
 with the offline rules, `record` and `observe` of one short turn are measured in turn: the median of N, its
 syncs counted. "opened" is the first observe, which reads the library.
 The same sizes give the same bytes.
@@ -78,6 +79,8 @@ def make(root: Path, turns: int, strategy: str) -> None:
                 _unit(root, seq, f"{day}-s{session}", f"{day}T08:{number:02d}:00", f"{who}: {text}")
             elif number % 3 and strategy == "infini":
                 lines.append(f"- <seq={turns + seq},{signed},origin={seq},speaker={who}> {text}")
+        if strategy == "xmemory":
+            _hierarchy(root, seq - SESSION + 1, f"{day}-s{session}", f"{day}T08:00:00", said)
         name = f"evidence/{day}-s{session}"
         head = [f"id: {name}", "kind: evidence", f"session: s{session}", f"date: {day}T08:00:00"]
         _write(root, name, [*head, "participants: [Nora, Tomas]"], said)
@@ -91,7 +94,7 @@ def make(root: Path, turns: int, strategy: str) -> None:
                 [f"id: topics/shelf-{topics}", summary, "token_count: 4000"],
                 some,
             )
-    if lists := {"infini": "drawn", "recmem": "drawn-recmem"}.get(strategy):
+    if lists := {"infini": "drawn", "recmem": "drawn-recmem", "xmemory": "drawn-xmemory"}.get(strategy):
         (root / ".infinimem" / lists).write_text(f"1-{turns};\n")
 
 
@@ -99,6 +102,24 @@ def _unit(root: Path, seq: int, session: str, time: str, text: str) -> None:
     name, words = f"allmem/units/u-{seq:06d}", ", ".join(text.split()[4:8])
     header = [f"id: {name}", "kind: unit", f'summary: "{text}"', f"keywords: [{words}]", f"time: {time}"]
     _write(root, name, [*header, f"session: {session}", "evidence:", f"  - {{ref: {seq}}}"], [f"> {text}"])
+
+
+def _hierarchy(root: Path, first: int, session: str, time: str, said: list[str]) -> None:
+    texts = [line.partition("> ")[2] for line in said]
+    common = [f"time: {time}", f"session: {session}", "evidence:"]
+    name = f"xmemory/episodes/xe-{first:06d}"
+    header = [f"id: {name}", "kind: episode", f'summary: "Of shelf {first}"', "keywords: []", *common]
+    _write(root, name, [*header, f"  - {{ref: {first}-{first + SESSION - 1}}}"], [" ".join(texts[:6]), ""])
+    facts = [f"xf-{first:06d}-{at // 2 + 1:02d}" for at in range(0, SESSION, 2)]
+    for fact, at in zip(facts, range(0, SESSION, 2), strict=True):
+        name = f"xmemory/facts/{fact}"
+        header = [f"id: {name}", "kind: fact", f'summary: "{texts[at]}"', "keywords: []", *common]
+        links = ["links:", f"  - {{type: source, to: xe-{first:06d}}}"]
+        _write(root, name, [*header, f"  - {{ref: {first + at}}}", *links], [f"> {texts[at]}"])
+    for at in range(0, len(facts), 4):
+        name = f"xmemory/themes/xt-{first:06d}" + (f"-{at // 4:02d}" if at else "")
+        header = [f"id: {name}", "kind: theme", f'summary: "{texts[2 * at]}"', "keywords: []", "evidence:"]
+        _write(root, name, [*header, *(f"  - {{record: {fact}}}" for fact in facts[at : at + 4])], [])
 
 
 def _write(root: Path, name: str, header: list[str], lines: list[str]) -> None:
@@ -259,7 +280,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--turns", default="1000,20000,100000")
-    parser.add_argument("--strategy", choices=("infini", "allmem", "recmem"), default="infini")
+    parser.add_argument("--strategy", choices=("infini", "allmem", "recmem", "xmemory"), default="infini")
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--profile", action="store_true", help="say where the time of the largest goes")
     parser.add_argument("--imports", metavar="SIZES", help="measure imports of so many turns instead")

@@ -14,8 +14,9 @@ from infinimem.llm.reading import read
 from infinimem.strategies.allmem import tasks as of_units
 from infinimem.strategies.infini import tasks as of_topics
 from infinimem.strategies.recmem import tasks as of_episodes
+from infinimem.strategies.xmemory import tasks as of_themes
 
-ALL = (*tasks.ALL, *grading.ALL, *of_topics.ALL, *of_units.ALL, *of_episodes.ALL)
+ALL = (*tasks.ALL, *grading.ALL, *of_topics.ALL, *of_units.ALL, *of_episodes.ALL, *of_themes.ALL)
 
 
 def by_rules(task: Task, **variables: Any) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from infinimem.evaluation import plots
 from infinimem.evaluation.metrics.statistics import mean, percentile
 from infinimem.evaluation.table import percent
 from infinimem.evaluation.tables import headline, primary, tables
-from infinimem.evaluation.tally import Tallies, Tally, read
+from infinimem.evaluation.tally import WORDS, Tallies, Tally, read
 from infinimem.evaluation.units import unit_figures
 from infinimem.evaluation.written import written_figures
 from infinimem.model import Usage
@@ -120,8 +120,12 @@ def _figures(tallies: Tallies) -> dict[str, Any]:
     }
 
 
+def _until(needed: Sequence[float]) -> dict[str, float | None]:
+    shares = {f"p{share}": percentile(needed, share / 100) for share in (50, 90)} if needed else {}
+    return {share: None if value == inf else value for share, value in shares.items()}
+
+
 def _method(tally: Tally, tallies: Tallies) -> dict[str, Any]:
-    until = tally.until_all()
     return {
         "questions": len(tally.asked),
         "counted": len(tally.counted),
@@ -148,11 +152,8 @@ def _method(tally: Tally, tallies: Tallies) -> dict[str, Any]:
             for baseline in tallies.baselines
             if baseline is not tally
         },
-        "tokens_until_all": {
-            f"p{share}": None if value == inf else value
-            for share in (50, 90)
-            if until and (value := percentile(until, share / 100)) is not None
-        },
+        "tokens_until_all": _until(tally.until_all()),
+        "tokens_until_words": _until(tally.until_all(WORDS)),
         "construction": _spent(tally.construction),
         "construction_seconds": _round(sum(item.seconds for item in tally.ingested)),
         "querying": _spent(tally.querying),

@@ -7,7 +7,7 @@ from math import inf
 
 from infinimem.evaluation.metrics.statistics import Difference, mean, percentile
 from infinimem.evaluation.table import NONE, Table, percent, tokens_of, whole
-from infinimem.evaluation.tally import Tallies, Tally
+from infinimem.evaluation.tally import UNTIL, WORDS, Tallies, Tally
 from infinimem.evaluation.units import unit_tables
 from infinimem.evaluation.written import written_table
 from infinimem.model import Usage
@@ -51,7 +51,8 @@ def tables(tallies: Tallies) -> list[Table]:
         _quality("Quality, mean over categories", tallies, measures, lambda tally, name: tally.macro(name)),
         *(_differences(tallies, baseline) for baseline in tallies.baselines if len(tallies.methods) > 1),
         *(_by_category(tallies, name) for name in _compared(tallies)),
-        _reading(tallies),
+        _reading(tallies, "all evidence is there"),
+        _reading(tallies, "all words of the answer are", WORDS),
         _costs(tallies),
         _phases(tallies),
         _requests(tallies),
@@ -116,17 +117,17 @@ def _by_category(tallies: Tallies, measure: str) -> Table:
     )
 
 
-def _reading(tallies: Tallies) -> Table:
+def _reading(tallies: Tallies, what: str, measure: str = UNTIL) -> Table:
     rows = []
     for tally in tallies.methods:
-        needed = tally.until_all()
-        if needed:
+        needed = tally.until_all(measure)
+        if any(value < inf for value in needed):
             reached = mean([float(value < inf) for value in needed])
             shares = (whole(percentile(needed, share)) for share in (0.5, 0.9))
             rows.append([tally.name, str(len(needed)), percent(reached), *shares])
     columns = ["method", "questions", "all found", "tokens, p50", "tokens, p90"]
-    note = "Pieces are read best first; a question whose evidence is not all found takes endless tokens."
-    return Table("Tokens read until all evidence is there", columns, rows, note)
+    note = "Pieces are read best first; a question for which not all is found takes endless tokens."
+    return Table(f"Tokens read until {what}", columns, rows, note)
 
 
 def _costs(tallies: Tallies) -> Table:

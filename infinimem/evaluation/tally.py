@@ -20,8 +20,8 @@ from infinimem.model import Usage
 
 _Record = TypeVar("_Record", Result, Ingested)
 
-UNTIL = "tokens to all"
-"""The one score that is no share; it is missing where not all evidence was found."""
+UNTIL, WORDS = "tokens to all", "tokens to words"
+"""The scores that are no shares; missing where not all evidence, or words of the answer, were found."""
 GRADES = ("judge strict", "judge lenient")
 """Of the judge; missing where its reply could not be read."""
 RUBRIC = "judge rubric"
@@ -107,10 +107,11 @@ class Tally:
                 groups[item.category].append(item.scores[measure])
         return macro(groups) if groups else None
 
-    def until_all(self) -> list[float]:
-        """Tokens until all evidence was read, of each question with known evidence; endless if never."""
+    def until_all(self, measure: str = UNTIL) -> list[float]:
+        """Tokens until all evidence was read, or with `WORDS` all words of the answer, of each question with
+        known evidence; endless if never."""
         return [
-            item.scores.get(UNTIL, inf)
+            item.scores.get(measure, inf)
             for item in self.counted
             if any(" in " in measure for measure in item.scores)
         ]
@@ -141,7 +142,7 @@ class Tally:
             pairs: defaultdict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
             for item in self.counted:
                 known = theirs.get((item.case, item.question), {})
-                for measure in item.scores.keys() & known.keys() - {UNTIL}:
+                for measure in item.scores.keys() & known.keys() - {UNTIL, WORDS}:
                     pairs[measure][0].append(item.scores[measure])
                     pairs[measure][1].append(known[measure])
             self._differences[other.name] = paired_differences(pairs)
@@ -183,9 +184,9 @@ class Tallies:
 
     @cached_property
     def measures(self) -> list[str]:
-        """The names of all scores but the one that is no share, in the order in which they come."""
+        """The names of all scores but those that are no shares, in the order in which they come."""
         names = {name: None for method in self.methods for item in method.asked for name in item.scores}
-        return [name for name in names if name != UNTIL]
+        return [name for name in names if name not in (UNTIL, WORDS)]
 
     @cached_property
     def categories(self) -> list[tuple[str, bool]]:

@@ -140,15 +140,22 @@ class Searcher:
         rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
 
+    def scores(self, query: str, limit: int = 50, scope: Scope = "default") -> list[tuple[str, float]]:
+        """As `entries`, but of each only the id of its document and its score: nothing is read."""
+        return [(row.doc_id, score) for row, score in self._best("entries", query, limit, scope)]
+
     def _found(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Retrieved]:
+        shown = ((self._shown(kind, row), score) for row, score in self._best(kind, query, limit, scope))
+        return [replace(item, score=score) for item, score in shown if item]
+
+    def _best(self, kind: Kind, query: str, limit: int, scope: Scope) -> Sequence[tuple[Row, float]]:
         if limit <= 0:
             return []
         terms = self._words.query_terms(query)
         best = self._ranking.best(kind, query, terms, scope, limit)
         if not best and self._view.settings.search.language == "english":
             best = self._ranking.best(kind, query, related(terms), scope, limit)
-        shown = ((self._shown(kind, row), score) for row, score in best)
-        return [replace(item, score=score) for item, score in shown if item]
+        return best
 
     def _shown(self, kind: Kind, row: Row) -> Retrieved | None:
         """What stands there; None where a note was saved meanwhile and is shorter now."""

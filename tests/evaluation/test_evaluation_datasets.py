@@ -14,7 +14,8 @@ import pytest
 from infinimem.errors import UsageError
 from infinimem.evaluation.datasets import NAMES, benchmark
 from infinimem.evaluation.datasets.locomo import NOT_MENTIONED, gold_turns
-from infinimem.evaluation.model import Benchmark, Case, Found
+from infinimem.evaluation.datasets.reading import words_read
+from infinimem.evaluation.model import Benchmark, Case, Found, Question
 from infinimem.importers import read_turns
 
 LOCOMO = [
@@ -321,3 +322,10 @@ def test_the_development_data(shared_data: Path) -> None:
         for q in case.questions
     ]
     assert (len(asked), sum(q.answerable for q in asked), sum(q.scored for q in asked)) == (250, 235, 206)
+
+
+def test_tokens_until_the_words_of_an_answer_count_pieces_until_each_telling_word_was_read() -> None:
+    question = Question("q", "What does Ann play, and where?", "c", ("The cello, in Lisbon", "x"))
+    pieces = [Found("She plays cellos.", (), 3), Found("Porto", (), 20), Found("lisbon!", (), 4)]
+    assert words_read(pieces, question) == 27 and words_read(pieces[:2], question) is None
+    assert words_read(pieces, Question("q", "", "c", ("the",))) is None

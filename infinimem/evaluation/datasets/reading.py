@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import ImportFormatError, UsageError
-from infinimem.evaluation.metrics import retrieval
+from infinimem.evaluation.metrics import answers, retrieval
 from infinimem.evaluation.model import Found, Question
 from infinimem.importers.fields import Json
 from infinimem.importers.read import keyed
 from infinimem.importers.reading import opened, records
 from infinimem.model import Turn
+from infinimem.terms import STOP_WORDS
 
 _UNFIT = re.compile(r"[^\w.-]+")
 
@@ -109,7 +110,20 @@ def by_turn(question: Question, found: Sequence[Found], budgets: Iterable[int]) 
     if not question.scored:
         return {}
     ranked = [turn for item in found for turn in item.turns]
-    return retrieval.measures(ranked, question.turns) | evidence_read(found, question.turns, budgets)
+    scores = retrieval.measures(ranked, question.turns) | evidence_read(found, question.turns, budgets)
+    needed = words_read(found, question)
+    return scores if needed is None else {**scores, "tokens to words": float(needed)}
+
+
+def words_read(found: Sequence[Found], question: Question) -> int | None:
+    """Tokens read until each telling word of the expected answer was seen; None where one never is.
+
+    Source: xMemory (arXiv 2602.02007), section 5.2 (evidence coverage).
+    """
+    words = {word for answer in question.expected[:1] for word in answers.stems(answer)}
+    telling = words.difference(*(answers.stems(word) for word in STOP_WORDS))
+    pieces = ((set(answers.stems(item.text)), item.tokens) for item in found)
+    return retrieval.tokens_until(pieces, telling) if telling else None
 
 
 def evidence_read(

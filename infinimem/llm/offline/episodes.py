@@ -13,13 +13,15 @@ from infinimem.grounding.sentences import Said, sentences, split_speaker
 from infinimem.grounding.values import LIKELY, values
 from infinimem.llm.offline.extract import split
 from infinimem.llm.offline.lexicon import content_terms, is_filler
-from infinimem.llm.offline.salience import SHORTEST, central
+from infinimem.llm.offline.salience import SHORTEST, Corpus, central
 from infinimem.llm.offline.topics import day_of
 
 SENTENCES = 6
 """Of an episode."""
 ADDED = 2
 """Sentences that an exchange adds to one."""
+TITLE = 3
+"""Phrases of a title."""
 SHARED = 2
 """Telling words that such a sentence has in common with the episode."""
 
@@ -52,6 +54,31 @@ def merge_episodes(variables: Mapping[str, Any]) -> dict[str, Any]:
         and len(known.intersection(content_terms(row.text))) >= SHARED
     ]
     return {"should_merge": bool(new), "merged": f"{old} {_dated(new)}" if new else ""}
+
+
+def episode(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `episode`: what tells most of a block, under the phrases that tell most of that."""
+    turns = variables["turns"]
+    rows = _telling(turns, SENTENCES)
+    names = sorted({turn["speaker"] for turn in turns if turn.get("speaker")})
+    phrases = Corpus([row.text for row in rows], names).phrases(range(len(rows)), TITLE)
+    speakers = " and ".join(dict.fromkeys(row.speaker for row in rows if row.speaker))
+    return {
+        "title": ": ".join(filter(None, (speakers, ", ".join(phrases)))),
+        "content": _dated(rows),
+        "when": None,
+    }
+
+
+def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `facts`: what was said, each piece that says something new."""
+    order = {turn["id"]: at for at, turn in enumerate(variables["turns"])}
+    found = list[dict[str, Any]]()
+    for row in sorted(_rows(variables["turns"], split), key=lambda row: order[row.id]):
+        line = Said(row.speaker, row.text).line
+        if not any(is_duplicate(line, other["text"]) for other in found):
+            found.append({"text": line, "from": [row.id]})
+    return {"facts": found}
 
 
 def refine(variables: Mapping[str, Any]) -> dict[str, Any]:

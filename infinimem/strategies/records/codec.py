@@ -51,7 +51,10 @@ def header(record: Record, links: Sequence[Link]) -> list[str]:
         lines.append(f"session: {quote(record.session)}")
     lines.append("evidence:")
     lines += _ref_lines(record.refs)
-    lines += [f"  - {{{record.kind.source}: {name}}}" for name in record.sources]
+    moved = dict(record.moved)
+    for name in record.sources:
+        was = f", was: {moved[name]}" if name in moved else ""
+        lines.append(f"  - {{{record.kind.source}: {name}{was}}}")
     if links:
         lines.append("links:")
         lines += map(_link_line, sorted(links, key=lambda link: (link.kind, link.to)))
@@ -182,6 +185,8 @@ def _record(
     rows = [one for row in _listed(values, "evidence") for one in _evidence(row, kind)]
     refs = tuple(row for row in rows if isinstance(row, Ref))
     sources = tuple(row for row in rows if isinstance(row, str))
+    listed = (_told(row, kind.source, "was") for row in _listed(values, "evidence"))
+    moved = tuple((row[kind.source], row["was"]) for row in listed if row.keys() == {kind.source, "was"})
     if not rows or (refs and sources) or len(set(rows)) < len(rows) or name in sources:
         raise ValueError("its evidence is neither turns nor other records, each once")
     session = values.get("session")
@@ -199,6 +204,7 @@ def _record(
         session=session,
         refs=refs,
         sources=sources,
+        moved=moved,
         visible=visible,
         aux=_aux(values.get("aux", {})),
         prose=prose,
@@ -229,8 +235,8 @@ def _aux(found: object) -> tuple[tuple[str, str], ...]:
 
 
 def _evidence(row: object, kind: Kind) -> Sequence[Ref | str]:
-    told = _told(row, kind.source, "ref", "span")
-    if told.keys() == {kind.source} and is_record_id(told[kind.source]):
+    told = _told(row, kind.source, "ref", "span", "was")
+    if kind.source in told and all(key in (kind.source, "was") and is_record_id(told[key]) for key in told):
         return (told[kind.source],)
     if told.keys() <= {"ref", "span"} and (seqs := _SEQS.match(told.get("ref", ""))):
         first, last = int(seqs[1]), int(seqs[2] or seqs[1])

@@ -79,6 +79,7 @@ def told(view: View, store: RecordStore, name: str, score: float) -> Retrieved:
         score,
         origin=tuple(dict.fromkeys(turn.seq for turn in turns)),
         time=record.time,
+        when=record.when,
         source=sources.pop() if len(sources) == 1 else None,
         physical=True,
     )

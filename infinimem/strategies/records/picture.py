@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from infinimem.errors import LibraryError
 from infinimem.store.view import whole
 from infinimem.strategies.graph.draw import Topology, around
-from infinimem.strategies.records.record import is_record_id
+from infinimem.strategies.records.record import Record, is_record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 
@@ -13,7 +15,14 @@ MOST = 40
 """Records that a picture shows."""
 
 
-def picture(store: RecordStore, index: VectorIndex, name: str | None, hops: int) -> Topology:
+def picture(
+    store: RecordStore,
+    index: VectorIndex,
+    name: str | None,
+    hops: int,
+    kinds: Sequence[str] = (),
+    told: Callable[[Record], str] = lambda record: record.summary,
+) -> Topology:
     """What is linked to a record, either way.
 
     Args:
@@ -21,6 +30,8 @@ def picture(store: RecordStore, index: VectorIndex, name: str | None, hops: int)
         index: where they lie.
         name: see `named`.
         hops: links from the record at most.
+        kinds: of links that its graph has beside those of its strategy.
+        told: what a record says.
 
     Raises:
         LibraryError: no record is meant.
@@ -30,8 +41,8 @@ def picture(store: RecordStore, index: VectorIndex, name: str | None, hops: int)
         named(store, index, name),
         hops,
         MOST,
-        store.spec.links,
-        lambda node: store.records[node].summary or store.text(node),
+        (*store.spec.links, *kinds),
+        lambda node: told(store.records[node]) or store.text(node),
         store.visible.__contains__,
     )
 

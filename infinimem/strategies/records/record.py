@@ -55,6 +55,7 @@ class Record:
         when: when what it tells of happens or holds, where that is not when it was said (docs/FORMAT.md).
         refs: the turns that it is made of.
         sources: ids of the records that it is made of.
+        moved: those of them that were part of another record before, each with that one.
         visible: whether it stands in the folder of its kind; else it is archived.
         aux: further keys and values in a word each, such as `UNVERIFIED`.
         prose: text of its own above the quotations, for kinds that have one; see `codec.clean_prose`.
@@ -69,6 +70,7 @@ class Record:
     session: str | None = None
     refs: tuple[Ref, ...] = ()
     sources: tuple[str, ...] = ()
+    moved: tuple[tuple[str, str], ...] = ()
     visible: bool = True
     aux: tuple[tuple[str, str], ...] = ()
     prose: str = ""

@@ -23,10 +23,10 @@ def turns_found(view: View, query: str) -> dict[int, float]:
 def records_found(view: View, store: RecordStore, query: str) -> dict[str, dict[str, float]]:
     """As `turns_found` the records of each folder that readers see."""
     found: dict[str, dict[str, float]] = {kind.folder: {} for kind in store.spec.kinds}
-    for item in searcher(view).entries(query, MOST):
-        folder, _, name = item.doc_id.rpartition("/")
+    for doc_id, score in searcher(view).scores(query, MOST):
+        folder, _, name = doc_id.rpartition("/")
         if f"{folder}/" in found and name in store:
-            found[f"{folder}/"].setdefault(name, item.score)
+            found[f"{folder}/"].setdefault(name, score)
     return found
 
 

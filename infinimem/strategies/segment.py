@@ -1,0 +1,107 @@
+"""A conversation in segments: a model says before which turns the talk turns to something else.
+
+A reply that is of no use cuts nothing. Source: xMemory, Appendix C.1 (boundaries); GAM, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from infinimem.llm.base import LLM
+from infinimem.llm.parallel import in_order
+from infinimem.llm.tasks import TEXT, list_of, task
+from infinimem.llm.tasks import turn as shown_turn
+from infinimem.markdown.characters import one_line
+from infinimem.model import Located, RejectedReply
+from infinimem.strategies.records.prompt_views import LONGEST
+from infinimem.strategies.records.record import moment
+
+SHARED = 5
+"""Turns that a window has in common with the one before."""
+PAUSE = 30
+"""Minutes of silence that a model is told of, and more."""
+REASON = 200
+"""Characters of a reason."""
+
+SEGMENT = task(
+    "segment", "turns strict pauses", 1024, "segment:segment", cuts=list_of(before=TEXT, reason=TEXT)
+)
+"""Where parts of a conversation begin. `turns`: [turn, …] in order; `strict`: whether only another subject
+begins one; `pauses`: [{"before": id of a turn, "minutes": of silence}, …]."""
+
+
+class Segment(NamedTuple):
+    """Turns that follow each other, and why they begin a segment: "" for the first."""
+
+    turns: tuple[Located, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Segmented:
+    """Segments, which together are the turns that were asked about, and replies that could not be read."""
+
+    segments: Sequence[Segment]
+    rejected: tuple[RejectedReply, ...] = ()
+
+
+def segments(llm: LLM, turns: Sequence[Located], strict: bool, most: int = 60, workers: int = 1) -> Segmented:
+    """Turns cut where the talk turns to something else.
+
+    Args:
+        llm: the model.
+        turns: in order, at least one.
+        strict: whether only a completely different subject begins a segment; else it does in doubt.
+        most: turns that one call is shown; longer talks are shown in windows that share some.
+        workers: calls at a time.
+
+    Raises:
+        ModelUnavailable: the model does not answer.
+    """
+    shared = min(SHARED, most // 2)
+    starts = range(0, max(len(turns) - shared, 1), most - shared)
+    windows = [turns[start : start + most] for start in starts]
+    found = in_order(partial(_asked, llm, strict), windows, workers)
+    cuts: dict[int, str] = {}
+    for start, (reasons, _) in zip(starts, found, strict=True):
+        # of what two windows show, each judges the half of which it knows more
+        first = turns[start + (shared + 1) // 2].seq if start else 0
+        cuts = {seq: why for seq, why in cuts.items() if seq < first}
+        cuts |= {seq: why for seq, why in reasons.items() if seq >= first}
+    begins = [at for at, turn in enumerate(turns) if at == 0 or turn.seq in cuts]
+    parts = [
+        Segment(tuple(turns[begin:end]), cuts.get(turns[begin].seq, ""))
+        for begin, end in pairwise([*begins, len(turns)])
+    ]
+    return Segmented(parts, tuple(wrong for _, wrong in found if wrong))
+
+
+def _asked(
+    llm: LLM, strict: bool, turns: Sequence[Located]
+) -> tuple[Mapping[int, str], RejectedReply | None]:
+    """The turns of a window that begin a segment, with the reasons; names that are made up begin none."""
+    if len(turns) < 2:
+        return {}, None
+    room = LONGEST // len(turns)
+    rows = [shown_turn(turn.entry, turn.entry.text[:room]) for turn in turns]
+    reply = llm.complete(SEGMENT, {"turns": rows, "strict": strict, "pauses": _pauses(turns)})
+    if reply.data is None:
+        return {}, RejectedReply(SEGMENT.name, reply.text, (f"{reply.failure}: {reply.detail}",))
+    known = {str(turn.seq): turn.seq for turn in turns[1:]}
+    told = ((cut["before"].strip(), one_line(cut["reason"])[:REASON]) for cut in reversed(reply.data["cuts"]))
+    return {known[name]: reason for name, reason in told if name in known}, None
+
+
+def _pauses(turns: Sequence[Located]) -> list[dict[str, Any]]:
+    """Where nobody spoke for long, as far as times are known to the minute."""
+    found = []
+    for before, turn in pairwise(turns):
+        if len(before.entry.time or "") > 10 and len(turn.entry.time or "") > 10:
+            minutes = (moment(turn.entry.time) - moment(before.entry.time)).total_seconds() // 60
+            if minutes > PAUSE:
+                found.append({"before": str(turn.seq), "minutes": int(minutes)})
+    return found

@@ -1,0 +1,130 @@
+"""What the program knows of xMemory (infinimem/spec.py). Source: arXiv 2602.02007."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from infinimem.settings import Harmless, HarmlessIf
+from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
+
+_BLOCK = 9
+"""Turns of a block, about."""
+_THEMES = 3
+"""Themes that a block changes, about, of half a dozen facts each."""
+
+
+@dataclass(frozen=True)
+class XmemorySettings:
+    """[xmemory]: how talk is told, how facts are grouped, and what a question is shown.
+
+    The values are the paper's, or those of its code where it gives none.
+    """
+
+    segmenter: Annotated[Literal["each", "batch"], HarmlessIf()] = "each"
+    """Whether a model is asked at each message if another block begins, or once block_max are open."""
+    block_max: Harmless[int] = 20
+    """Messages of a block."""
+    attach: Harmless[float] = 0.0
+    """Least cosine of a fact and the theme that it joins; 0 for that of the embedder, as with those below."""
+    attach_room: Harmless[float] = 0.0
+    """The same where the theme has room."""
+    theme_max: Harmless[int] = 12
+    """Facts of a theme."""
+    purity: Harmless[float] = 0.0
+    """Least mean cosine of the facts of a full theme; else it is split."""
+    edge: Harmless[float] = 0.0
+    """Least cosine of facts that hang together when a theme is split."""
+    merge_min: Harmless[float] = 0.0
+    """Least cosine of two themes that may be merged."""
+    tiny_min: Harmless[float] = 0.0
+    """The same where one has a single fact."""
+    context: Harmless[int] = 10
+    """Themes beside those that change over which f is taken."""
+    split: Harmless[bool] = True
+    merge: Harmless[bool] = True
+    """Either may be switched off by itself."""
+    workers: Harmless[int] = 8
+    """Calls of a model that run side by side."""
+    pool: Harmless[int] = 40
+    """Facts nearest to a question, among which representatives are picked."""
+    represent: Harmless[bool] = True
+    """Whether they are picked to cover the pool too; else the nearest are taken."""
+    themes: Harmless[int] = 5
+    facts: Harmless[int] = 20
+    """How many of each are picked."""
+    alpha: Harmless[float] = 0.7
+    """What coverage counts beside nearness (Eq. 4)."""
+    neighbours: Harmless[int] = 10
+    """Nearest others that a theme or a fact covers."""
+    normaliser: Annotated[Literal["max", "total"], HarmlessIf()] = "max"
+    """Z of Eq. 4: the largest coverage of one, or as in the published code the sum of all."""
+    episodes: Harmless[int] = 10
+    """Episodes near to a question beside those of its facts, and how many are looked at."""
+    gate: Annotated[Literal["batch", "loss", "coverage", "none"], HarmlessIf()] = "batch"
+    """What decides on episodes: a call, log probabilities of an answer, words of the question, nothing."""
+    gain_min: Harmless[float] = -0.4
+    """Least gain in certainty of an episode that is shown (gate loss)."""
+    gain_messages: Harmless[float] = 0.25
+    """The same of one whose messages are shown too."""
+    rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "cosine"
+    """By vectors, as in the paper, or by the library's own search, by words and vectors."""
+    records: Harmless[bool] = True
+    """Whether a question goes by records at all; else turns alone are shown."""
+
+
+def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int, int]:
+    """A call for each message or block finds blocks; each is told, its facts drawn, and its themes named."""
+    blocks = max(turns // _BLOCK, 1)
+    each = settings.segmenter == "each"
+    asked = turns if each else blocks
+    calls = asked + blocks * (2 + _THEMES)
+    shown = (asked * _BLOCK // 2 * size // turns if each else 2 * size) + 2 * size
+    return calls, calls * PROMPT + shown + blocks * _THEMES * 6 * SUMMARY, (asked + 6 * blocks) * REPLY
+
+
+_READS = (
+    *("pool", "represent", "themes", "facts", "alpha", "neighbours", "normaliser", "episodes", "gate"),
+    *("gain_min", "gain_messages", "rank", "records"),
+)
+_GROUPS = {
+    "xmemory-ablations": (
+        "xmemory",
+        "xmemory:represent=false:gate=none",
+        "xmemory:gate=none",
+        "xmemory:represent=false",
+        "xmemory:merge=false:split=false",
+        "xmemory:split=false",
+        "xmemory:merge=false",
+        "xmemory:theme_max=14",
+        "xmemory:theme_max=10",
+        "xmemory:theme_max=8",
+        "xmemory:normaliser=total",
+        "xmemory:rank=library",
+        "xmemory:records=false",
+        "xmemory:rank=library:records=false",
+    ),
+}
+"""xMemory with one thing left out or changed: Figure 3 and Tables 6 and 8 of the paper, then our own."""
+
+SPEC = StrategySpec(
+    name="xmemory",
+    strategy="infinimem.strategies.xmemory.strategy:XMemory",
+    writes=("xmemory/",),
+    archived="xmemory/archive/",
+    kinds=(
+        Kind("episode", "xe", "xmemory/episodes/", prose=True),
+        Kind("fact", "xf", "xmemory/facts/"),
+        Kind("theme", "xt", "xmemory/themes/"),
+    ),
+    links=("version", "source"),
+    settings=XmemorySettings,
+    readers=("hierarchy",),
+    estimate=estimate,
+    methods={"xmemory": Way("xmemory", None, "hierarchy")},
+    groups=_GROUPS,
+    reads=frozenset(_READS),
+    sparse=True,
+    near=True,
+    shape="infinimem.strategies.xmemory.strategy:shape",
+)

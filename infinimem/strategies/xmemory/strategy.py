@@ -1,0 +1,212 @@
+"""xMemory: talk in episodes, their facts in themes that one objective balances, read from the top down.
+
+    observe   evidence -> blocks that ended -> episode, facts -> attach, split, merge, theme
+    tick      the same for all that is open, and for facts that are in no theme
+
+It proposes; the store disposes. Source: arXiv 2602.02007.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from infinimem import tokens
+from infinimem.llm.base import LLM
+from infinimem.llm.parallel import in_order
+from infinimem.model import Evidence, Finding, Located, Plan
+from infinimem.settings import Settings
+from infinimem.store.outcome import Outcome
+from infinimem.store.view import View
+from infinimem.strategies.base import Event, Plans
+from infinimem.strategies.graph.draw import Topology
+from infinimem.strategies.graph.links import Link
+from infinimem.strategies.records import rules
+from infinimem.strategies.records.asking import Asked
+from infinimem.strategies.records.figures import by_kind
+from infinimem.strategies.records.open_turns import open_turns
+from infinimem.strategies.records.picture import picture
+from infinimem.strategies.records.record import Record
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.rounds import edited, settled
+from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.xmemory.blocks import ended, strands
+from infinimem.strategies.xmemory.partition import Limits
+from infinimem.strategies.xmemory.read import Hierarchy, read, retrieve
+from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
+from infinimem.strategies.xmemory.write import (
+    Told,
+    bounded,
+    doubled,
+    group,
+    keep,
+    loose_facts,
+    tell,
+    themes_of,
+)
+
+PORTION = 200
+"""Turns that are looked at before anything is written."""
+SCALES: Mapping[str, float] = {"lexical": 0.903, "static": 0.958, "minilm": 0.9}
+"""What the thresholds of the published code are multiplied by, by embedder, so that a theme has as many facts
+as in the paper (benchmarks/themes.py). Others have them as they are, for text-embedding-3-small."""
+HOLDS, NEAR = "holds", "near"
+"""Links of a picture: from a theme to its facts, and to the themes that are nearest."""
+NEIGHBOURS = 2
+_READ = 3
+"""How often what is open is shown to a model, about."""
+
+
+class XMemory(RecordStrategy):
+    """The strategy (strategies/base.py).
+
+    Args:
+        llm: the model that finds blocks, tells them and names themes.
+        settings: those of the library.
+    """
+
+    spec = SPEC
+
+    def __init__(self, llm: LLM, settings: Settings) -> None:
+        super().__init__(llm, settings)
+        self.own = settings.of(XmemorySettings)
+
+    # ── writing ─────────────────────────────────────────────────────────────────────────────────
+
+    def observe(self, view: View, new: Sequence[Located]) -> Plans:
+        """Tell the blocks that these turns end, a plan each; turns of blocks that stay open are listed alone.
+
+        Raises:
+            ModelUnavailable: what was applied stays; the other turns stay pending.
+        """
+        for start in range(0, len(new), PORTION):
+            portion = new[start : start + PORTION]
+            found = yield from self._told(view, portion)
+            if found is None:
+                return
+            view = (yield Plan(empty=tuple(turn.seq for turn in portion))).view
+
+    def tick(self, view: View, event: Event) -> Plans:
+        """Because someone asked: tell all that is open, and group facts that are in no theme.
+
+        Raises:
+            ModelUnavailable: what was applied stays.
+        """
+        if event == "consolidate":
+            found = yield from self._told(view, (), end=True)
+            if found is not None:
+                yield from settled(found, partial(self._written, None))
+
+    def _told(
+        self, view: View, new: Sequence[Located], *, end: bool = False
+    ) -> Generator[Plan, Outcome, View | None]:
+        """Write the blocks that end; the library then, or None where it would not take one."""
+        open_ones = strands(view, new, self.own.block_max, end=end)
+        found = in_order(partial(ended, self.llm, self.own), open_ones, self.own.workers)
+        blocks = sorted((block for those in found for block in those), key=lambda block: block.order)
+        for told in in_order(partial(tell, self.llm), blocks, self.own.workers):
+            after = yield from settled(view, partial(self._written, told))
+            if after is None:
+                return None
+            view = after
+        return view
+
+    def _written(self, told: Told | None, view: View) -> Plan | None:
+        """The plan that writes what was told of a block, and groups all facts that are in no theme."""
+        with self._writing.at(view) as (store, index):
+            after, asked = store.copy(), Asked(self.llm)
+            themes = themes_of(store)
+            crowded = any(len(facts) > self.own.theme_max for facts in themes.values())
+            if not (told or crowded or loose_facts(store, themes)):
+                return None
+            if told:
+                if any(turn.seq in store.held or not store.stands(turn) for turn in told.block.turns):
+                    return None
+                index.sync(after, keep(after, told))
+            group(after, index, asked, self.own, self._limits(view))
+            rejected = (*(told.rejected if told else ()), *asked.rejected)
+            return edited("write", store, after, self.faults, rejected)
+
+    def _limits(self, view: View) -> Limits:
+        own, scale, paper = self.own, SCALES.get(view.embedder.name.split()[0], 1.0), Limits()
+        return Limits(
+            own.attach or paper.attach * scale,
+            own.attach_room or paper.room * scale,
+            own.purity or paper.purity * scale,
+            own.edge or paper.edge * scale,
+            own.merge_min or paper.merge * scale,
+            own.tiny_min or paper.tiny * scale,
+            own.theme_max,
+            own.context,
+        )
+
+    def estimate(self, view: View) -> int:
+        """What a model is shown of the turns that are open."""
+        turns = (turn for those in open_turns(view).values() for turn in those)
+        return _READ * sum(tokens.count(turn.entry.text) for turn in turns)
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
+        """Turns by rank within `budget` tokens. Calls no model."""
+        with self._reading.at(view) as (store, index):
+            return retrieve(Hierarchy(view, store, index), query, budget, self.own)
+
+    def collected(self, view: View, question: str, budget: int) -> Evidence:
+        """Evidence for an answer, from themes down to messages.
+
+        Raises:
+            ModelUnavailable: the model that the gate asks does not answer.
+        """
+        with self._reading.at(view) as (store, index):
+            return read(Hierarchy(view, store, index), self.llm, question, budget, self.own)
+
+    # ── looking after it ────────────────────────────────────────────────────────────────────────
+
+    def graph(self, view: View, name: str | None, hops: int) -> Topology:
+        """What is linked to a record, the facts of themes, which themes are near to which, and what f was
+        before and after a theme was last split or merged (strategies/base.py: Linked)."""
+        with self._reading.at(view) as (store, index):
+            drawn, themes = store.copy(), themes_of(store)
+            for theme, facts in themes.items():
+                drawn.graph.put(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
+            for theme, near in index.neighbours(themes, NEIGHBOURS).items():
+                drawn.graph.put(theme, NEAR, (Link(NEAR, one, round(cos, 3)) for one, cos in near if cos > 0))
+            return picture(drawn, index, name, hops, (HOLDS, NEAR), _told)
+
+    def status(self, view: View) -> Mapping[str, Any]:
+        """How many turns are open, and of the records: sizes of themes, and how many facts changed theirs."""
+        store = view.derived(RecordStore.load)
+        return {
+            "open": sum(map(len, open_turns(view).values())),
+            **by_kind(store),
+            **shape(view),
+        }
+
+    def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
+        """As of all strategies of records, and themes over the cap."""
+        return rules.faults(store, (*rules.COMMON, partial(bounded, self.own.theme_max)), only)
+
+    def check(self, view: View) -> list[Finding]:
+        """As of all strategies of records, and facts that two themes hold."""
+        return [*super().check(view), *doubled(view.derived(RecordStore.load))]
+
+
+def _told(record: Record) -> str:
+    aux = dict(record.aux)
+    if "f" not in aux:
+        return record.summary
+    return f"{record.summary} ({aux.get('made', 'made')}: f {aux.get('from', '')} to {aux['f']})"
+
+
+def shape(view: View) -> dict[str, Any]:
+    """Counts that add up over libraries: facts, how many of them changed their theme, themes by size."""
+    store = view.derived(RecordStore.load)
+    sizes = Counter(map(len, themes_of(store).values()))
+    return {
+        "facts": by_kind(store)["facts"],
+        "reassigned": sum(len(store.records[name].moved) for name in store.visible),
+        "sizes": {str(size): sizes[size] for size in sorted(sizes)},
+    }
