@@ -385,8 +385,8 @@ def test_the_reader_shows_episodes_then_exchanges_then_facts(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("settings", "stages"),
     [
-        ({"read_units": False}, {"exchanges"}),
-        ({"read_episodes": False, "read_facts": False}, {"episodes", "facts"}),
+        ({"k_sub": 0}, {"exchanges"}),
+        ({"k_epi": 0, "k_sem": 0}, {"episodes", "facts"}),
         ({"k_epi": 0}, {"episodes"}),
     ],
 )
@@ -398,7 +398,7 @@ def test_a_tier_may_be_left_out(tmp_path: Path, settings: dict[str, Any], stages
 
 
 def test_of_raw_exchanges_alone(tmp_path: Path) -> None:
-    memory = library(tmp_path, model(), units="raw", read_episodes=False)
+    memory = library(tmp_path, model(), units="raw", k_epi=0)
     say(memory, *["@20 a"] * 3, "@25 b")
     assert {item.seqs for item in memory.retrieve("@20").items} >= {(7,), (8,)}
     assert (1,) not in {item.seqs for item in memory.retrieve("@20").items}

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from infinimem.model import Candidate, Evidence, Retrieved, Step
 from infinimem.retrieval.origins import pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.records import stem
 from infinimem.store.view import View
-from infinimem.strategies.readers.pipeline import Trace, ranked, size
-from infinimem.strategies.recmem.consolidate import Held
+from infinimem.strategies.readers.beside import FIRST
+from infinimem.strategies.readers.pipeline import Trace, near, ranked, size
 from infinimem.strategies.recmem.spec import RecmemSettings
-from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, RAW, WAITING
+from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, RAW, WAITING, Held
 from infinimem.strategies.records.beside import beside
-from infinimem.strategies.records.evidence_builder import EvidenceBuilder
+from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told
 from infinimem.strategies.records.record import Ref, number_of
 
 EPISODES, UNITS, FACTS = "episodes", "exchanges", "facts"
@@ -27,9 +26,14 @@ EPISODES, UNITS, FACTS = "episodes", "exchanges", "facts"
 LOOKED_AT = 200
 """Rows of the library's search among which the tiers are found."""
 
+Tiers = Mapping[str, Sequence[Candidate]]
+"""What was found in each, best first."""
+Alone = Callable[[Sequence[int]], Sequence[float]]
+"""How near to the question turns are by themselves."""
+
 
 def retrieve(view: View, held: Held, query: str, budget: int, own: RecmemSettings) -> Evidence:
-    """Turns by rank: by the best cosine of what shows them, an exchange, an episode or a fact.
+    """Turns by rank: by the best of what shows them, an exchange, an episode or a fact.
 
     What does not fit is passed over for what comes behind it. At most a quarter of the budget is kept for
     people's notes, and for records that cannot be read.
@@ -42,97 +46,64 @@ def retrieve(view: View, held: Held, query: str, budget: int, own: RecmemSetting
         own: how many are looked at in which tier.
     """
     trace = Trace()
-    turns = _fused(held, _search(view, held, query, own, trace))
+    turns = _turns(held, *_search(view, held, query, own, trace))
     trace.add(Step("turns", found=tuple(turns)))
     others = beside(view, held.records, query, budget, ())
-    room = EvidenceBuilder(held.units, budget - size(others))
-    for turn in turns:
-        room.add(turn.score, (held.units.quote(Ref(int(turn.id))),))
-    return trace.evidence([*room.by_rank(), *others])
+    return trace.evidence([*_said(held, turns, budget - size(others)), *others])
 
 
 def read(view: View, held: Held, query: str, budget: int, own: RecmemSettings) -> Evidence:
-    """Evidence for an answer: episodes as they are told, then exchanges as they were said, then facts, each
-    tier by rank; arguments and what is kept for other evidence as in `retrieve`."""
+    """Evidence for an answer: the turns that come first, episodes as they are told, facts, and further turns
+    that are not far behind; ranked by cosine as in the paper: episodes, exchanges, facts.
+
+    Arguments and what is kept for other evidence as in `retrieve`.
+    """
     trace = Trace()
-    tiers = _search(view, held, query, own, trace).tiers
-    others = beside(view, held.records, query, budget, ())
-    units = EvidenceBuilder(held.units, budget)
-    for unit in tiers[UNITS]:
-        units.add(unit.score, held.units.quotes(unit.id))
-    episodes, facts = ([_told(view, held, found) for found in tiers[tier]] for tier in (EPISODES, FACTS))
-    shown = pack([*episodes, *units.by_rank(), *facts], budget - size(others))
-    return trace.evidence([*shown, *others])
-
-
-def _told(view: View, held: Held, found: Candidate) -> Retrieved:
-    """An episode's narrative, or a fact, which stands in the header of its file."""
-    record = held.records.records[found.id]
-    document = view.document(record.doc_id)
-    rows = (at for at, line in enumerate(document.lines, 1) if line.startswith("summary:"))
-    start = document.header.end + 1 if record.prose else next(rows, 1)
-    turns = [turn for turn in (held.records.turn(ref.seq) for ref in record.refs) if turn]
-    sources = {turn.entry.source for turn in turns}
-    return Retrieved(
-        record.doc_id,
-        start,
-        start + record.prose.count("\n"),
-        record.prose or record.summary,
-        found.score,
-        origin=tuple(turn.seq for turn in turns),
-        time=record.time,
-        source=sources.pop() if len(sources) == 1 else None,
-        physical=True,
+    tiers, alone = _search(view, held, query, own, trace)
+    episodes, facts = (
+        [told(view, held.records, one.id, one.score) for one in tiers[tier]] for tier in (EPISODES, FACTS)
     )
+    if own.rank == "cosine":
+        turns = _turns(held, {UNITS: tiers[UNITS]}, alone)
+        found = [*episodes, *_said(held, turns, budget), *facts]
+    else:
+        said = near(_said(held, _turns(held, tiers, alone), budget))
+        found = [*said[:FIRST], *episodes, *facts, *said[FIRST:]]
+    others = beside(view, held.records, query, budget, ())
+    return trace.evidence([*pack(found, budget - size(others)), *others])
 
 
 # ── the tiers ───────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What was found in each tier, best first, and how near to the question any turn is by itself."""
-
-    tiers: Mapping[str, Sequence[Candidate]]
-    near: Callable[[Sequence[int]], Sequence[float]]
-
-
-def _search(view: View, held: Held, query: str, own: RecmemSettings, trace: Trace) -> _Found:
+def _search(view: View, held: Held, query: str, own: RecmemSettings, trace: Trace) -> tuple[Tiers, Alone]:
     """The best of each tier."""
     trace.add(Step("query", (query,)))
-    most = {
-        EPISODES: own.k_epi * own.read_episodes,
-        UNITS: own.k_sub * own.read_units,
-        FACTS: own.k_sem * own.read_facts,
-    }
-    by_words = own.rank == "library"
-    found = _by_words(view, held, query, own, most) if by_words else _by_cosine(held, query, own, most)
-    for tier, best in found.tiers.items():
+    most = {EPISODES: own.k_epi, UNITS: own.k_sub, FACTS: own.k_sem}
+    by_cosine = own.rank == "cosine"
+    tiers, alone = _by_cosine(held, query, own, most) if by_cosine else _by_words(view, held, query, own)
+    tiers = {tier: found[: most[tier]] for tier, found in tiers.items()}
+    for tier, best in tiers.items():
         trace.add(Step(tier, found=tuple(best)))
-    return found
+    return tiers, alone
 
 
-def _by_cosine(held: Held, query: str, own: RecmemSettings, most: Mapping[str, int]) -> _Found:
+def _by_cosine(held: Held, query: str, own: RecmemSettings, most: Mapping[str, int]) -> tuple[Tiers, Alone]:
     """As the paper ranks (section 3.5): by vectors alone."""
     row = held.index.embed(query)
-    of_units = (RAW, WAITING, HELD) if own.units == "all" else (RAW, WAITING)
     where = {
         EPISODES: (held.index, (EPISODE.folder,)),
-        UNITS: (held.near, of_units),
+        UNITS: (held.near, (RAW, WAITING, HELD) if own.units == "all" else (RAW, WAITING)),
         FACTS: (held.index, (FACT.folder,)),
     }
     tiers = {}
     for tier, (index, folders) in where.items():
         best = (Candidate(name, {"cosine": cos}) for name, cos in index.nearest(row, most[tier], folders))
         tiers[tier] = ranked(best, lambda parts: parts["cosine"], lambda one: number_of(one.id))
-
-    def near(seqs: Sequence[int]) -> Sequence[float]:
-        return held.near.cosines(row, [held.units.unit_of[seq] for seq in seqs])
-
-    return _Found(tiers, near)
+    return tiers, lambda seqs: held.near.cosines(row, [held.units.unit_of[seq] for seq in seqs])
 
 
-def _by_words(view: View, held: Held, query: str, own: RecmemSettings, most: Mapping[str, int]) -> _Found:
+def _by_words(view: View, held: Held, query: str, own: RecmemSettings) -> tuple[Tiers, Alone]:
     """By the library's search, in which words count, and vectors beside them."""
     said = {item.seqs[0]: item.score for item in searcher(view).entries(query, LOOKED_AT, "evidence")}
     best: dict[str, dict[str, float]] = {EPISODES: {}, UNITS: {}, FACTS: {}}
@@ -145,28 +116,37 @@ def _by_words(view: View, held: Held, query: str, own: RecmemSettings, most: Map
         if name and (own.units == "all" or held.is_open(name)):
             best[UNITS].setdefault(name, score)
     tiers = {
-        tier: [Candidate(name, {"words": score}, score) for name, score in [*those.items()][: most[tier]]]
-        for tier, those in best.items()
+        tier: [Candidate(name, {"words": score}, score) for name, score in found.items()]
+        for tier, found in best.items()
     }
-    return _Found(tiers, lambda seqs: [said.get(seq, 0.0) for seq in seqs])
+    return tiers, lambda seqs: [said.get(seq, 0.0) for seq in seqs]
 
 
-def _fused(held: Held, found: _Found) -> list[Candidate]:
-    """The turns that the tiers show, best first."""
+# ── their turns ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _turns(held: Held, tiers: Tiers, alone: Alone) -> list[Candidate]:
+    """The turns that the tiers show, best first, by the best of what shows them.
+
+    An episode or an exchange, of which a turn is a part, shows it no better than it is near by itself: else
+    the turns of a long episode would fill all places.
+    """
     parts: dict[int, dict[str, float]] = defaultdict(dict)
-    for tier, best in found.tiers.items():
+    for tier, best in tiers.items():
         store = held.units if tier == UNITS else held.records
         for one in best:
             for ref in store.records[one.id].refs if one.id in store else ():
                 parts[ref.seq].setdefault(tier, one.score)
     seqs = [seq for seq in parts if seq in held.units.unit_of]
-    for seq, score in zip(seqs, found.near(seqs), strict=True):
+    for seq, score in zip(seqs, alone(seqs), strict=True):
         parts[seq] |= {tier: min(score, parts[seq][tier]) for tier in (EPISODES, UNITS) if tier in parts[seq]}
     turns = (Candidate(str(seq), parts[seq]) for seq in seqs)
-    return ranked(turns, _score, lambda turn: int(turn.id))
+    return ranked(turns, lambda of: max(of.values()), lambda turn: int(turn.id))
 
 
-def _score(parts: Mapping[str, float]) -> float:
-    """The best of what shows a turn. An episode or an exchange, of which it is a part, shows it no better
-    than it is near by itself: else the turns of a long episode would fill all places."""
-    return max(parts.values())
+def _said(held: Held, turns: Sequence[Candidate], budget: int) -> list[Retrieved]:
+    """These turns as evidence, as far as they fit."""
+    room = EvidenceBuilder(held.units, budget)
+    for turn in turns:
+        room.add(turn.score, (held.units.quote(Ref(int(turn.id))),))
+    return room.by_rank()

@@ -10,33 +10,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from infinimem.grounding.claims import is_duplicate
-from infinimem.markdown.characters import clean_text, one_line
 from infinimem.model import Located
 from infinimem.strategies.graph.links import Link
-from infinimem.strategies.recmem.asking import Asked, named, shown
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import FACT
 from infinimem.strategies.recmem.tasks import REFINE, TYPES
-from infinimem.strategies.records.descriptor import SUMMARY, Descriptor, unverified
-from infinimem.strategies.records.record import UNVERIFIED, Record, Ref
+from infinimem.strategies.records.asking import Asked, named
+from infinimem.strategies.records.narrated import narrated, one_liner
+from infinimem.strategies.records.prompt_views import shown_turns
+from infinimem.strategies.records.record import Record, Ref
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 
 VERSION, SOURCE = SPEC.links
 
 
-def is_pinned(record: Record) -> bool:
-    """Whether its header says `pin: true`: no model's word rewrites, merges or archives it."""
-    return any(line.split() == ["pin:", "true"] for line in record.others)
-
-
 @dataclass(frozen=True)
 class Refined:
-    """What a model found beside an episode, and the facts that it knew of."""
+    """What a model found beside an episode, and the facts that it was shown by the ids that it was told."""
 
     episode: Record
     turns: Sequence[Located]
-    known: Sequence[Record]
+    known: Mapping[str, Record]
     found: Sequence[Mapping[str, Any]]
 
 
@@ -63,16 +58,14 @@ def refine(
         ModelUnavailable: the model does not answer.
     """
     near = index.nearest(index.row(episode.id), own.k_old, (FACT.folder,))
-    known = [store.records[name] for name, _ in near]
-    facts = [
-        {"id": f"f{number}", "time": one.time, "text": one.summary} for number, one in enumerate(known, 1)
-    ]
+    known = {f"f{number}": store.records[name] for number, (name, _) in enumerate(near, 1)}
+    facts = [{"id": called, "time": one.time, "text": one.summary} for called, one in known.items()]
     text = episode.prose if own.refine == "episode" else ""
-    data = asked.ask(REFINE, episode=text, turns=shown(turns), facts=facts)
+    data = asked.ask(REFINE, episode=text, turns=shown_turns(turns), facts=facts)
     return Refined(episode, turns, known, data["facts"] if data else ())
 
 
-def keep(store: RecordStore, refined: Refined, number: int, own: RecmemSettings) -> list[str]:
+def keep(store: RecordStore, refined: Refined, number: int, own: RecmemSettings) -> None:
     """Put the facts that are new and say where they come from, and archive those that they replace.
 
     Args:
@@ -80,51 +73,21 @@ def keep(store: RecordStore, refined: Refined, number: int, own: RecmemSettings)
         refined: what was found.
         number: of the facts' ids.
         own: how many there may be, and whether facts are archived.
-
-    Returns:
-        Ids of the records that changed.
     """
-    touched: list[str] = []
-    old = {f"f{at}": one for at, one in enumerate(refined.known, 1)}
-    texts = [one.summary for one in refined.known]
-    times = {turn.seq: turn.entry.time for turn in refined.turns}
+    texts = [one.summary for one in refined.known.values()]
+    most = len(texts) + own.facts_max
     for row in refined.found:
-        text = " ".join(one_line(clean_text(row["text"])).split())[:SUMMARY].rstrip()
-        seqs = named(row["from"], times)
+        text, seqs = one_liner(row["text"]), named(row["from"], (turn.seq for turn in refined.turns))
         if not text or not seqs or any(is_duplicate(text, other) for other in texts):
             continue
-        if len(touched) >= own.facts_max:
+        if len(texts) >= most:
             break
-        fact = _fact(store, refined.episode, text, seqs, times[seqs[-1]], row["type"], number)
+        texts.append(text)
+        aux = [("type", row["type"])] if row["type"] in TYPES else []
+        fact = narrated(store, store.new_id(FACT.prefix, number), text, map(Ref, seqs), aux)
         store.put(fact)
         store.graph.add(fact.id, Link(SOURCE, refined.episode.id))
-        texts.append(text)
-        touched.append(fact.id)
-        replaced = old.get((row["replaces"] or "").strip())
-        if own.supersede and replaced and not is_pinned(replaced) and replaced.id in store.visible:
-            store.graph.add(fact.id, Link(VERSION, replaced.id))
-            store.archive(replaced.id)
-    return touched
-
-
-def _fact(
-    store: RecordStore,
-    episode: Record,
-    text: str,
-    seqs: Sequence[int],
-    time: str | None,
-    kind: str,
-    number: int,
-) -> Record:
-    refs = tuple(map(Ref, seqs))
-    doubted = unverified(Descriptor(text, ()), [store.quote(ref) for ref in refs])
-    aux = (("type", kind),) if kind in TYPES else ()
-    return Record(
-        store.new_id(FACT.prefix, number),
-        SPEC,
-        text,
-        time=time,
-        session=episode.session,
-        refs=refs,
-        aux=(*aux, *(UNVERIFIED if doubted else ())),
-    )
+        old = refined.known.get((row["replaces"] or "").strip())
+        if own.supersede and old and not old.pinned and old.id in store.visible:
+            store.graph.add(fact.id, Link(VERSION, old.id))
+            store.archive(old.id)

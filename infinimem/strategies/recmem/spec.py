@@ -40,15 +40,11 @@ class RecmemSettings:
     workers: Harmless[int] = 8
     """Calls of a model that run side by side."""
     k_sub: Harmless[int] = 10
-    """Exchanges that a question is shown."""
+    """Exchanges that a question is shown; 0 leaves a tier out."""
     k_epi: Harmless[int] = 5
     k_sem: Harmless[int] = 10
     units: Annotated[Literal["all", "raw"], HarmlessIf()] = "all"
     """Of all exchanges, or of those in no episode alone."""
-    read_units: Harmless[bool] = True
-    read_episodes: Harmless[bool] = True
-    read_facts: Harmless[bool] = True
-    """Each tier may be left out by itself."""
     rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
     """By vectors alone, as in the paper, or by the library's own search, by words and vectors."""
 
@@ -61,16 +57,14 @@ def estimate(size: int, turns: int, settings: RecmemSettings) -> tuple[int, int,
     return calls, calls * PROMPT + shown, calls * 3 * REPLY
 
 
-_READS = ("k_sub", "k_epi", "k_sem", "units", "read_units", "read_episodes", "read_facts", "rank")
-
 _GROUPS = {
     "recmem-ablations": (
         "recmem",
-        "recmem:read_units=false",
-        "recmem:read_episodes=false",
-        "recmem:read_facts=false",
-        "recmem:read_episodes=false:read_facts=false",
-        "recmem:refine=direct:read_episodes=false",
+        "recmem:k_sub=0",
+        "recmem:k_epi=0",
+        "recmem:k_sem=0",
+        "recmem:k_epi=0:k_sem=0",
+        "recmem:refine=direct:k_epi=0",
         "recmem:theta_count=6",
         "recmem:units=raw",
         "recmem:supersede=false",
@@ -94,7 +88,7 @@ SPEC = StrategySpec(
     estimate=estimate,
     methods={"recmem": Way("recmem", None, "tiers")},  # that reader asks no model
     groups=_GROUPS,
-    reads=frozenset(_READS),
+    reads=frozenset(("k_sub", "k_epi", "k_sem", "units", "rank")),
     sparse=True,
     near=True,
 )

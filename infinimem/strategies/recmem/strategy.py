@@ -17,33 +17,29 @@ from infinimem import tokens
 from infinimem.llm.base import LLM
 from infinimem.model import Evidence, Finding, Located, Plan
 from infinimem.settings import Settings
-from infinimem.store.outcome import Outcome, Rejected
+from infinimem.store.outcome import Rejected
 from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.graph.draw import Topology
-from infinimem.strategies.readers.collect import READERS, collect
-from infinimem.strategies.recmem.consolidate import Consolidation, Holding, doubled, faults
+from infinimem.strategies.recmem.consolidate import Consolidation, merges
 from infinimem.strategies.recmem.read import read, retrieve
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
-from infinimem.strategies.recmem.subconscious import EPISODE, HELD, RAW, WAITING, Units, crowded
-from infinimem.strategies.records.picture import picture
+from infinimem.strategies.recmem.subconscious import EPISODE, HELD, RAW, WAITING, Holding, Units, crowded
+from infinimem.strategies.records.figures import by_kind
 from infinimem.strategies.records.record_store import RecordStore
-from infinimem.strategies.records.rounds import emptied
-from infinimem.strategies.records.rules import misquoted
-
-TIERS = "tiers"
-"""The reader that shows episodes, exchanges and facts."""
+from infinimem.strategies.records.rules import held_twice
+from infinimem.strategies.records.strategy import RecordStrategy
 
 _Step = tuple[int, str | None]
 """A turn to list, or an exchange to attend to."""
+
 PAPER = 0.7
 THETAS: Mapping[str, float] = {"lexical": 0.519, "static": 0.578, "minilm": 0.617}
 """Least cosine of a cluster, by embedder: at which LoCoMo takes 0.4 calls an exchange with the offline rules
 (benchmarks/recurrence.py). Others have the paper's, which is that of text-embedding-3-small."""
 
 
-class RecMem:
+class RecMem(RecordStrategy):
     """The strategy (strategies/base.py).
 
     Args:
@@ -52,14 +48,11 @@ class RecMem:
     """
 
     spec = SPEC
-    readers: tuple[str, ...] = (TIERS, *READERS)
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
-        self.llm = llm
-        self.settings = settings
+        super().__init__(llm, settings)
         self.own = settings.of(RecmemSettings)
-        self._writing = Holding()
-        self._reading = Holding()
+        self._to_write, self._to_read = Holding(self._writing), Holding(self._reading)
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -70,10 +63,7 @@ class RecMem:
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
         due = view.derived(Units.of).due()
-        steps: list[_Step] = []
-        for turn in new:
-            steps += ((turn.seq, name) for name in due.get(turn.seq, ()))
-            steps.append((turn.seq, None))
+        steps = [(turn.seq, name) for turn in new for name in (*due.get(turn.seq, ()), None)]
         yield from self._attended(view, steps)
 
     def tick(self, view: View, event: Event) -> Plans:
@@ -87,16 +77,16 @@ class RecMem:
             units = view.derived(Units.of)
             names = units.open()
             raw = [name for name in names if units.records[name].state == RAW]
-            steps = [(0, name) for name in names]
-            yield from self._attended(view, steps, raw, set(raw) - self._crowded(view, raw))
+            yield from self._attended(
+                view, [(0, name) for name in names], raw, set(raw) - self._crowded(view, raw)
+            )
 
     def _crowded(self, view: View, names: Sequence[str]) -> set[str]:
         """Those of these exchanges that others of them make a cluster with, if they all were raw before."""
         if len(names) < self.own.theta_count:
             return set()
-        with self._reading.at(view) as held:
-            theta, _ = self._thetas(view)
-            return crowded(held.near, names, theta, self.own.theta_count)
+        with self._to_read.at(view) as held:
+            return crowded(held.near, names, self._thetas(view)[0], self.own.theta_count)
 
     def _attended(
         self, view: View, steps: Sequence[_Step], again: Collection[str] = (), alone: Collection[str] = ()
@@ -105,10 +95,10 @@ class RecMem:
         `alone` of them make no cluster."""
         left, seen, looked = deque(steps), list[int](), list[str]()
         hidden = set(again)
-        told = set(map(stem, view.below(EPISODE.folder))) if again else set[str]()
+        told = {stem(doc_id) for doc_id in view.below(EPISODE.folder)} if again else set()
         while left:
             plan = None
-            with self._writing.at(view) as held:
+            with self._to_write.at(view) as held:
                 for name in hidden:
                     held.move(name, RAW, WAITING)
                 looked = [name for name in looked if held.move(name, WAITING, RAW)]
@@ -118,13 +108,13 @@ class RecMem:
                         seen.append(seq)
                     elif held.is_open(unit):
                         if unit not in alone:
-                            made = Consolidation(held, self.llm, self.own, self._thetas(view))
-                            plan = made.of(unit, told if unit in hidden else ())
+                            made = Consolidation(held, self.llm, self.own, self._thetas(view), unit)
+                            plan = made.plan(self.faults, told if unit in hidden else ())
                         hidden.discard(unit)
                         looked.append(unit)
                         held.move(unit, WAITING, RAW)
             if plan is not None:
-                outcome: Outcome = yield replace(plan, empty=tuple(seen))
+                outcome = yield replace(plan, empty=tuple(seen))
                 view = outcome.view
                 if not isinstance(outcome, Rejected):
                     seen = []
@@ -137,10 +127,6 @@ class RecMem:
         sim = own.theta_sim or THETAS.get(view.embedder.name.split()[0], PAPER)
         return sim, own.theta_merge or sim
 
-    def rebuild(self, view: View) -> Plans:
-        """Take all records away, and the list of what was looked at; the evidence gives them anew."""
-        yield from emptied(view, SPEC.writes[0])
-
     def estimate(self, view: View) -> int:
         """What a model is shown for the clusters that there are now, each exchange of them twice."""
         units = view.derived(Units.of)
@@ -151,40 +137,29 @@ class RecMem:
 
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Turns by rank within `budget` tokens. Calls no model."""
-        with self._reading.at(view) as held:
+        with self._to_read.at(view) as held:
             return retrieve(view, held, query, budget, self.own)
 
-    def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
-        """Evidence for an answer: of the three tiers ("tiers"), or by one of the shared readers."""
-        if reader != TIERS:
-            return collect(self.llm, view, question, reader, self.settings.reader, budget)
-        with self._reading.at(view) as held:
+    def collected(self, view: View, question: str, budget: int) -> Evidence:
+        """Evidence for an answer, of the three tiers. Calls no model."""
+        with self._to_read.at(view) as held:
             return read(view, held, question, budget, self.own)
 
     # ── looking after it ────────────────────────────────────────────────────────────────────────
-
-    def graph(self, view: View, name: str | None, hops: int) -> Topology:
-        """What is linked to an episode or a fact (strategies/base.py: Linked)."""
-        with self._reading.at(view) as held:
-            return picture(held.records, held.index, name, hops)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many exchanges there are, and in what."""
         units, records = view.derived(Units.of), view.derived(RecordStore.load)
         states = Counter(unit.state for unit in units.records.values())
-        kinds = Counter(records.records[name].kind.name for name in records.visible)
-        merged = sum(int(dict(one.aux).get("merged", "0")) for one in records.records.values())
+        merged = sum(map(merges, records.records.values()))
         return {
             "exchanges": len(units),
             "raw": states[RAW] + states[WAITING],
             "merged": merged,
             "consolidated": max(states[HELD] - merged, 0),
-            "episodes": kinds["episode"],
-            "facts": kinds["fact"],
-            "archived": len(records) - len(records.visible),
+            **by_kind(records),
         }
 
     def check(self, view: View) -> list[Finding]:
-        """What must hold of the records, and bodies that do not quote the evidence."""
-        records = view.derived(RecordStore.load)
-        return [*faults(records), *doubled(records), *misquoted(view, records)]
+        """As of all strategies of records, and turns that two episodes hold."""
+        return [*super().check(view), *held_twice(view.derived(RecordStore.load), EPISODE)]

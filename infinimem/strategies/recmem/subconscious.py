@@ -7,6 +7,7 @@ Source: RecMem, section 3.2, Eq. 2 to 5.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,9 +20,9 @@ from infinimem.store.view import View
 from infinimem.strategies.graph.shared_dict import SharedDict
 from infinimem.strategies.recmem.spec import SPEC
 from infinimem.strategies.records.open_turns import Exchange, exchanges
-from infinimem.strategies.records.record import Record, Ref, number_of, prefix_of, record_id
+from infinimem.strategies.records.record import Record, Ref, prefix_of, record_id
 from infinimem.strategies.records.record_store import RecordStore, turn_of
-from infinimem.strategies.vector_index import Row, VectorIndex
+from infinimem.strategies.vector_index import Loaded, Row, VectorIndex
 
 RAW, WAITING, HELD = "raw/", "waiting/", "held/"
 """Where exchanges stand, in place of folders: looked at and in no episode; still to be looked at; in one."""
@@ -58,16 +59,16 @@ class Units(RecordStore):
         self.records: SharedDict[str, Unit]  # type: ignore[assignment]
         self.unit_of: SharedDict[int, str] = SharedDict()
         """The exchange of each turn."""
-        self.ended: SharedDict[str, tuple[int, int]] = SharedDict()
-        """By which turn an exchange ended, and as which one."""
-        self._turns: SharedDict[str, Exchange] = SharedDict()
-        self._going: SharedDict[str, Exchange] = SharedDict()
+        self._turns: SharedDict[str, tuple[Exchange, int]] = SharedDict()
+        """All turns of an exchange, and the one that ended it; 0 where it goes on."""
+        self._going: tuple[Exchange, ...] = ()
         self._said: SharedDict[str, tuple[Located, ...]] = SharedDict()
+        """What was taken in of each evidence document."""
         self._named: SharedDict[str, tuple[int, ...]] = SharedDict()
         """The turns that each episode holds."""
         self._holding: SharedDict[int, int] = SharedDict()
         """How many episodes hold a turn."""
-        self._unsettled: SharedDict[str, None] = SharedDict()
+        self._waiting: SharedDict[str, None] = SharedDict()
         self._last = 0
 
     @classmethod
@@ -78,15 +79,11 @@ class Units(RecordStore):
         """
         new = None if known is None or changed is None else known._appended(view, changed)
         if known is None or changed is None or new is None:
-            units, changed = cls(view), view.ids("all")
-            new = units._appended(view, changed) or []
-        else:
-            units = known.copy()
+            known, changed = cls(view), view.ids("all")
+            new = known._appended(view, changed) or []
+        units = known.copy()
         units.turn = partial(turn_of, view)
-        for doc_id in {turn.doc_id for turn in new}:
-            units._said[doc_id] = view.document(doc_id).entries
-        touched = {*units._grown(view, new), *units._cited(view, changed), *units._unsettled}
-        for name in sorted(touched):
+        for name in sorted({*units._grown(view, new), *units._cited(view, changed), *units._waiting}):
             units._settle(view, name)
         units._loaded()
         return units
@@ -106,25 +103,17 @@ class Units(RecordStore):
 
     def _grown(self, view: View, new: Sequence[Located]) -> Iterator[str]:
         """Take in what was said; the exchanges that it belongs to or ends."""
-        if not new:
-            return
-        self._last = new[-1].seq
-        going = sorted(self._going.values(), key=lambda said: said[-1].seq)
-        ended, still = exchanges(view, new, going)
-        for said, by in ended:
+        ended, going = exchanges(view, new, self._going)
+        self._going = tuple(going)
+        for said, by in (*ended, *((said, 0) for said in going)) if new else ():
             name = record_id(_PREFIX, said[0].seq)
-            self.ended[name] = by, len(self.ended)
-            yield self._take_in(name, said)
-        self._going = SharedDict()
-        for said in still:
-            self._going[said[0].doc_id] = said
-            yield self._take_in(record_id(_PREFIX, said[0].seq), said)
-
-    def _take_in(self, name: str, said: Exchange) -> str:
-        self._turns[name] = said
-        for turn in said:
-            self.unit_of[turn.seq] = name
-        return name
+            self._turns[name] = said, by
+            for turn in said:
+                self.unit_of[turn.seq] = name
+            yield name
+        for turn in new:
+            self._said[turn.doc_id] = view.document(turn.doc_id).entries
+            self._last = turn.seq
 
     def _cited(self, view: View, changed: Iterable[str]) -> Iterator[str]:
         """Take in which turns episodes hold; the exchanges of which that is news."""
@@ -143,17 +132,17 @@ class Units(RecordStore):
 
     def _settle(self, view: View, name: str) -> None:
         """Let a unit be as it is now."""
-        said = self._turns[name]
+        said, by = self._turns[name]
         left = tuple(turn for turn in said if not self._holding.get(turn.seq))
-        by, _ = self.ended.get(name, (0, 0))
         waits = bool(left) and (not by or by in view.lines.waiting)
-        self._unsettled.pop(name, None)
         if waits:
-            self._unsettled[name] = None
+            self._waiting[name] = None
+        else:
+            self._waiting.pop(name, None)
         unit = Unit(
             name,
             SPEC,
-            told(left or said),
+            spoken(left or said),
             time=said[-1].entry.time,
             refs=tuple(Ref(turn.seq) for turn in left or said),
             state=WAITING if waits else RAW if left else HELD,
@@ -172,36 +161,70 @@ class Units(RecordStore):
     def due(self) -> Mapping[int, Sequence[str]]:
         """The exchanges that ended and wait to be looked at, by the turn that ended them, in that order."""
         found: dict[int, list[str]] = {}
-        for name in sorted(self._unsettled, key=self.place):
-            if name in self.ended:
-                found.setdefault(self.ended[name][0], []).append(name)
+        for name in sorted(self._waiting, key=self._place):
+            found.setdefault(self._turns[name][1], []).append(name)
         return found
 
-    def place(self, name: str) -> tuple[int, int]:
+    def _place(self, name: str) -> tuple[int, int]:
         """The order in which exchanges end; those that go on come last."""
-        return self.ended.get(name, (0, _NEVER))[1], number_of(name)[0]
+        said, by = self._turns[name]
+        return by or _NEVER, said[-1].seq
 
     def open(self) -> list[str]:
         """All that are in no episode, in this order."""
-        found = [name for name, unit in self.records.items() if unit.state != HELD]
-        return sorted(found, key=self.place)
+        return sorted((name for name, unit in self.records.items() if unit.state != HELD), key=self._place)
 
     def turns(self, names: Iterable[str]) -> list[Located]:
         """Their turns, by time and then in order."""
-        places = (
-            self.turn(ref.seq) for name in sorted(names, key=self._age) for ref in self.records[name].refs
-        )
+        units = sorted((self.records[name] for name in names), key=lambda unit: (*unit.age, unit.id))
+        places = (self.turn(ref.seq) for unit in units for ref in unit.refs)
         return [place for place in places if place]
 
-    def _age(self, name: str) -> tuple[object, ...]:
-        unit = self.records[name]
-        return *unit.age, unit.id
 
-
-def told(turns: Sequence[Located]) -> str:
+def spoken(turns: Sequence[Located]) -> str:
     """An exchange as it is embedded (Eq. 4). Without its day: exchanges of a day would be near for it."""
     rows = ((turn.entry.fields.get("speaker") or turn.entry.role, turn.entry.text) for turn in turns)
     return "\n".join(f"{who}: {text}" for who, text in rows)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is known of a library: its records and its exchanges, and where both lie."""
+
+    records: RecordStore
+    index: VectorIndex
+    units: Units
+    near: VectorIndex
+
+    def is_open(self, name: str) -> bool:
+        """Whether there is such an exchange, and no episode holds all of it."""
+        return name in self.units and self.units.records[name].state != HELD
+
+    def move(self, name: str, state: str, to: str) -> bool:
+        """Let an exchange that stands there stand elsewhere until the library is looked at anew."""
+        if name not in self.units or self.units.records[name].state != state:
+            return False
+        self.units.move(name, to)
+        self.near.sync(self.units, (name,))
+        return True
+
+
+class Holding:
+    """Gives `Held` of the view that was asked for last, for one thread at a time.
+
+    Args:
+        records: gives those.
+    """
+
+    def __init__(self, records: Loaded) -> None:
+        self._records, self._units = records, Loaded(Units.of)
+
+    @contextmanager
+    def at(self, view: View) -> Iterator[Held]:
+        """As `Loaded.at`; the exchanges may be moved."""
+        with self._records.at(view) as (records, index), self._units.at(view) as (units, near):
+            assert isinstance(units, Units)
+            yield Held(records, index, units.copy(), near)
 
 
 def recurs(units: Units, near: VectorIndex, name: str, theta: float, count: int) -> list[str]:

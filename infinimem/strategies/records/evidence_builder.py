@@ -1,4 +1,4 @@
-"""From ranked units to evidence: each turn once, with what the units show of it.
+"""From ranked records to evidence: each turn once, with what they show of it; or a record in its own words.
 
 Source: All-Mem, Appendix D.5 (evidence attached to selected units).
 """
@@ -11,6 +11,7 @@ from datetime import datetime
 
 from infinimem import tokens
 from infinimem.model import Located, Retrieved
+from infinimem.store.view import View
 from infinimem.strategies.records.record import Quote, moment
 from infinimem.strategies.records.record_store import RecordStore
 
@@ -53,6 +54,34 @@ class _Turn:
             speaker=entry.fields.get("speaker"),
             when=self.when,
         )
+
+
+def told(view: View, store: RecordStore, name: str, score: float) -> Retrieved:
+    """A record as evidence in words of its own, which cites the turns that it names.
+
+    Args:
+        view: the snapshot that it stands in.
+        store: its records.
+        name: of the record.
+        score: what it was found with.
+    """
+    record = store.records[name]
+    document = view.document(record.doc_id)
+    rows = (at for at, line in enumerate(document.lines, 1) if line.startswith("summary:"))
+    start = document.header.end + 1 if record.prose else next(rows, 1)
+    turns = [turn for turn in (store.turn(said.ref.seq) for said in store.quotes(name)) if turn]
+    sources = {turn.entry.source for turn in turns}
+    return Retrieved(
+        record.doc_id,
+        start,
+        start + record.prose.count("\n"),
+        record.prose or record.summary,
+        score,
+        origin=tuple(dict.fromkeys(turn.seq for turn in turns)),
+        time=record.time,
+        source=sources.pop() if len(sources) == 1 else None,
+        physical=True,
+    )
 
 
 class EvidenceBuilder:

@@ -5,6 +5,7 @@ Source: All-Mem, section 4.4 and 4.5 (recoverability, visible ratio).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -21,6 +22,14 @@ def _links(store: RecordStore) -> dict[str, int]:
     return {
         kind: sum(len(store.graph.out(name, kind)) for name in store.records) for kind in store.spec.links
     }
+
+
+def by_kind(store: RecordStore) -> dict[str, int]:
+    """How many records there are of each kind that are not archived, under "episodes" for an "episode", and
+    how many are: "archived"."""
+    kinds = Counter(store.records[name].kind.name for name in store.visible)
+    found = {f"{kind.name}s": kinds[kind.name] for kind in store.spec.kinds}
+    return {**found, "archived": len(store) - len(store.visible)}
 
 
 def counts(store: RecordStore, version: str) -> dict[str, Any]:

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from infinimem.llm.tasks import turn as shown_turn
+from infinimem.model import Located
 from infinimem.strategies.records.record_store import RecordStore
 
 LONGEST = 24_000
 """Characters of evidence that a model is shown, except of what it shall cut."""
+
+
+def shown_turns(turns: Iterable[Located]) -> list[dict[str, str | None]]:
+    """Turns, a bound on all of them together."""
+    rows, room = [], LONGEST
+    for turn in turns:
+        rows.append(shown_turn(turn.entry, turn.entry.text[: max(room, 0)]))
+        room -= len(turn.entry.text)
+    return rows
 
 
 def shown_record(

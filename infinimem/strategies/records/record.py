@@ -106,6 +106,11 @@ class Record:
         return self.folder if self.text.strip() else ""
 
     @property
+    def pinned(self) -> bool:
+        """Whether its header says `pin: true`: no model's word rewrites, merges or archives it."""
+        return any(line.split() == ["pin:", "true"] for line in self.others)
+
+    @property
     def order(self) -> tuple[int, int]:
         """The order of creation: number, then suffix."""
         return number_of(self.id)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 
-from infinimem.model import Plan, Put
+from infinimem.model import Plan, Put, RejectedReply
 from infinimem.store.outcome import Outcome, Rejected
 from infinimem.store.view import View
+from infinimem.strategies.records.record_store import RecordStore, changed, puts
+from infinimem.strategies.records.rules import Check, new_faults
 
 TRIES = 3
 """How often a plan to write is made where the library changes under it."""
@@ -31,6 +33,31 @@ def settled(view: View, make: Callable[[View], Plan | None]) -> Generator[Plan, 
         if not isinstance(outcome, Rejected):
             return view
     return None
+
+
+def edited(
+    op: str,
+    before: RecordStore,
+    after: RecordStore,
+    check: Check,
+    rejected: Sequence[RejectedReply] = (),
+) -> Plan | None:
+    """The plan of an edit that was tried on a copy; where it would break a rule, one that writes nothing and
+    says why. None where there is nothing to write or to say.
+
+    Args:
+        op: what it is called.
+        before, after: the records, and the copy.
+        check: the rules.
+        rejected: replies of the model that could not be read.
+    """
+    notes = [f"{one.task}: a reply that could not be read ({one.reasons[0]})" for one in rejected]
+    touched = changed(before, after)
+    wrong = new_faults(before, after, check, touched)
+    notes += (f"not written, for {one.where} would be wrong: {one.what}" for one in wrong)
+    if touched and not wrong:
+        return Plan(op, records=puts(before, after), notes=tuple(notes), rejected=tuple(rejected))
+    return Plan(notes=tuple(notes), rejected=tuple(rejected)) if notes else None
 
 
 def emptied(view: View, folder: str) -> Iterator[Plan]:

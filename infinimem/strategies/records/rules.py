@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from infinimem.model import Finding
+from infinimem.spec import Kind
 from infinimem.store.view import View
 from infinimem.strategies.graph.walk import distances
 from infinimem.strategies.records.codec import fits
@@ -45,6 +46,10 @@ def header_fits(store: RecordStore, record: Record) -> Iterator[str]:
         yield "its header is longer than what is read"
 
 
+COMMON = (evidence_stands, links_stand, header_fits)
+"""The rules of all strategies."""
+
+
 def faults(store: RecordStore, rules: Sequence[Rule], only: Collection[str] | None = None) -> list[Finding]:
     """What does not hold.
 
@@ -68,6 +73,16 @@ def new_faults(
     found = check(after, changed)
     old = {(one.what, one.where.rsplit("/", 1)[-1]) for one in (check(before, None) if found else ())}
     return [one for one in found if (one.what, one.where.rsplit("/", 1)[-1]) not in old]
+
+
+def held_twice(store: RecordStore, kind: Kind) -> Iterator[Finding]:
+    """Turns that two records of a kind hold, be they archived."""
+    held: dict[int, str] = {}
+    for name, record in sorted(store.records.items()):
+        for ref in record.refs if record.kind is kind else ():
+            if (other := held.setdefault(ref.seq, name)) != name:
+                what = f"turn {ref.seq} is in {other} too; take the line out of one"
+                yield Finding("error", what, record.doc_id)
 
 
 def orphans(store: RecordStore, version: str, only: Collection[str] | None = None) -> Iterator[Finding]:

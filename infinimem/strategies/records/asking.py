@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from infinimem.llm.base import LLM, Task
-from infinimem.llm.tasks import turn as shown_turn
-from infinimem.model import Located, RejectedReply
-from infinimem.strategies.records.prompt_views import LONGEST
+from infinimem.model import RejectedReply
 
 TRIES = 2
 """How often a model is asked for a reply that can be read."""
@@ -37,15 +35,6 @@ class Asked:
                 return reply.data
             self.rejected.append(RejectedReply(task.name, reply.text, (f"{reply.failure}: {reply.detail}",)))
         return None
-
-
-def shown(turns: Iterable[Located]) -> list[dict[str, str | None]]:
-    """Turns as a model is shown them, a bound on all of them together."""
-    rows, room = [], LONGEST
-    for turn in turns:
-        rows.append(shown_turn(turn.entry, turn.entry.text[: max(room, 0)]))
-        room -= len(turn.entry.text)
-    return rows
 
 
 def named(ids: Iterable[str], among: Iterable[int]) -> list[int]:
