@@ -1,0 +1,224 @@
+"""Reading: topics near to a question, those related to them, and of their turns the best by several factors.
+
+Calls no model. Source: GAM, section 3.4, Eq. 9 to 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from math import exp, prod
+
+from infinimem.grounding.asked import asks_when
+from infinimem.grounding.when import day_of, mentions
+from infinimem.model import Candidate, Evidence, Located, Retrieved, Step
+from infinimem.retrieval.origins import pack
+from infinimem.retrieval.priors import asked_of, read_dates
+from infinimem.retrieval.searcher import searcher
+from infinimem.store.records import stem
+from infinimem.store.view import View
+from infinimem.strategies.gam.consolidate import DEGRADED, KIND
+from infinimem.strategies.gam.spec import SPEC, GamSettings
+from infinimem.strategies.graph.walk import either_way
+from infinimem.strategies.readers.pipeline import Trace, ranked, size
+from infinimem.strategies.records.beside import beside
+from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told
+from infinimem.strategies.records.open_turns import open_turns
+from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, moment, number_of
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.vector_index import DIGITS, VectorIndex
+
+TENTH = 10
+"""The rank of the cosine that has the probability 1/2."""
+SPREAD = 0.05
+"""By which a cosine exceeds that one which has the probability 0.73."""
+LOOKED_AT = 200
+"""Rows of the library's search."""
+_ANY_DAY = date(2000, 1, 1)
+"""Against which words are read that name a time, where no more is asked than that they do."""
+
+
+def retrieve(
+    view: View, store: RecordStore, index: VectorIndex, query: str, budget: int, own: GamSettings
+) -> Evidence:
+    """Turns by rank (Eq. 11), those that are in no topic among them; without `drill` topics' summaries.
+
+    What does not fit is passed over for what comes behind it. At most a quarter of the budget is kept for
+    people's notes, and for records that cannot be read.
+
+    Args:
+        view: the snapshot.
+        store: its topics.
+        index: where they lie.
+        query: a question or keywords, any text.
+        budget: tokens of all texts together.
+        own: how many topics and turns are looked at, and what counts.
+    """
+    others = beside(view, store, query, budget, ())
+    search = _Search(view, store, index, query, own, budget - size(others))
+    found = search.turns(len(store.held) + own.prefilter) if own.drill else search.summaries()
+    return search.trace.evidence([*found, *others])
+
+
+def read(
+    view: View, store: RecordStore, index: VectorIndex, question: str, budget: int, own: GamSettings
+) -> Evidence:
+    """The best turns by time, each under the summary of its topic; arguments and what is kept for other
+    evidence as in `retrieve`."""
+    budget = min(budget, own.block_tokens)
+    others = beside(view, store, question, budget, ())
+    search = _Search(view, store, index, question, own, budget - size(others))
+    if not own.drill:
+        return search.trace.evidence([*search.summaries(), *others])
+    pieces: list[Retrieved] = []
+    topics: dict[str, Retrieved] = {}
+    for turn in search.turns(own.final):
+        name = search.within[turn.seqs[0]]
+        if name and name not in topics:
+            topics[name] = told(view, store, name, turn.score)
+            pieces.append(topics[name])
+        pieces.append(turn)
+    kept = pack(pieces, search.budget)
+    return search.trace.evidence([*_by_time(kept, search.within, topics), *others])
+
+
+def _by_time(
+    kept: Sequence[Retrieved], within: Mapping[int, str], topics: Mapping[str, Retrieved]
+) -> list[Retrieved]:
+    """Turns as they were said, those of a topic together and under it."""
+    turns = sorted((one for one in kept if one.seqs), key=lambda one: (moment(one.time), one.seqs))
+    groups: dict[str | int, list[Retrieved]] = {}
+    for turn in turns:
+        name = within[turn.seqs[0]]
+        head = [topics[name]] if name and topics[name] in kept else []
+        groups.setdefault(name or turn.seqs[0], head).append(turn)
+    return [piece for group in groups.values() for piece in group]
+
+
+def is_verified(topic: Record) -> bool:
+    """Whether a model told it, and claimed nothing that was not said."""
+    return not {DEGRADED, *UNVERIFIED}.intersection(topic.aux)
+
+
+def probabilities(cosines: Sequence[float]) -> list[float]:
+    """P_sem without the paper's cross-encoder: how far each cosine is above that of rank ten, or of the last."""
+    tenth = sorted(cosines, reverse=True)[:TENTH][-1] if cosines else 0.0
+    return [round(1 / (1 + exp((tenth - cosine) / SPREAD)), DIGITS) for cosine in cosines]
+
+
+class _Search:
+    """Of one question.
+
+    Args: as of `retrieve`.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        store: RecordStore,
+        index: VectorIndex,
+        query: str,
+        own: GamSettings,
+        budget: int,
+    ) -> None:
+        self.trace = Trace()
+        self.budget = budget
+        self.within: dict[int, str] = {}
+        """The turns that a question leads to, each with its topic; "" for those in none."""
+        self._view = view
+        self._store = store
+        self._index = index
+        self._query = query
+        self._own = own
+        self._row = index.embed(query)
+        self.trace.add(Step("query", (query,)))
+
+    # ── topics ──────────────────────────────────────────────────────────────────────────────────
+
+    def _anchors(self) -> list[Candidate]:
+        """V_top: the nearest topics; those that a person archived are none."""
+        most = self._own.anchors
+        if self._own.rerank == "cosine":
+            near = self._index.nearest(self._row, most, (KIND.folder,))
+            found = [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
+        else:
+            words: dict[str, float] = {}
+            for item in searcher(self._view).entries(self._query, LOOKED_AT):
+                if item.doc_id.startswith(KIND.folder) and stem(item.doc_id) in self._store:
+                    words.setdefault(stem(item.doc_id), item.score)
+            found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
+        self.trace.add(Step("anchors", found=tuple(found)))
+        return found
+
+    def _neighbours(self, anchors: Sequence[str]) -> list[Candidate]:
+        """Topics one edge from the anchors, followed either way, those of most weight (Eq. 9)."""
+        best: dict[str, Candidate] = {}
+        for name in anchors:
+            for link in either_way(self._store.graph, name, SPEC.links):
+                weight = link.weight or 0.0
+                if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
+                    best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)
+        found = ranked(best.values(), lambda parts: parts["weight"], lambda one: number_of(one.id))
+        self.trace.add(Step("neighbours", found=tuple(found[: self._own.neighbours])))
+        return found[: self._own.neighbours]
+
+    def summaries(self) -> list[Retrieved]:
+        """The anchors' alone: what is left of the system without its turns."""
+        found = (
+            told(self._view, self._store, one.id, one.score) for one in self._anchors()[: self._own.final]
+        )
+        return pack(found, self.budget)
+
+    # ── turns ───────────────────────────────────────────────────────────────────────────────────
+
+    def turns(self, most: int) -> list[Retrieved]:
+        """The best turns that fit, by rank (Eq. 11)."""
+        names = list(self._store.records)
+        if self._own.network:
+            names = [one.id for one in self._anchors()]
+            names += [one.id for one in self._neighbours(names)]
+        for name in reversed(names):  # Eq. 10
+            self.within |= dict.fromkeys((ref.seq for ref in self._store.records[name].refs), name)
+        for said in open_turns(self._view).values():  # else what was said a moment ago would not be found
+            self.within |= dict.fromkeys((turn.seq for turn in said), "")
+        found = {seq: turn for seq in self.within if (turn := self._store.turn(seq)) and turn.text.strip()}
+        best = ranked(self._scored(found), self._score, lambda one: int(one.id))
+        self.trace.add(Step("turns", found=tuple(best)))
+        room = EvidenceBuilder(self._store, self.budget)
+        for one in best[:most]:
+            room.add(one.score, (self._store.quote(Ref(int(one.id))),))
+        return room.by_rank()
+
+    def _scored(self, turns: Mapping[int, Located]) -> Iterator[Candidate]:
+        """Turns with P_sem, and the factors that hold of them."""
+        dates, rest = read_dates(self._query)
+        timed = bool(dates) or asks_when(self._query)
+        asked = asked_of(rest, {turn.entry.fields.get("speaker") for turn in turns.values()} - {None})
+        for seq, share in self._near(turns).items():
+            entry, name = turns[seq].entry, self.within[seq]
+            parts = {"p": share}
+            if self._own.factors:
+                mine = asked.oneself and entry.role == "user"
+                topic = self._store.records.get(name)
+                parts |= {
+                    "time": float(timed and bool(mentions(entry.text, day_of(entry.time) or _ANY_DAY))),
+                    "role": float(mine or entry.fields.get("speaker") in asked.speakers),
+                    "conf": float(topic is not None and is_verified(topic)),
+                }
+            yield Candidate(str(seq), parts, via=name)
+
+    def _near(self, turns: Mapping[int, Located]) -> dict[int, float]:
+        """P_sem of the turns that are nearest."""
+        if self._own.rerank == "library":
+            found = searcher(self._view).entries(self._query, LOOKED_AT, "evidence")
+            words = {item.seqs[0]: item.score / found[0].score for item in found if item.score > 0}
+            return {seq: round(words[seq], DIGITS) for seq in turns if seq in words}
+        rows = zip(turns, self._index.of_turns(self._row, list(turns.values())), strict=True)
+        best = sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter]
+        shares = probabilities([cosine for _, cosine in best])
+        return {seq: share for (seq, _), share in zip(best, shares, strict=True)}
+
+    def _score(self, parts: Mapping[str, float]) -> float:
+        own = self._own
+        betas = {"time": own.beta_time, "role": own.beta_role, "conf": own.beta_conf}
+        return round(parts["p"] * prod(beta ** parts.get(name, 0.0) for name, beta in betas.items()), DIGITS)
