@@ -5,7 +5,7 @@ Source: GAM, section 3.3, Eq. 7 and 8; Algorithm 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from infinimem.llm.base import LLM
@@ -152,7 +152,7 @@ class Consolidation:
         told = ((row["id"].strip(), row["relation"].strip(), float(row["confidence"])) for row in rows)
         return [(called[short], relation, sure) for short, relation, sure in told if short in called]
 
-    def _shown(self, name: str) -> Mapping[str, Any]:
+    def _shown(self, name: str) -> dict[str, Any]:
         record = self._after.records[name]
         told = {"time": record.time, "summary": record.summary, "keywords": list(record.keywords)}
         return {key: value for key, value in told.items() if value}

@@ -101,7 +101,7 @@ def is_verified(topic: Record) -> bool:
 
 
 def probabilities(cosines: Sequence[float]) -> list[float]:
-    """P_sem without the paper's cross-encoder: how far each cosine is above that of rank ten, or of the last."""
+    """P_sem without the paper's cross-encoder: how far a cosine is above that of rank ten."""
     tenth = sorted(cosines, reverse=True)[:TENTH][-1] if cosines else 0.0
     return [round(1 / (1 + exp((tenth - cosine) / SPREAD)), DIGITS) for cosine in cosines]
 
@@ -193,7 +193,7 @@ class _Search:
         """Turns with P_sem, and the factors that hold of them."""
         dates, rest = read_dates(self._query)
         timed = bool(dates) or asks_when(self._query)
-        asked = asked_of(rest, {turn.entry.fields.get("speaker") for turn in turns.values()} - {None})
+        asked = asked_of(rest, {turn.entry.fields.get("speaker", "") for turn in turns.values()} - {""})
         for seq, share in self._near(turns).items():
             entry, name = turns[seq].entry, self.within[seq]
             parts = {"p": share}
@@ -221,4 +221,5 @@ class _Search:
     def _score(self, parts: Mapping[str, float]) -> float:
         own = self._own
         betas = {"time": own.beta_time, "role": own.beta_role, "conf": own.beta_conf}
-        return round(parts["p"] * prod(beta ** parts.get(name, 0.0) for name, beta in betas.items()), DIGITS)
+        factors = [beta for name, beta in betas.items() if parts.get(name)]
+        return round(prod(factors, start=parts["p"]), DIGITS)
