@@ -5,6 +5,7 @@ Source: GAM, section 3.3, Eq. 7 and 8; Algorithm 3.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import Plan
 from infinimem.store.records import stem
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.gam.boundaries import Due, Part, Rejected, parts
 from infinimem.strategies.gam.spec import SPEC, GamSettings
@@ -107,28 +109,22 @@ class Consolidation:
         )
         after.put(topic)
         self._index.sync(after, (topic.id,))
-        for link in self._relations(topic, self._candidates(topic, part)):
+        for link in self._relations(topic, self._candidates(topic)):
             after.graph.add(topic.id, link)
 
-    def _candidates(self, topic: Record, part: Part) -> list[str]:
-        """The nearest topics, and those that it was cut off from."""
+    def _candidates(self, topic: Record) -> list[str]:
+        """The nearest topics, and the one that it was cut off from."""
         row = self._index.row(topic.id)
         near = self._index.nearest(row, self._own.candidates, (KIND.folder,), without=(topic.id,))
-        cut_off = self._cut_off(topic, part)
+        said = self._view.document(EVIDENCE + (topic.session or "")).entries
+        at = bisect_left(said, topic.refs[0].seq, key=lambda turn: turn.seq)
+        before = Ref(said[at - 1].seq) if at else None
+        cut_off = (
+            other.id
+            for other in map(self._after.records.__getitem__, self._after.of_session(topic.session or ""))
+            if FORCED in other.aux and before in other.refs
+        )
         return list(dict.fromkeys([*(name for name, _ in near), *cut_off]))
-
-    def _cut_off(self, topic: Record, part: Part) -> Iterator[str]:
-        """The topics just before and after it in its session, where talk that went on was cut."""
-        said = self._view.document(part.turns[0].doc_id).entries
-        at = {turn.seq: place for place, turn in enumerate(said)}
-        first, last = at[part.turns[0].seq], at[part.turns[-1].seq]
-        for name in self._after.of_session(topic.session or ""):
-            other = self._after.records[name]
-            held = {ref.seq for ref in other.refs}
-            if (first and said[first - 1].seq in held and FORCED in other.aux) or (
-                part.forced and last + 1 < len(said) and said[last + 1].seq in held
-            ):
-                yield name
 
     def _relations(self, topic: Record, names: Sequence[str]) -> Iterator[Link]:
         """Edges from a topic (Eq. 8), at most one to each of the others."""

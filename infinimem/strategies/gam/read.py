@@ -107,7 +107,7 @@ def probabilities(cosines: Sequence[float]) -> list[float]:
 
 
 class _Search:
-    """Of one question.
+    """Of one question. A turn in no topic counts as verified: nobody told it in other words.
 
     Args: as of `retrieve`.
     """
@@ -173,7 +173,7 @@ class _Search:
 
     def turns(self, most: int) -> list[Retrieved]:
         """The best turns that fit, by rank (Eq. 11)."""
-        names = list(self._store.records)
+        names = sorted(self._store.records)
         if self._own.network:
             names = [one.id for one in self._anchors()]
             names += [one.id for one in self._neighbours(names)]
@@ -182,7 +182,9 @@ class _Search:
         for said in open_turns(self._view).values():  # else what was said a moment ago would not be found
             self.within |= dict.fromkeys((turn.seq for turn in said), "")
         found = {seq: turn for seq in self.within if (turn := self._store.turn(seq)) and turn.text.strip()}
-        best = ranked(self._scored(found), self._score, lambda one: int(one.id))
+        best = ranked(
+            self._scored(found), self._score, lambda one: (-one.parts.get("cosine", 0.0), int(one.id))
+        )
         self.trace.add(Step("turns", found=tuple(best)))
         room = EvidenceBuilder(self._store, self.budget)
         for one in best[:most]:
@@ -194,29 +196,28 @@ class _Search:
         dates, rest = read_dates(self._query)
         timed = bool(dates) or asks_when(self._query)
         asked = asked_of(rest, {turn.entry.fields.get("speaker", "") for turn in turns.values()} - {""})
-        for seq, share in self._near(turns).items():
+        for seq, parts in self._near(turns).items():
             entry, name = turns[seq].entry, self.within[seq]
-            parts = {"p": share}
             if self._own.factors:
                 mine = asked.oneself and entry.role == "user"
                 topic = self._store.records.get(name)
                 parts |= {
                     "time": float(timed and bool(mentions(entry.text, day_of(entry.time) or _ANY_DAY))),
                     "role": float(mine or entry.fields.get("speaker") in asked.speakers),
-                    "conf": float(topic is not None and is_verified(topic)),
+                    "conf": float(topic is None or is_verified(topic)),
                 }
             yield Candidate(str(seq), parts, via=name)
 
-    def _near(self, turns: Mapping[int, Located]) -> dict[int, float]:
-        """P_sem of the turns that are nearest."""
+    def _near(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
+        """P_sem of the turns that are nearest, as "p"."""
         if self._own.rerank == "library":
             found = searcher(self._view).entries(self._query, LOOKED_AT, "evidence")
             words = {item.seqs[0]: item.score / found[0].score for item in found if item.score > 0}
-            return {seq: round(words[seq], DIGITS) for seq in turns if seq in words}
+            return {seq: {"p": round(words[seq], DIGITS)} for seq in turns if seq in words}
         rows = zip(turns, self._index.of_turns(self._row, list(turns.values())), strict=True)
         best = sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter]
         shares = probabilities([cosine for _, cosine in best])
-        return {seq: share for (seq, _), share in zip(best, shares, strict=True)}
+        return {seq: {"cosine": cos, "p": p} for (seq, cos), p in zip(best, shares, strict=True)}
 
     def _score(self, parts: Mapping[str, float]) -> float:
         own = self._own
