@@ -35,15 +35,11 @@ class Part(NamedTuple):
     forced: bool = False
 
 
-Rejected = tuple[RejectedReply, ...]
-
-
 def due_before(view: View, turn: Located, own: GamSettings) -> list[Due]:
-    """What the coming of a turn makes due of what was said before it: the sessions that it ends, or after a
-    pause its own."""
+    """What a turn makes due of what was said before it: the sessions that it ends, after a pause its own."""
     *said, _ = open_until(view, turn) or [turn]
-    paused = said and 0 < own.gap_minutes <= silence(said[-1], turn)
-    return [Due(said, "ended") for said in ended_by(view, turn)] + [Due(said, "paused")] * bool(paused)
+    paused = [said] if said and 0 < own.gap_minutes <= silence(said[-1], turn) else []
+    return [*(Due(said, "ended") for said in ended_by(view, turn)), *(Due(said, "paused") for said in paused)]
 
 
 def due_after(view: View, turn: Located, own: GamSettings) -> list[Due]:
@@ -57,7 +53,7 @@ def size(turns: Iterable[Located]) -> int:
     return sum(tokens.count(turn.text) for turn in turns)
 
 
-def parts(llm: LLM, due: Due, own: GamSettings) -> tuple[list[Part], Rejected]:
+def parts(llm: LLM, due: Due, own: GamSettings) -> tuple[list[Part], Sequence[RejectedReply]]:
     """What of active turns is told as topics, and replies that could not be read.
 
     At the end of a session that is all; after a pause all but the last part, which may go on. Of too many
@@ -78,18 +74,15 @@ def parts(llm: LLM, due: Due, own: GamSettings) -> tuple[list[Part], Rejected]:
     return ([*done, tail] if due.why == "ended" else done), rejected
 
 
-def _cut(llm: LLM, turns: Turns, own: GamSettings) -> tuple[list[Turns], Rejected]:
+def _cut(llm: LLM, turns: Turns, own: GamSettings) -> tuple[list[Turns], Sequence[RejectedReply]]:
     """Turns in parts, and replies that could not be read."""
-    rejected: Rejected = ()
-    if own.partition == "semantic":
-        found = segments(llm, turns, strict=True, workers=own.workers)
-        rejected, lengths = found.rejected, [len(part.turns) for part in found.segments]
-    else:
-        lengths = list(_lengths(turns, own))
+    found = segments(llm, turns, True, workers=own.workers) if own.partition == "semantic" else None
+    lengths = [len(part.turns) for part in found.segments] if found else _lengths(turns, own)
     cuts = list(accumulate(lengths))[:-1]
     if own.noise:
         cuts = _noisy(cuts, len(turns), own.noise, random.Random(turns[0].seq))
-    return [turns[start:end] for start, end in pairwise([0, *cuts, len(turns)])], rejected
+    cut = [turns[start:end] for start, end in pairwise([0, *cuts, len(turns)])]
+    return cut, found.rejected if found else ()
 
 
 def _lengths(turns: Turns, own: GamSettings) -> Iterator[int]:

@@ -33,66 +33,9 @@ TENTH = 10
 SPREAD = 0.05
 """By which a cosine exceeds that one which has the probability 0.73."""
 LOOKED_AT = 200
-"""Rows of the library's search."""
+"""Rows of search."""
 _ANY_DAY = date(2000, 1, 1)
 """Against which words are read that name a time, where no more is asked than that they do."""
-
-
-def retrieve(
-    view: View, store: RecordStore, index: VectorIndex, query: str, budget: int, own: GamSettings
-) -> Evidence:
-    """Turns by rank (Eq. 11), those that are in no topic among them; without `drill` topics' summaries.
-
-    What does not fit is passed over for what comes behind it. At most a quarter of the budget is kept for
-    people's notes, and for records that cannot be read.
-
-    Args:
-        view: the snapshot.
-        store: its topics.
-        index: where they lie.
-        query: a question or keywords, any text.
-        budget: tokens of all texts together.
-        own: how many topics and turns are looked at, and what counts.
-    """
-    others = beside(view, store, query, budget, ())
-    search = _Search(view, store, index, query, own, budget - size(others))
-    found = search.turns(len(store.held) + own.prefilter) if own.drill else search.summaries()
-    return search.trace.evidence([*found, *others])
-
-
-def read(
-    view: View, store: RecordStore, index: VectorIndex, question: str, budget: int, own: GamSettings
-) -> Evidence:
-    """The best turns by time, each under the summary of its topic; arguments and what is kept for other
-    evidence as in `retrieve`."""
-    budget = min(budget, own.block_tokens)
-    others = beside(view, store, question, budget, ())
-    search = _Search(view, store, index, question, own, budget - size(others))
-    if not own.drill:
-        return search.trace.evidence([*search.summaries(), *others])
-    pieces: list[Retrieved] = []
-    topics: dict[str, Retrieved] = {}
-    for turn in search.turns(own.final):
-        name = search.within[turn.seqs[0]]
-        if name and name not in topics:
-            topics[name] = told(view, store, name, turn.score)
-            pieces.append(topics[name])
-        pieces.append(turn)
-    kept = pack(pieces, search.budget)
-    return search.trace.evidence([*_by_time(kept, search.within, topics), *others])
-
-
-def _by_time(
-    kept: Sequence[Retrieved], within: Mapping[int, str], topics: Mapping[str, Retrieved]
-) -> list[Retrieved]:
-    """Turns as they were said, those of a topic together and under it."""
-    turns = sorted((one for one in kept if one.seqs), key=lambda one: (moment(one.time), one.seqs))
-    groups: dict[str | int, list[Retrieved]] = {}
-    for turn in turns:
-        name = within[turn.seqs[0]]
-        head = [topics[name]] if name and topics[name] in kept else []
-        groups.setdefault(name or turn.seqs[0], head).append(turn)
-    return [piece for group in groups.values() for piece in group]
 
 
 def is_verified(topic: Record) -> bool:
@@ -106,32 +49,61 @@ def probabilities(cosines: Sequence[float]) -> list[float]:
     return [round(1 / (1 + exp((tenth - cosine) / SPREAD)), DIGITS) for cosine in cosines]
 
 
-class _Search:
-    """Of one question. A turn in no topic counts as verified: nobody told it in other words.
+class Search:
+    """What is found for one question. A turn in no topic counts as verified: nobody told it in other words.
 
-    Args: as of `retrieve`.
+    At most a quarter of the budget is kept for people's notes, and for records that cannot be read.
+
+    Args:
+        view: the snapshot.
+        store: its topics.
+        index: where they lie.
+        query: a question or keywords, any text.
+        budget: tokens of all texts together.
+        own: how many topics and turns are looked at, and what counts.
     """
 
     def __init__(
-        self,
-        view: View,
-        store: RecordStore,
-        index: VectorIndex,
-        query: str,
-        own: GamSettings,
-        budget: int,
+        self, view: View, store: RecordStore, index: VectorIndex, query: str, budget: int, own: GamSettings
     ) -> None:
-        self.trace = Trace()
-        self.budget = budget
-        self.within: dict[int, str] = {}
-        """The turns that a question leads to, each with its topic; "" for those in none."""
+        self._trace = Trace()
         self._view = view
         self._store = store
         self._index = index
         self._query = query
         self._own = own
+        self._others = beside(view, store, query, budget, ())
+        self._budget = budget - size(self._others)
+        self._within: dict[int, str] = {}
+        """The turns that the question leads to, each with its topic; "" for those in none."""
         self._row = index.embed(query)
-        self.trace.add(Step("query", (query,)))
+        self._trace.add(Step("query", (query,)))
+
+    def by_rank(self) -> Evidence:
+        """The best turns, those that are in no topic among them; without `drill` topics' summaries. What does
+        not fit is passed over for what comes behind it."""
+        found = self._turns() if self._own.drill else self._summaries()
+        return self._trace.evidence([*found, *self._others])
+
+    def by_topic(self) -> Evidence:
+        """The best turns by time, each under the summary of its topic."""
+        if not self._own.drill:
+            return self.by_rank()
+        heads: dict[str, Retrieved] = {}
+        pieces: list[Retrieved] = []
+        for turn in self._turns()[: self._own.final]:
+            name = self._within[turn.seqs[0]]
+            if name and name not in heads:
+                heads[name] = told(self._view, self._store, name, turn.score)
+                pieces.append(heads[name])
+            pieces.append(turn)
+        kept = pack(pieces, self._budget)
+        groups: dict[str | int, list[Retrieved]] = {}
+        for turn in sorted((one for one in kept if one.seqs), key=lambda one: (moment(one.time), one.seqs)):
+            name = self._within[turn.seqs[0]]
+            head = [heads[name]] if name and heads[name] in kept else []
+            groups.setdefault(name or turn.seqs[0], head).append(turn)
+        return self._trace.evidence([*(piece for group in groups.values() for piece in group), *self._others])
 
     # ── topics ──────────────────────────────────────────────────────────────────────────────────
 
@@ -147,7 +119,7 @@ class _Search:
                 if item.doc_id.startswith(KIND.folder) and stem(item.doc_id) in self._store:
                     words.setdefault(stem(item.doc_id), item.score)
             found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
-        self.trace.add(Step("anchors", found=tuple(found)))
+        self._trace.add(Step("anchors", found=tuple(found)))
         return found
 
     def _neighbours(self, anchors: Sequence[str]) -> list[Candidate]:
@@ -159,35 +131,33 @@ class _Search:
                 if link.to not in anchors and (link.to not in best or weight > best[link.to].score):
                     best[link.to] = Candidate(link.to, {"weight": weight}, weight, name)
         found = ranked(best.values(), lambda parts: parts["weight"], lambda one: number_of(one.id))
-        self.trace.add(Step("neighbours", found=tuple(found[: self._own.neighbours])))
+        self._trace.add(Step("neighbours", found=tuple(found[: self._own.neighbours])))
         return found[: self._own.neighbours]
 
-    def summaries(self) -> list[Retrieved]:
+    def _summaries(self) -> list[Retrieved]:
         """The anchors' alone: what is left of the system without its turns."""
-        found = (
-            told(self._view, self._store, one.id, one.score) for one in self._anchors()[: self._own.final]
-        )
-        return pack(found, self.budget)
+        best = self._anchors()[: self._own.final]
+        return pack((told(self._view, self._store, one.id, one.score) for one in best), self._budget)
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────
 
-    def turns(self, most: int) -> list[Retrieved]:
+    def _turns(self) -> list[Retrieved]:
         """The best turns that fit, by rank (Eq. 11)."""
         names = sorted(self._store.records)
         if self._own.network:
             names = [one.id for one in self._anchors()]
             names += [one.id for one in self._neighbours(names)]
         for name in reversed(names):  # Eq. 10
-            self.within |= dict.fromkeys((ref.seq for ref in self._store.records[name].refs), name)
+            self._within |= dict.fromkeys((ref.seq for ref in self._store.records[name].refs), name)
         for said in open_turns(self._view).values():  # else what was said a moment ago would not be found
-            self.within |= dict.fromkeys((turn.seq for turn in said), "")
-        found = {seq: turn for seq in self.within if (turn := self._store.turn(seq)) and turn.text.strip()}
+            self._within |= dict.fromkeys((turn.seq for turn in said), "")
+        found = {seq: turn for seq in self._within if (turn := self._store.turn(seq)) and turn.text.strip()}
         best = ranked(
             self._scored(found), self._score, lambda one: (-one.parts.get("cosine", 0.0), int(one.id))
         )
-        self.trace.add(Step("turns", found=tuple(best)))
-        room = EvidenceBuilder(self._store, self.budget)
-        for one in best[:most]:
+        self._trace.add(Step("turns", found=tuple(best)))
+        room = EvidenceBuilder(self._store, self._budget)
+        for one in best:
             room.add(one.score, (self._store.quote(Ref(int(one.id))),))
         return room.by_rank()
 
@@ -197,7 +167,7 @@ class _Search:
         timed = bool(dates) or asks_when(self._query)
         asked = asked_of(rest, {turn.entry.fields.get("speaker", "") for turn in turns.values()} - {""})
         for seq, parts in self._near(turns).items():
-            entry, name = turns[seq].entry, self.within[seq]
+            entry, name = turns[seq].entry, self._within[seq]
             if self._own.factors:
                 mine = asked.oneself and entry.role == "user"
                 topic = self._store.records.get(name)
@@ -216,11 +186,12 @@ class _Search:
             return {seq: {"p": round(words[seq], DIGITS)} for seq in turns if seq in words}
         rows = zip(turns, self._index.of_turns(self._row, list(turns.values())), strict=True)
         best = sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter]
-        shares = probabilities([cosine for _, cosine in best])
-        return {seq: {"cosine": cos, "p": p} for (seq, cos), p in zip(best, shares, strict=True)}
+        shares = zip(best, probabilities([cosine for _, cosine in best]), strict=True)
+        return {seq: {"cosine": cosine, "p": p} for (seq, cosine), p in shares}
 
     def _score(self, parts: Mapping[str, float]) -> float:
         own = self._own
         betas = {"time": own.beta_time, "role": own.beta_role, "conf": own.beta_conf}
-        factors = [beta for name, beta in betas.items() if parts.get(name)]
-        return round(prod(factors, start=parts["p"]), DIGITS)
+        return round(
+            prod((beta for name, beta in betas.items() if parts.get(name)), start=parts["p"]), DIGITS
+        )

@@ -10,8 +10,6 @@ from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
 _TOPIC = 8
 """Turns of a topic, about (Table 10 of the paper)."""
-_SESSION = 3
-"""Topics of a session, about (the same)."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,10 @@ class GamSettings:
     """Calls of a model that run side by side."""
     anchors: Harmless[int] = 10
     """Topics from which a question starts."""
-    network: Harmless[bool] = True
-    """Whether it goes by topics at all; without, over all turns alike."""
     neighbours: Harmless[int] = 20
     """Topics one relation away that it looks into too, those of most weight."""
+    network: Harmless[bool] = True
+    """Whether it goes by topics at all; without, over all turns alike."""
     prefilter: Harmless[int] = 200
     """Turns of these topics that are scored, the nearest."""
     rerank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "cosine"
@@ -69,7 +67,7 @@ def estimate(size: int, turns: int, settings: GamSettings) -> tuple[int, int, in
     """Every turn is shown twice, for the boundaries of its session and for the summary of its topic."""
     topics = -(-turns // _TOPIC)
     related = settings.candidates if settings.relations == "pairs" else 1
-    calls = -(-topics // _SESSION) + topics * (1 + related)
+    calls = topics * (1 + related) + -(-topics // 3)  # sessions have about three topics
     shown = 2 * size + topics * (related + settings.candidates) * SUMMARY
     return calls, calls * PROMPT + shown, calls * REPLY
 

@@ -20,7 +20,7 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.gam.boundaries import Due, due_after, due_before, size
 from infinimem.strategies.gam.consolidate import KIND, Consolidation
-from infinimem.strategies.gam.read import is_verified, read, retrieve
+from infinimem.strategies.gam.read import Search, is_verified
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.records.figures import by_kind, links
 from infinimem.strategies.records.open_turns import open_turns
@@ -90,12 +90,13 @@ class Gam(RecordStrategy):
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Turns by rank within `budget` tokens. Calls no model."""
         with self._reading.at(view) as (store, index):
-            return retrieve(view, store, index, query, budget, self.own)
+            return Search(view, store, index, query, budget, self.own).by_rank()
 
     def collected(self, view: View, question: str, budget: int) -> Evidence:
         """Evidence for an answer: turns under the summaries of their topics. Calls no model."""
+        budget = min(budget, self.own.block_tokens)
         with self._reading.at(view) as (store, index):
-            return read(view, store, index, question, budget, self.own)
+            return Search(view, store, index, question, budget, self.own).by_topic()
 
     # ── looking after it ────────────────────────────────────────────────────────────────────────
 
@@ -104,11 +105,7 @@ class Gam(RecordStrategy):
         store = view.derived(RecordStore.load)
         active = _active(view)
         return {
-            "active": {
-                "turns": sum(map(len, active)),
-                "tokens": sum(map(size, active)),
-                "limit": self.own.active_tokens,
-            },
+            "active": {"turns": sum(map(len, active)), "tokens": sum(map(size, active))},
             **by_kind(store),
             "verified": sum(map(is_verified, store.records.values())),
             "links": links(store),
