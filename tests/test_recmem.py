@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -380,6 +381,29 @@ def test_the_reader_shows_episodes_then_exchanges_then_facts(tmp_path: Path) -> 
     assert folders[0] == "recmem/episodes" and folders[-1] == "recmem/facts"
     assert set(folders[1:-1]) == {"evidence"} and items[0].text == "They spoke of @20."
     assert items[-1].text == "Ann said @20." and items[-1].origin == (1,)
+
+
+def test_by_the_librarys_search_the_best_turns_come_first(tmp_path: Path) -> None:
+    facts = [fact("Ann plays the zither.", "1")]
+    memory = library(tmp_path, model(refine=[{"facts": facts}]), rank="library")
+    say(
+        memory,
+        *(f"@{angle} My zither, my viola, my oboe, and {angle} more." for angle in (20, 20, 20, 50, 70, 90)),
+        "@120 Rain.",
+    )
+    question = "The zither, the viola and the oboe: who has which?"
+    items = memory.read(question, "tiers", 4000).items
+    folders = [item.doc_id.rpartition("/")[0] for item in items]
+    assert [folder for folder, _ in groupby(folders)] == [
+        "evidence",
+        "recmem/episodes",
+        "recmem/facts",
+        "evidence",
+    ]
+    assert folders[:6] == ["evidence"] * 5 + ["recmem/episodes"]
+    floor = 0.3 * items[0].score
+    assert all(item.score >= floor for item in items if item.seqs)
+    assert any(item.score < floor for item in memory.retrieve(question).items)
 
 
 @pytest.mark.parametrize(

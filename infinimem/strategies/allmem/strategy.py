@@ -9,7 +9,7 @@ It proposes; the store disposes. Source: arXiv 2603.19595.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,27 +29,21 @@ from infinimem.strategies.allmem.read import block, retrieve
 from infinimem.strategies.allmem.route import route
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
-from infinimem.strategies.allmem.unit import HOME, VERSION
+from infinimem.strategies.allmem.unit import VERSION
 from infinimem.strategies.allmem.write import RUN, session_of, written
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.graph.draw import Topology
-from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.records.describing import Described, Describer
 from infinimem.strategies.records.figures import counts
 from infinimem.strategies.records.ledger import next_run
-from infinimem.strategies.records.picture import picture
 from infinimem.strategies.records.record_store import RecordStore, puts
-from infinimem.strategies.records.rounds import emptied, settled
-from infinimem.strategies.records.rules import misquoted
-from infinimem.strategies.vector_index import Loaded, VectorIndex
-
-TOPOLOGY = "topology"
-"""The reader that follows links."""
+from infinimem.strategies.records.rounds import settled
+from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.vector_index import VectorIndex
 
 _Steps = Generator[Plan, Outcome, View]
 
 
-class AllMem:
+class AllMem(RecordStrategy):
     """The strategy (strategies/base.py).
 
     Args:
@@ -58,16 +52,11 @@ class AllMem:
     """
 
     spec = SPEC
-    readers: tuple[str, ...] = (TOPOLOGY, *READERS)
 
     def __init__(self, llm: LLM, settings: Settings) -> None:
-        self.llm = llm
-        self.settings = settings
-        self.own = settings.of(AllmemSettings)
-        own = self.own
+        super().__init__(llm, settings)
+        self.own = own = settings.of(AllmemSettings)
         self._describer = Describer(DESCRIBE, llm, own.workers, own.describe_turns, own.context_turns)
-        self._writing = Loaded()
-        self._reading = Loaded()
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -123,10 +112,6 @@ class AllMem:
         begins = not bank.of_session(session)  # one of several that go on side by side does not begin anew
         return begins and 0 < self.own.every_sessions <= len(sessions)
 
-    def rebuild(self, view: View) -> Plans:
-        """Take all units away; the evidence, of which none is held then, gives them anew."""
-        yield from emptied(view, HOME)
-
     def estimate(self, view: View) -> int:
         """What a diagnosis of each unit that waits is shown: its evidence and its neighbours' descriptors."""
         with self._writing.at(view) as (bank, space):
@@ -142,19 +127,12 @@ class AllMem:
         with self._reading.at(view) as (bank, space):
             return retrieve(view, bank, space, query, budget, self.own)
 
-    def read(self, view: View, question: str, reader: str, budget: int) -> Evidence:
-        """Evidence for an answer: along the links of units ("topology"), or by one of the shared readers."""
-        if reader != TOPOLOGY:
-            return collect(self.llm, view, question, reader, self.settings.reader, budget)
+    def collected(self, view: View, question: str, budget: int) -> Evidence:
+        """Evidence for an answer, along the links of units."""
         with self._reading.at(view) as (bank, space):
             return block(view, bank, space, question, budget, self.own)
 
     # ── looking after it ────────────────────────────────────────────────────────────────────────
-
-    def graph(self, view: View, name: str | None, hops: int) -> Topology:
-        """What is linked to a unit (strategies/base.py: Linked)."""
-        with self._reading.at(view) as (bank, space):
-            return picture(bank, space, name, hops)
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How large surface, archive and buffer are, and how much of the archive can be reached."""
@@ -177,10 +155,9 @@ class AllMem:
         audit = now.document(audits[0])
         return (*replay(view, audit), Put(audit.id, audit.to_bytes().decode("utf-8", "surrogatepass")))
 
-    def check(self, view: View) -> list[Finding]:
-        """What must hold of the bank (invariants.py), and bodies that do not quote the evidence."""
-        bank = view.derived(RecordStore.load)
-        return [*faults(bank, settings=self.own), *misquoted(view, bank)]
+    def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
+        """What does not hold (invariants.py)."""
+        return faults(store, only, settings=self.own)
 
 
 def consolidation(

@@ -39,8 +39,8 @@ class RecmemSettings:
     """Whether a fact archives the one that it replaces; in the paper both stand."""
     workers: Harmless[int] = 8
     """Calls of a model that run side by side."""
-    k_sub: Harmless[int] = 10
-    """Exchanges that a question is shown; 0 leaves a tier out."""
+    k_sub: Harmless[int] = 50
+    """Exchanges that a question is shown at most, the paper's 10; 0 leaves a tier out."""
     k_epi: Harmless[int] = 5
     k_sem: Harmless[int] = 10
     units: Annotated[Literal["all", "raw"], HarmlessIf()] = "all"

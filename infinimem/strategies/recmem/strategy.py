@@ -9,7 +9,7 @@ It proposes; the store disposes. Source: RecMem (ACL 2026 Findings).
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -77,9 +77,7 @@ class RecMem(RecordStrategy):
             units = view.derived(Units.of)
             names = units.open()
             raw = [name for name in names if units.records[name].state == RAW]
-            yield from self._attended(
-                view, [(0, name) for name in names], raw, set(raw) - self._crowded(view, raw)
-            )
+            yield from self._attended(view, [(0, name) for name in names], raw)
 
     def _crowded(self, view: View, names: Sequence[str]) -> set[str]:
         """Those of these exchanges that others of them make a cluster with, if they all were raw before."""
@@ -88,13 +86,11 @@ class RecMem(RecordStrategy):
         with self._to_read.at(view) as held:
             return crowded(held.near, names, self._thetas(view)[0], self.own.theta_count)
 
-    def _attended(
-        self, view: View, steps: Sequence[_Step], again: Collection[str] = (), alone: Collection[str] = ()
-    ) -> Plans:
-        """Go through the steps. The raw ones of `again` count as not yet said until it is their turn; those
-        `alone` of them make no cluster."""
+    def _attended(self, view: View, steps: Sequence[_Step], again: Sequence[str] = ()) -> Plans:
+        """Go through the steps. The raw ones of `again` count as not yet said until it is their turn."""
         left, seen, looked = deque(steps), list[int](), list[str]()
         hidden = set(again)
+        alone = hidden - self._crowded(view, again)
         told = {stem(doc_id) for doc_id in view.below(EPISODE.folder)} if again else set()
         while left:
             plan = None

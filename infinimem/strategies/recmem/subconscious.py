@@ -14,13 +14,12 @@ from functools import partial
 import numpy as np
 
 from infinimem.model import Located
-from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.graph.shared_dict import SharedDict
 from infinimem.strategies.recmem.spec import SPEC
-from infinimem.strategies.records.open_turns import Exchange, exchanges
-from infinimem.strategies.records.record import Record, Ref, prefix_of, record_id
+from infinimem.strategies.records.open_turns import Exchange, Named, exchanges
+from infinimem.strategies.records.record import Record, Ref, record_id
 from infinimem.strategies.records.record_store import RecordStore, turn_of
 from infinimem.strategies.vector_index import Loaded, Row, VectorIndex
 
@@ -64,10 +63,8 @@ class Units(RecordStore):
         self._going: tuple[Exchange, ...] = ()
         self._said: SharedDict[str, tuple[Located, ...]] = SharedDict()
         """What was taken in of each evidence document."""
-        self._named: SharedDict[str, tuple[int, ...]] = SharedDict()
-        """The turns that each episode holds."""
-        self._holding: SharedDict[int, int] = SharedDict()
-        """How many episodes hold a turn."""
+        self._told = Named(EPISODE.prefix)
+        """The turns that episodes hold."""
         self._waiting: SharedDict[str, None] = SharedDict()
         self._last = 0
 
@@ -83,7 +80,10 @@ class Units(RecordStore):
             new = known._appended(view, changed) or []
         units = known.copy()
         units.turn = partial(turn_of, view)
-        for name in sorted({*units._grown(view, new), *units._cited(view, changed), *units._waiting}):
+        touched = {*units._grown(view, new), *units._waiting}
+        units._told, seqs = units._told.updated(view, changed)
+        touched.update(units.unit_of[seq] for seq in seqs if seq in units.unit_of)
+        for name in sorted(touched):
             units._settle(view, name)
         units._loaded()
         return units
@@ -115,25 +115,10 @@ class Units(RecordStore):
             self._said[turn.doc_id] = view.document(turn.doc_id).entries
             self._last = turn.seq
 
-    def _cited(self, view: View, changed: Iterable[str]) -> Iterator[str]:
-        """Take in which turns episodes hold; the exchanges of which that is news."""
-        for doc_id in changed:
-            if not doc_id.startswith(SPEC.record_folders) or prefix_of(stem(doc_id)) != EPISODE.prefix:
-                continue
-            before = self._named.pop(doc_id, ())
-            now = held_by(view.document(doc_id)) if doc_id in view else ()
-            if now:
-                self._named[doc_id] = now
-            for seqs, by in ((before, -1), (now, 1)):
-                for seq in seqs:
-                    self._holding[seq] = self._holding.get(seq, 0) + by
-                    if seq in self.unit_of:
-                        yield self.unit_of[seq]
-
     def _settle(self, view: View, name: str) -> None:
         """Let a unit be as it is now."""
         said, by = self._turns[name]
-        left = tuple(turn for turn in said if not self._holding.get(turn.seq))
+        left = tuple(turn for turn in said if turn.seq not in self._told)
         waits = bool(left) and (not by or by in view.lines.waiting)
         if waits:
             self._waiting[name] = None

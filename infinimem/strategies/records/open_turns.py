@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from infinimem.model import Located
-from infinimem.store.records import held_by
+from infinimem.store.records import held_by, stem
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.graph.shared_dict import SharedDict
+from infinimem.strategies.records.record import prefix_of
 
 Exchange = tuple[Located, ...]
 
@@ -27,12 +29,50 @@ class Ended(NamedTuple):
     by: int
 
 
+class Named:
+    """The turns that records name, be they records that cannot be read.
+
+    Args:
+        prefix: of the ids of the records that count; "" for all.
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+        self._by: SharedDict[str, tuple[int, ...]] = SharedDict()
+        self._count: SharedDict[int, int] = SharedDict()
+
+    def __contains__(self, seq: object) -> bool:
+        return seq in self._count
+
+    def updated(self, view: View, changed: Iterable[str]) -> tuple[Self, set[int]]:
+        """As a view shows them, and the turns of which that may be news.
+
+        Args:
+            view: the library.
+            changed: documents that differ from those of before.
+        """
+        new, seqs = copy(self), set[int]()
+        new._by, new._count = self._by.copy(), self._count.copy()
+        for doc_id in changed:
+            if self._prefix in ("", prefix_of(stem(doc_id))) and doc_id.startswith(view.spec.record_folders):
+                before = new._by.pop(doc_id, ())
+                now = held_by(view.document(doc_id)) if doc_id in view else ()
+                if now:
+                    new._by[doc_id] = now
+                for seq, by in (*((seq, -1) for seq in before), *((seq, 1) for seq in now)):
+                    new._count[seq] = new._count.get(seq, 0) + by
+                seqs.update(before, now)
+        for seq in seqs:
+            if not new._count[seq]:
+                del new._count[seq]
+        return new, seqs
+
+
 @dataclass(frozen=True)
 class _Open:
     turns: SharedDict[str, tuple[Located, ...]]
     """Open ones by evidence document."""
-    named: SharedDict[str, tuple[int, ...]]
-    """What each record names."""
+    named: Named
 
 
 def open_turns(view: View) -> Mapping[str, Sequence[Located]]:
@@ -43,16 +83,11 @@ def open_turns(view: View) -> Mapping[str, Sequence[Located]]:
 def _open(view: View, known: _Open | None, changed: Collection[str] | None) -> _Open:
     """`View.derived`: looks again at the sessions that changed, or of which another record names turns."""
     if known is None or changed is None:
-        known, changed = _Open(SharedDict(), SharedDict()), view.ids("all")
-    turns, named = known.turns.copy(), known.named.copy()
-    again = {doc_id for doc_id in changed if doc_id.startswith(EVIDENCE)}
-    for doc_id in changed:
-        if doc_id.startswith(view.spec.record_folders):
-            seqs = held_by(view.document(doc_id)) if doc_id in view else ()
-            places = map(view.entry, {*seqs, *named.pop(doc_id, ())})
-            again |= {place.doc_id for place in places if place and place.doc_id.startswith(EVIDENCE)}
-            named[doc_id] = seqs
-    for doc_id in again:
+        known, changed = _Open(SharedDict(), Named()), view.ids("all")
+    turns = known.turns.copy()
+    named, news = known.named.updated(view, changed)
+    places = {place.doc_id for place in map(view.entry, news) if place}
+    for doc_id in (one for one in {*changed, *places} if one.startswith(EVIDENCE)):
         entries = view.document(doc_id).entries if doc_id in view else ()
         turns.pop(doc_id, None)
         if left := tuple(one for one in entries if one.seq not in view.cited and not view.repeats(one)):
