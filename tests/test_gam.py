@@ -296,6 +296,26 @@ def test_parts_of_the_network_may_be_left_out(
     assert set(events(memory, "@0")) == turns
 
 
+def test_of_several_edges_to_a_neighbour_the_heaviest_counts(tmp_path: Path) -> None:
+    replies = iter([[row(confidence=0.6)], [row(confidence=0.9, other="2")]])
+    memory = library(tmp_path, model(relate=lambda _: {"relations": next(replies)}), anchors=2)
+    say(memory, "@60 a", "% @20 b", "% @10 c")
+    end(memory)
+    assert {name: [(one.to, one.weight) for one in found] for name, found in links(memory).items()} == {
+        "gt-000002": [("gt-000001", 0.6)],
+        "gt-000003": [("gt-000001", 0.9)],
+    }
+    (step,) = (step for step in memory.retrieve("@20").trace if step.stage == "neighbours")
+    assert [(one.id, one.via, one.score) for one in step.found] == [("gt-000001", "gt-000003", 0.9)]
+
+
+def test_a_speakers_name_says_nothing_of_what_that_one_said(tmp_path: Path) -> None:
+    """Of a question the first direction counts, and the speaker is called like one."""
+    memory = library(tmp_path, model())
+    memory.observe([turn("@70 a", speaker="Bob"), turn("@20 b", speaker="70")])
+    assert events(memory, "What did @70 say of @20?")["2"].parts["cosine"] == 1.0
+
+
 def test_the_turn_of_a_moment_ago_is_found(tmp_path: Path) -> None:
     memory = library(tmp_path, model())
     say(memory, "@60 a")

@@ -13,7 +13,7 @@ from infinimem.grounding.asked import asks_when
 from infinimem.grounding.when import day_of, mentions
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Step
 from infinimem.retrieval.origins import pack
-from infinimem.retrieval.priors import asked_of, read_dates
+from infinimem.retrieval.priors import asked_of, nameless, read_dates
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.records import stem
 from infinimem.store.view import View
@@ -165,8 +165,9 @@ class Search:
         """Turns with P_sem, and the factors that hold of them."""
         dates, rest = read_dates(self._query)
         timed = bool(dates) or asks_when(self._query)
-        asked = asked_of(rest, {turn.entry.fields.get("speaker", "") for turn in turns.values()} - {""})
-        for seq, parts in self._near(turns).items():
+        speakers = {turn.entry.fields.get("speaker", "") for turn in turns.values()} - {""}
+        asked = asked_of(rest, speakers)
+        for seq, parts in self._near(turns, nameless(self._query, speakers)).items():
             entry, name = turns[seq].entry, self._within[seq]
             if self._own.factors:
                 mine = asked.oneself and entry.role == "user"
@@ -178,13 +179,13 @@ class Search:
                 }
             yield Candidate(str(seq), parts, via=name)
 
-    def _near(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
-        """P_sem of the turns that are nearest, as "p"."""
+    def _near(self, turns: Mapping[int, Located], query: str) -> dict[int, dict[str, float]]:
+        """P_sem of the turns that are nearest to a question without the names of their speakers, as "p"."""
         if self._own.rerank == "library":
             found = searcher(self._view).entries(self._query, LOOKED_AT, "evidence")
             words = {item.seqs[0]: item.score / found[0].score for item in found if item.score > 0}
             return {seq: {"p": round(words[seq], DIGITS)} for seq in turns if seq in words}
-        rows = zip(turns, self._index.of_turns(self._row, list(turns.values())), strict=True)
+        rows = zip(turns, self._index.of_turns(self._index.embed(query), list(turns.values())), strict=True)
         best = sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter]
         shares = zip(best, probabilities([cosine for _, cosine in best]), strict=True)
         return {seq: {"cosine": cosine, "p": p} for (seq, cosine), p in shares}

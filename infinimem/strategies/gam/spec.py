@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 from infinimem.settings import Harmless, HarmlessIf
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
 
-_TOPIC = 8
-"""Turns of a topic, about (Table 10 of the paper)."""
+_TOPIC = 8  # turns, about (Table 10 of the paper)
 
 
 @dataclass(frozen=True)
