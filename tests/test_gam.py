@@ -241,7 +241,9 @@ def test_a_relation_is_stored_once_with_the_newer_topic(tmp_path: Path, relation
     "rows", [[row("unrelated")], [row("loves")], [row(other="7")], [row("unrelated"), row("causal")]]
 )
 def test_what_is_no_relation_or_no_candidate_is_none(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    assert not links(related(tmp_path, *rows))
+    memory = related(tmp_path, *rows)
+    assert not links(memory) and len(held(memory)) == 2
+    everything(memory)
 
 
 @pytest.mark.parametrize(("relations", "calls"), [("one", 1), ("pairs", 5)])
