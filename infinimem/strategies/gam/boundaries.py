@@ -77,26 +77,23 @@ def parts(llm: LLM, due: Due, own: GamSettings) -> tuple[list[Part], Sequence[Re
 def _cut(llm: LLM, turns: Turns, own: GamSettings) -> tuple[list[Turns], Sequence[RejectedReply]]:
     """Turns in parts, and replies that could not be read."""
     found = segments(llm, turns, True, workers=own.workers) if own.partition == "semantic" else None
-    lengths = [len(part.turns) for part in found.segments] if found else _lengths(turns, own)
-    cuts = list(accumulate(lengths))[:-1]
+    ends = accumulate(len(part.turns) for part in found.segments) if found else _ruled(turns, own)
+    cuts = [at for at in ends if at < len(turns)]
     if own.noise:
         cuts = _noisy(cuts, len(turns), own.noise, random.Random(turns[0].seq))
     cut = [turns[start:end] for start, end in pairwise([0, *cuts, len(turns)])]
     return cut, found.rejected if found else ()
 
 
-def _lengths(turns: Turns, own: GamSettings) -> Iterator[int]:
-    """How many turns each part has, by a rule that knows no topics (section 4.4)."""
+def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
+    """Where a rule cuts that knows no topics (section 4.4)."""
     most = {"turn": 1, "turns": own.window or 3, "window": own.window or 256}.get(own.partition)
-    length = said = 0
-    for turn in turns:
-        length += 1
+    said = 0
+    for at, turn in enumerate(turns, 1):
         said += size((turn,)) if own.partition == "window" else 1
         if most and said >= most:
-            yield length
-            length = said = 0
-    if length:
-        yield length
+            yield at
+            said = 0
 
 
 def _noisy(cuts: Sequence[int], count: int, noise: float, chance: random.Random) -> list[int]:

@@ -99,10 +99,8 @@ class Consolidation:
 
     def _candidates(self, name: str) -> list[str]:
         """The nearest topics, and the one that it was cut off from."""
-        after, topic = self._after, self._after.records[name]
-        near = self._index.nearest(
-            self._index.row(name), self._own.candidates, (KIND.folder,), without=(name,)
-        )
+        after, topic, index = self._after, self._after.records[name], self._index
+        near = index.nearest(index.row(name), self._own.candidates, (KIND.folder,), without=(name,))
         said = self._view.document(f"{EVIDENCE}{topic.session}").entries
         at = bisect_left(said, topic.refs[0].seq, key=lambda turn: turn.seq)
         before = Ref(said[at - 1].seq) if at else None

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from math import exp, prod
+from pathlib import Path
 
+from infinimem.embedders import cross_encoder
 from infinimem.grounding.asked import asks_when
 from infinimem.grounding.when import day_of, mentions
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Step
@@ -28,12 +30,9 @@ from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, moment,
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import DIGITS, VectorIndex
 
-TENTH = 10
-"""The rank of the cosine that has the probability 1/2."""
-SPREAD = 0.05
-"""By which a cosine exceeds that one which has the probability 0.73."""
-LOOKED_AT = 200
-"""Rows of search."""
+TENTH = 10  # the rank of the cosine that has the probability 1/2
+SPREAD = 0.05  # by which a cosine exceeds that one which has the probability 0.73
+LOOKED_AT = 200  # rows of search
 _ANY_DAY = date(2000, 1, 1)
 """Against which words are read that name a time, where no more is asked than that they do."""
 
@@ -186,9 +185,12 @@ class Search:
             words = {item.seqs[0]: item.score / found[0].score for item in found if item.score > 0}
             return {seq: {"p": round(words[seq], DIGITS)} for seq in turns if seq in words}
         rows = zip(turns, self._index.of_turns(self._index.embed(query), list(turns.values())), strict=True)
-        best = sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter]
-        shares = zip(best, probabilities([cosine for _, cosine in best]), strict=True)
-        return {seq: {"cosine": cosine, "p": p} for (seq, cosine), p in shares}
+        best = dict(sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter])
+        shares = probabilities([*best.values()])
+        if self._own.cross_encoder:
+            model = cross_encoder.connect(Path(self._own.cross_encoder).expanduser())
+            shares = model.probabilities(self._query, (turns[seq].text for seq in best))
+        return {seq: {"cosine": best[seq], "p": p} for seq, p in zip(best, shares, strict=True)}
 
     def _score(self, parts: Mapping[str, float]) -> float:
         own = self._own

@@ -47,6 +47,8 @@ class GamSettings:
     """Turns of these topics that are scored, the nearest."""
     rerank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "cosine"
     """What the score of a topic and a turn is made of: vectors, or the library's own search."""
+    cross_encoder: str | None = None
+    """The folder of a model (ONNX) that scores turns in place of vectors, as in the paper."""
     factors: Harmless[bool] = True
     """Whether what follows counts."""
     beta_time: Harmless[float] = 1.4
