@@ -314,7 +314,9 @@ def test_of_several_edges_to_a_neighbour_the_heaviest_counts(tmp_path: Path) -> 
 def test_a_speakers_name_says_nothing_of_what_that_one_said(tmp_path: Path) -> None:
     """Of a question the first direction counts, and the speaker is called like one."""
     memory = library(tmp_path, model())
-    memory.observe([turn("@70 a", speaker="Bob"), turn("@20 b", speaker="70")])
+    memory.observe([turn("@70 a", speaker="Bob")])
+    assert events(memory, "What did @70 say of @20?")["1"].parts["cosine"] == 1.0
+    memory.observe([turn("@20 b", speaker="70")])
     assert events(memory, "What did @70 say of @20?")["2"].parts["cosine"] == 1.0
 
 

@@ -28,6 +28,7 @@ from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.speakers import speakers
 from infinimem.strategies.vector_index import DIGITS, VectorIndex
 
 TENTH = 10  # the rank of the cosine that has the probability 1/2
@@ -75,7 +76,7 @@ class Search:
         self._budget = budget - size(self._others)
         self._within: dict[int, str] = {}
         """The turns that the question leads to, each with its topic; "" for those in none."""
-        self._row = index.embed(query)
+        self._row = index.embed(nameless(query, speakers(view)))
         self._trace.add(Step("query", (query,)))
 
     def by_rank(self) -> Evidence:
@@ -164,9 +165,8 @@ class Search:
         """Turns with P_sem, and the factors that hold of them."""
         dates, rest = read_dates(self._query)
         timed = bool(dates) or asks_when(self._query)
-        speakers = {turn.entry.fields.get("speaker", "") for turn in turns.values()} - {""}
-        asked = asked_of(rest, speakers)
-        for seq, parts in self._near(turns, nameless(self._query, speakers)).items():
+        asked = asked_of(rest, speakers(self._view))
+        for seq, parts in self._near(turns).items():
             entry, name = turns[seq].entry, self._within[seq]
             if self._own.factors:
                 mine = asked.oneself and entry.role == "user"
@@ -178,13 +178,13 @@ class Search:
                 }
             yield Candidate(str(seq), parts, via=name)
 
-    def _near(self, turns: Mapping[int, Located], query: str) -> dict[int, dict[str, float]]:
-        """P_sem of the turns that are nearest to a question without the names of their speakers, as "p"."""
+    def _near(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
+        """P_sem of the turns that are nearest, as "p"."""
         if self._own.rerank == "library":
             found = searcher(self._view).entries(self._query, LOOKED_AT, "evidence")
             words = {item.seqs[0]: item.score / found[0].score for item in found if item.score > 0}
             return {seq: {"p": round(words[seq], DIGITS)} for seq in turns if seq in words}
-        rows = zip(turns, self._index.of_turns(self._index.embed(query), list(turns.values())), strict=True)
+        rows = zip(turns, self._index.of_turns(self._row, list(turns.values())), strict=True)
         best = dict(sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter])
         shares = probabilities([*best.values()])
         if self._own.cross_encoder:
