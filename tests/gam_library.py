@@ -48,8 +48,9 @@ def model(**scripts: Script | Callable[..., Any]) -> ScriptedLLM:
 
 
 def library(root: Path, llm: LLM | str, **settings: object) -> Memory:
+    """One that ranks by vectors, unless told."""
     root.mkdir(parents=True, exist_ok=True)
-    lines = (f"{key} = {_toml(value)}\n" for key, value in settings.items())
+    lines = (f"{key} = {_toml(value)}\n" for key, value in {"rerank": "cosine", **settings}.items())
     (root / "infinimem.toml").write_text("[gam]\n" + "".join(lines))
     return open_memory(root, model=llm, strategy="gam", create=True, embedder=Angles())
 

@@ -119,7 +119,7 @@ def ours(stream: Stream, root: Path) -> tuple[Memory, list[tuple[str, ...]]]:
         }
 
     values = {"active_tokens": stream.limit, "gap_minutes": stream.gap, "tau": stream.tau, "workers": 1}
-    toml = "[gam]\n" + "".join(f"{key} = {value}\n" for key, value in values.items())
+    toml = '[gam]\nrerank = "cosine"\n' + "".join(f"{key} = {value}\n" for key, value in values.items())
     root.mkdir()
     (root / "infinimem.toml").write_text(toml)
     llm = model(segment=segment, topic=tell, relate=relate)

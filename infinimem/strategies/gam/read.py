@@ -180,7 +180,7 @@ class Search:
 
     def _near(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
         """P_sem of the turns that are nearest, as "p"."""
-        if self._own.rerank == "library":
+        if self._own.rerank == "library" and not self._own.cross_encoder:
             found = searcher(self._view).entries(self._query, LOOKED_AT, "evidence")
             words = {item.seqs[0]: item.score / found[0].score for item in found if item.score > 0}
             return {seq: {"p": round(words[seq], DIGITS)} for seq in turns if seq in words}
