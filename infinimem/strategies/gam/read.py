@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from math import exp, prod
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.speakers import speakers
-from infinimem.strategies.vector_index import DIGITS, VectorIndex
+from infinimem.strategies.vector_index import DIGITS, Row, VectorIndex
 
 TENTH = 10  # the rank of the cosine that has the probability 1/2
 SPREAD = 0.05  # by which a cosine exceeds that one which has the probability 0.73
@@ -76,8 +77,11 @@ class Search:
         self._budget = budget - size(self._others)
         self._within: dict[int, str] = {}
         """The turns that the question leads to, each with its topic; "" for those in none."""
-        self._row = index.embed(nameless(query, speakers(view)))
         self._trace.add(Step("query", (query,)))
+
+    @cached_property
+    def _row(self) -> Row:
+        return self._index.embed(nameless(self._query, speakers(self._view)))
 
     def by_rank(self) -> Evidence:
         """The best turns, those that are in no topic among them; without `drill` topics' summaries. What does
@@ -116,8 +120,8 @@ class Search:
         else:
             words: dict[str, float] = {}
             for item in searcher(self._view).entries(self._query, LOOKED_AT):
-                if item.doc_id.startswith(KIND.folder) and stem(item.doc_id) in self._store:
-                    words.setdefault(stem(item.doc_id), item.score)
+                if item.doc_id.startswith(KIND.folder) and (name := stem(item.doc_id)) in self._store:
+                    words.setdefault(name, item.score)
             found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
         self._trace.add(Step("anchors", found=tuple(found)))
         return found
@@ -153,7 +157,7 @@ class Search:
             self._within |= dict.fromkeys((turn.seq for turn in said), "")
         found = {seq: turn for seq in self._within if (turn := self._store.turn(seq)) and turn.text.strip()}
         best = ranked(
-            self._scored(found), self._score, lambda one: (-one.parts.get("cosine", 0.0), int(one.id))
+            self._scored(found), self._score, lambda one: (-one.parts.get("cosine", 0), int(one.id))
         )
         self._trace.add(Step("turns", found=tuple(best)))
         room = EvidenceBuilder(self._store, self._budget)
@@ -195,6 +199,5 @@ class Search:
     def _score(self, parts: Mapping[str, float]) -> float:
         own = self._own
         betas = {"time": own.beta_time, "role": own.beta_role, "conf": own.beta_conf}
-        return round(
-            prod((beta for name, beta in betas.items() if parts.get(name)), start=parts["p"]), DIGITS
-        )
+        hold = (beta for name, beta in betas.items() if parts.get(name))
+        return round(prod(hold, start=parts["p"]), DIGITS)

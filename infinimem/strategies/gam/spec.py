@@ -106,7 +106,7 @@ SPEC = StrategySpec(
     estimate=estimate,
     methods={"gam": Way("gam", None, "drill")},  # that reader asks no model
     groups=_GROUPS,
-    reads=frozenset((*_READS.split(), "block_tokens")),
+    reads=frozenset((*_READS.split(), "block_tokens", "cross_encoder")),
     sparse=True,
     near=True,
 )
