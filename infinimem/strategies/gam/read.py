@@ -32,8 +32,7 @@ from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.speakers import speakers
 from infinimem.strategies.vector_index import DIGITS, Row, VectorIndex
 
-TENTH = 10  # the rank of the cosine that has the probability 1/2
-SPREAD = 0.05  # by which a cosine exceeds that one which has the probability 0.73
+SPREAD = 0.05  # by which a cosine exceeds that of rank ten which has the probability 0.73
 LOOKED_AT = 200  # rows of search
 _ANY_DAY = date(2000, 1, 1)
 """Against which words are read that name a time, where no more is asked than that they do."""
@@ -46,7 +45,7 @@ def is_verified(topic: Record) -> bool:
 
 def probabilities(cosines: Sequence[float]) -> list[float]:
     """P_sem without the paper's cross-encoder: how far a cosine is above that of rank ten."""
-    tenth = sorted(cosines, reverse=True)[:TENTH][-1] if cosines else 0.0
+    tenth = sorted(cosines, reverse=True)[:10][-1] if cosines else 0.0
     return [round(1 / (1 + exp((tenth - cosine) / SPREAD)), DIGITS) for cosine in cosines]
 
 
@@ -174,11 +173,10 @@ class Search:
             entry, name = turns[seq].entry, self._within[seq]
             if self._own.factors:
                 mine = asked.oneself and entry.role == "user"
-                topic = self._store.records.get(name)
                 parts |= {
                     "time": float(timed and bool(mentions(entry.text, day_of(entry.time) or _ANY_DAY))),
                     "role": float(mine or entry.fields.get("speaker") in asked.speakers),
-                    "conf": float(topic is None or is_verified(topic)),
+                    "conf": float(not name or is_verified(self._store.records[name])),
                 }
             yield Candidate(str(seq), parts, via=name)
 
