@@ -11,9 +11,8 @@ from typing import Any
 from infinimem.llm.offline import describe, episodes
 from infinimem.llm.offline.lexicon import content_terms
 
-SENTENCES = 2
-"""Of a summary."""
-KEYWORDS = 8
+SENTENCES, KEYWORDS = 4, 12
+"""Of a topic; with 2 and 8 fewer of its turns are found by it."""
 ENOUGH = 8
 """Telling words in common by which it is certain that two topics have to do with each other."""
 
