@@ -86,10 +86,10 @@ def first(root: Path) -> str:
 
 
 def test_a_library_that_is_trusted_ranks_turns_by_it(tmp_path: Path, folder: Path) -> None:
-    assert first(tmp_path / "without") == "zither"
-    settings = f'[gam]\ncross_encoder = "{folder}"\n'
-    (tmp_path / "untrusted").mkdir()
-    (tmp_path / "untrusted" / "infinimem.toml").write_text(settings)
-    assert first(tmp_path / "untrusted") == "zither"
-    write_trusted(tmp_path / "trusted", settings)
+    settings = '[gam]\nrerank = "cosine"\n'
+    for name, more in (("without", ""), ("untrusted", f'cross_encoder = "{folder}"\n')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "infinimem.toml").write_text(settings + more)
+        assert first(tmp_path / name) == "zither"
+    write_trusted(tmp_path / "trusted", f'{settings}cross_encoder = "{folder}"\n')
     assert first(tmp_path / "trusted") == "the oboe"
