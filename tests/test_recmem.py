@@ -434,3 +434,12 @@ def test_tiers_may_be_ranked_by_the_librarys_search(tmp_path: Path) -> None:
     trace = {step.stage: [one.id for one in step.found] for step in memory.retrieve("a zither").trace}
     assert trace["exchanges"] == ["rx-000003"] and trace["episodes"] == ["re-000005-01"]
     assert [item.seqs for item in memory.retrieve("an oboe").items][:1] == [(7,)]
+
+
+def test_a_record_that_cannot_be_read_is_shown_as_it_stands(tmp_path: Path) -> None:
+    memory = library(tmp_path, model(), rank="library")
+    say(memory, *["@20 a zither"] * 3)
+    (path,) = (tmp_path / "recmem" / "episodes").iterdir()
+    path.write_text(path.read_text().replace("evidence:", "evidence: what?", 1))
+    items = memory.read("They spoke of the zither", "tiers", 4000).items
+    assert items[-1].doc_id == f"recmem/episodes/{path.stem}" and items[-1].text.startswith("---")

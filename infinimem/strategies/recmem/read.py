@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from infinimem.model import Candidate, Evidence, Retrieved, Step
 from infinimem.retrieval.origins import pack
-from infinimem.retrieval.searcher import searcher
-from infinimem.store.records import stem
 from infinimem.store.view import View
 from infinimem.strategies.readers.beside import FIRST
 from infinimem.strategies.readers.pipeline import Trace, near, ranked, size
@@ -19,12 +17,10 @@ from infinimem.strategies.recmem.spec import RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, RAW, WAITING, Held
 from infinimem.strategies.records.beside import beside
 from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told
-from infinimem.strategies.records.record import Ref, number_of
+from infinimem.strategies.records.record import number_of
+from infinimem.strategies.records.relevance import records_found, turns_found
 
 EPISODES, UNITS, FACTS = "episodes", "exchanges", "facts"
-
-LOOKED_AT = 200
-"""Rows of the library's search among which the tiers are found."""
 
 Tiers = Mapping[str, Sequence[Candidate]]
 """What was found in each, best first."""
@@ -105,16 +101,16 @@ def _by_cosine(held: Held, query: str, own: RecmemSettings, most: Mapping[str, i
 
 def _by_words(view: View, held: Held, query: str, own: RecmemSettings) -> tuple[Tiers, Alone]:
     """By the library's search, in which words count, and vectors beside them."""
-    said = {item.seqs[0]: item.score for item in searcher(view).entries(query, LOOKED_AT, "evidence")}
-    best: dict[str, dict[str, float]] = {EPISODES: {}, UNITS: {}, FACTS: {}}
-    for item in searcher(view).entries(query, LOOKED_AT):
-        for tier, kind in ((EPISODES, EPISODE), (FACTS, FACT)):
-            if item.doc_id.startswith(kind.folder):
-                best[tier].setdefault(stem(item.doc_id), item.score)
+    said, records, units = (
+        turns_found(view, query),
+        records_found(view, held.records, query),
+        dict[str, float](),
+    )
     for seq, score in said.items():
         name = held.units.unit_of.get(seq)
         if name and (own.units == "all" or held.is_open(name)):
-            best[UNITS].setdefault(name, score)
+            units.setdefault(name, score)
+    best = {EPISODES: records[EPISODE.folder], UNITS: units, FACTS: records[FACT.folder]}
     tiers = {
         tier: [Candidate(name, {"words": score}, score) for name, score in found.items()]
         for tier, found in best.items()
@@ -147,6 +143,5 @@ def _turns(held: Held, tiers: Tiers, alone: Alone) -> list[Candidate]:
 def _said(held: Held, turns: Sequence[Candidate], budget: int) -> list[Retrieved]:
     """These turns as evidence, as far as they fit."""
     room = EvidenceBuilder(held.units, budget)
-    for turn in turns:
-        room.add(turn.score, (held.units.quote(Ref(int(turn.id))),))
+    room.add_turns(turns)
     return room.by_rank()

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from infinimem import tokens
-from infinimem.model import Located, Retrieved
+from infinimem.model import Candidate, Located, Retrieved
 from infinimem.store.view import View
-from infinimem.strategies.records.record import Quote, moment
+from infinimem.strategies.records.record import Quote, Ref, moment
 from infinimem.strategies.records.record_store import RecordStore
 
 OMITTED = " … "
@@ -136,6 +136,11 @@ class EvidenceBuilder:
             if spans != old.spans:
                 fresh[seq] = _Turn(place, spans, old.score, old.when or when)
         return fresh
+
+    def add_turns(self, turns: Iterable[Candidate]) -> None:
+        """Take in turns by their seqs, those that fit."""
+        for turn in turns:
+            self.add(turn.score, (self._bank.quote(Ref(int(turn.id))),))
 
     def by_rank(self) -> list[Retrieved]:
         """The turns in the order in which they came."""

@@ -1,4 +1,4 @@
-"""How much records have to do with a question: how near they lie, and what search makes of their turns."""
+"""How much records and turns have to do with a question: how near they lie, and what search makes of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,22 @@ from infinimem.strategies.graph.walk import heirs
 from infinimem.strategies.records.record import record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import DIGITS, VectorIndex
+
+
+def turns_found(view: View, query: str) -> dict[int, float]:
+    """Turns with what the library's search makes of them, by words and vectors; the best first."""
+    found = searcher(view).entries(query, MOST, "evidence")
+    return {item.seqs[0]: item.score for item in found if item.seqs}
+
+
+def records_found(view: View, store: RecordStore, query: str) -> dict[str, dict[str, float]]:
+    """As `turns_found` the records of each folder that readers see."""
+    found: dict[str, dict[str, float]] = {kind.folder: {} for kind in store.spec.kinds}
+    for item in searcher(view).entries(query, MOST):
+        folder, _, name = item.doc_id.rpartition("/")
+        if f"{folder}/" in found and name in store:
+            found[f"{folder}/"].setdefault(name, item.score)
+    return found
 
 
 class Relevance:
@@ -51,11 +67,12 @@ class Relevance:
 
 def _said(view: View, store: RecordStore, query: str, link: str) -> dict[str, float]:
     """A turn whose record was archived speaks for those that stand for it."""
-    found = searcher(view).entries(query, MOST, "evidence")
+    found = turns_found(view, query)
+    best = next(iter(found.values()), 0.0)
     shares: dict[str, float] = {}
-    for item in found if found and found[0].score > 0 else ():
-        name = record_id(store.spec.kinds[0].prefix, item.seqs[0]) if item.seqs else ""
+    for seq, score in found.items() if best > 0 else ():
+        name = record_id(store.spec.kinds[0].prefix, seq)
         if name in store:
             for heir in {name, *heirs(store.graph, name, link, store.visible)}:
-                shares.setdefault(heir, round(item.score / found[0].score, DIGITS))
+                shares.setdefault(heir, round(score / best, DIGITS))
     return shares
