@@ -45,8 +45,8 @@ class GamSettings:
     """Whether it goes by topics at all; without, over all turns alike."""
     prefilter: Harmless[int] = 200
     """Turns of these topics that are scored, the nearest."""
-    rerank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "cosine"
-    """What the score of a topic and a turn is made of: vectors, or the library's own search."""
+    rerank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
+    """What the score of a topic and a turn is made of: vectors, as in the paper, or the library's search."""
     cross_encoder: str | None = None
     """The folder of a model (ONNX) that scores turns in place of vectors, as in the paper."""
     factors: Harmless[bool] = True
@@ -77,7 +77,7 @@ _READS = "anchors network neighbours prefilter rerank factors beta_time beta_rol
 _GROUPS = {
     "gam-ablations": (
         "gam",
-        "gam:rerank=library",
+        "gam:rerank=cosine",
         "gam:network=false",
         "gam:network=false:beta_conf=1",
         "gam:factors=false",
@@ -89,7 +89,7 @@ _GROUPS = {
         "gam:partition=turns",
         "gam:partition=turns:window=5",
         "gam:noise=0.4",
-        "gam:rerank=library:network=false:beta_conf=1",
+        "gam:rerank=cosine:network=false:beta_conf=1",
     ),
 }
 """GAM with one thing left out or changed (Tables 3 and 6, Figures 3 and 4 of the paper)."""
