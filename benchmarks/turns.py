@@ -3,10 +3,10 @@
     python benchmarks/turns.py [--turns 1000,20000,100000] [--strategy NAME] [--times N] [--profile]
 
 Libraries are made as files: sessions of 25 turns; for infini two entries to three turns and topics of 150
-lines, for allmem a unit a turn, for recmem nothing but the turns, none of which recurs, for xmemory an
-episode a session, a fact to two turns and themes of four facts. Then, in one process
-with the offline rules, `record` and `observe` of one short turn are measured in turn: the median of N, its
-syncs counted. "opened" is the first observe, which reads the library.
+lines, for allmem a unit a turn, for gam a topic to five turns, for recmem nothing but the turns, none of
+which recurs, for xmemory an episode a session, a fact to two turns and themes of four facts. Then, in one
+process with the offline rules, `record` and `observe` of one short turn are measured in turn: the median of
+N, its syncs counted. "opened" is the first observe, which reads the library.
 The same sizes give the same bytes.
 
     python benchmarks/turns.py --imports 10000,20000,40000
@@ -50,6 +50,7 @@ SESSION = 25
 """Turns of a session."""
 TOPIC = 150
 """Lines of a topic."""
+_STRATEGIES = ("infini", "allmem", "recmem", "xmemory", "gam")
 _PEOPLE = ("Nora", "Tomas")
 _WORDS = (
     "amber basil cedar copper delta ember fjord grove heron indigo jasper kelp lotus maple nectar olive "
@@ -77,6 +78,8 @@ def make(root: Path, turns: int, strategy: str) -> None:
             said.append(f"- <seq={seq},{signed},speaker={who},turn=s{session}.{number}> {text}")
             if strategy == "allmem":
                 _unit(root, seq, f"{day}-s{session}", f"{day}T08:{number:02d}:00", f"{who}: {text}")
+            elif strategy == "gam" and number % 5 == 4:
+                _topic(root, seq, f"{day}-s{session}", f"{day}T08:{number:02d}:00", f"{who}: {text}")
             elif number % 3 and strategy == "infini":
                 lines.append(f"- <seq={turns + seq},{signed},origin={seq},speaker={who}> {text}")
         if strategy == "xmemory":
@@ -94,7 +97,8 @@ def make(root: Path, turns: int, strategy: str) -> None:
                 [f"id: topics/shelf-{topics}", summary, "token_count: 4000"],
                 some,
             )
-    if lists := {"infini": "drawn", "recmem": "drawn-recmem", "xmemory": "drawn-xmemory"}.get(strategy):
+    if strategy != "allmem":
+        lists = "drawn" if strategy == "infini" else f"drawn-{strategy}"
         (root / ".infinimem" / lists).write_text(f"1-{turns};\n")
 
 
@@ -120,6 +124,19 @@ def _hierarchy(root: Path, first: int, session: str, time: str, said: list[str])
         name = f"xmemory/themes/xt-{first:06d}" + (f"-{at // 4:02d}" if at else "")
         header = [f"id: {name}", "kind: theme", f'summary: "{texts[2 * at]}"', "keywords: []", "evidence:"]
         _write(root, name, [*header, *(f"  - {{record: {fact}}}" for fact in facts[at : at + 4])], [])
+
+
+def _topic(root: Path, last: int, session: str, time: str, text: str) -> None:
+    name = f"gam/topics/gt-{last - 4:06d}"
+    header = [f"id: {name}", "kind: topic", f'summary: "{text}"', "keywords: []", f"time: {time}"]
+    evidence = ["evidence:", f"  - {{ref: {last - 4}-{last}}}"]
+    links = [f"  - {{type: semantic, to: gt-{last - 9:06d}, w: 0.600}}"] if last > 5 else []
+    _write(
+        root,
+        name,
+        [*header, f"session: {session}", *evidence, *(links and ["links:", *links])],
+        [f"> {text}"],
+    )
 
 
 def _write(root: Path, name: str, header: list[str], lines: list[str]) -> None:
@@ -280,7 +297,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--turns", default="1000,20000,100000")
-    parser.add_argument("--strategy", choices=("infini", "allmem", "recmem", "xmemory"), default="infini")
+    parser.add_argument("--strategy", choices=_STRATEGIES, default="infini")
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--profile", action="store_true", help="say where the time of the largest goes")
     parser.add_argument("--imports", metavar="SIZES", help="measure imports of so many turns instead")

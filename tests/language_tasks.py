@@ -12,11 +12,15 @@ from infinimem.llm.base import Task
 from infinimem.llm.offline import OfflineClient
 from infinimem.llm.reading import read
 from infinimem.strategies.allmem import tasks as of_units
+from infinimem.strategies.gam import tasks as of_network
 from infinimem.strategies.infini import tasks as of_topics
 from infinimem.strategies.recmem import tasks as of_episodes
 from infinimem.strategies.xmemory import tasks as of_themes
 
-ALL = (*tasks.ALL, *grading.ALL, *of_topics.ALL, *of_units.ALL, *of_episodes.ALL, *of_themes.ALL)
+ALL = (
+    *(*tasks.ALL, *grading.ALL, *of_topics.ALL, *of_units.ALL),
+    *(*of_episodes.ALL, *of_themes.ALL, *of_network.ALL),
+)
 
 
 def by_rules(task: Task, **variables: Any) -> Mapping[str, Any]:

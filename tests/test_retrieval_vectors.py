@@ -341,6 +341,21 @@ def test_a_forget_while_vectors_are_computed(made_anew: bool, own_cache: Path) -
     assert is_whole(Vectors(ROOT, Counting())), "the next call keeps it"
 
 
+def test_a_cache_that_is_deleted_just_after_it_was_written(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def then_gone(*given: Any, **named: Any) -> None:
+        replace(*given, **named)
+        gone(own_cache)
+        monkeypatch.setattr(os, "replace", replace)
+
+    monkeypatch.setattr(os, "replace", then_gone)
+    held = Vectors(ROOT, Counting()).add(TEXTS)
+    assert np.array_equal(held.matrix[held.rows(keys())], Lexical().embed(TEXTS))
+
+
 def test_an_older_snapshot_brings_nothing_back(tmp_path: Path) -> None:
     memory = open_memory(tmp_path / "notes", model="offline", create=True)
     memory.observe([Turn(role="user", text="I moved to Lisbon.", time="2025-03-03", session="s1")])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from infinimem.errors import ModelNotConfigured
 
@@ -56,3 +57,40 @@ def loading(name: str, weights: Path) -> Iterator[None]:
     except Exception as error:  # C++ and Rust libraries raise plain exceptions
         reason = " ".join(str(error).split())[:200]
         raise ModelNotConfigured(f"{weights} is no model for {name!r} ({reason}); install it again") from None
+
+
+class Network:
+    """A network of onnxruntime, on one thread, with its tokenizer.
+
+    Args:
+        weights, rules: what its two files hold.
+        longest: tokens that it was made for; of a longer text it reads the beginning.
+    """
+
+    def __init__(self, weights: bytes, rules: bytes, longest: int) -> None:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+        self._inputs = {item.name for item in self._session.get_inputs()}
+        self._tokenizer = Tokenizer.from_buffer(rules)
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(longest)
+        self.size = int(self._session.get_outputs()[0].shape[-1])
+
+    def run(self, text: str, pair: str | None = None) -> Any:
+        """What it says of a text, or of two together; None where no token of theirs is known."""
+        import numpy as np
+
+        encoded = self._tokenizer.encode(text, pair)
+        if all(encoded.special_tokens_mask):
+            return None
+        given = {
+            "input_ids": encoded.ids,
+            "attention_mask": encoded.attention_mask,
+            "token_type_ids": encoded.type_ids,
+        }
+        feed = {name: np.array([values], np.int64) for name, values in given.items() if name in self._inputs}
+        return self._session.run(None, feed)[0][0]

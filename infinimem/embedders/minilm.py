@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infinimem.embedders.base import readable, unit
-from infinimem.embedders.local import TOKENIZER, files_in, folder_of, loading, missing
+from infinimem.embedders.local import TOKENIZER, Network, files_in, folder_of, loading, missing
 
 if TYPE_CHECKING:
     from infinimem.embedders.base import Matrix
@@ -34,18 +34,15 @@ class MiniLM:
 
     Args:
         name: see `Embedder.name`.
-        session: of onnxruntime.
-        tokenizer: of the package tokenizers; it cuts at the model's limit.
+        network: of the model; it cuts at its limit.
     """
 
     semantic = True
 
-    def __init__(self, name: str, session: Any, tokenizer: Any) -> None:
+    def __init__(self, name: str, network: Network) -> None:
         self.name = name
-        self.size = int(session.get_outputs()[0].shape[-1])
-        self._session = session
-        self._inputs = {item.name for item in session.get_inputs()}
-        self._tokenizer = tokenizer
+        self.size = network.size
+        self._network = network
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder.embed`; of a long text the first 256 tokens count."""
@@ -63,18 +60,8 @@ class MiniLM:
 
     def _row(self, text: str) -> Any:
         """The mean of its tokens; 0 where it has none but those that every text is given."""
-        import numpy as np
-
-        encoded = self._tokenizer.encode(readable(text))
-        if all(encoded.special_tokens_mask):
-            return 0.0
-        given = {
-            "input_ids": encoded.ids,
-            "attention_mask": encoded.attention_mask,
-            "token_type_ids": encoded.type_ids,
-        }
-        feed = {name: np.array([values], np.int64) for name, values in given.items() if name in self._inputs}
-        return self._session.run(None, feed)[0][0].mean(axis=0)
+        said = self._network.run(readable(text))
+        return 0.0 if said is None else said.mean(axis=0)
 
 
 def connect(path: Path | None = None) -> MiniLM:
@@ -98,15 +85,6 @@ def connect(path: Path | None = None) -> MiniLM:
 @lru_cache(maxsize=1)
 def _load(title: str, weights: Path, tokens: Path) -> MiniLM:
     with loading("minilm", weights):
-        import onnxruntime
-        from tokenizers import Tokenizer
-
         data, rules = weights.read_bytes(), tokens.read_bytes()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        tokenizer = Tokenizer.from_buffer(rules)
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(_LONGEST)
         digest = hashlib.blake2b(data + rules, digest_size=4).hexdigest()
-        return MiniLM(f"minilm {title} {digest}", session, tokenizer)
+        return MiniLM(f"minilm {title} {digest}", Network(data, rules, _LONGEST))

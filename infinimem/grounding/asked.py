@@ -27,6 +27,11 @@ _PAST = re.compile(
     r"|\b(?:chang|switch|updat|replac|revis|correct)(?:e|es|ed|ing)?\b|\A(?:have|has|did) ",
     re.IGNORECASE,
 )
+_WHEN = re.compile(
+    r"\b(?:when|since|ago|how (?:long|often|recently|soon|many (?:days|weeks|months|years))"
+    r"|(?:what|which|last|next) (?:day|date|week|month|year|time|season))\b",
+    re.IGNORECASE,
+)
 
 
 def about_all(question: str) -> bool:
@@ -37,6 +42,11 @@ def about_all(question: str) -> bool:
 def about_past(question: str) -> bool:
     """Whether what held before matters to it: when, what changed, whether something ever was."""
     return _PAST.search(question) is not None
+
+
+def asks_when(question: str) -> bool:
+    """Whether it asks for a time: when, since when, how long ago, in which month."""
+    return _WHEN.search(question) is not None
 
 
 def about_my_words(question: str) -> bool:

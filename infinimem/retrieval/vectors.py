@@ -143,6 +143,10 @@ class Vectors:
                 keys = missing[portion]
                 rows = self.embedder.embed([wanted[key] for key in keys])
                 held = self._keep(held, as_keys(keys), np.ascontiguousarray(rows, np.float32), folder)
+            places = held.rows(list(wanted)).tolist()
+            if lost := [key for key, at in zip(wanted, places, strict=True) if at < 0]:
+                rows = self.embedder.embed([wanted[key] for key in lost])  # the cache was deleted meanwhile
+                held = self._keep(held, as_keys(lost), np.ascontiguousarray(rows, np.float32), None)
             return held
 
     # ── keeping ─────────────────────────────────────────────────────────────────────────────────

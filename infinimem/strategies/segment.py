@@ -98,10 +98,12 @@ def _asked(
 
 def _pauses(turns: Sequence[Located]) -> list[dict[str, Any]]:
     """Where nobody spoke for long, as far as times are known to the minute."""
-    found = []
-    for before, turn in pairwise(turns):
-        if len(before.entry.time or "") > 10 and len(turn.entry.time or "") > 10:
-            minutes = (moment(turn.entry.time) - moment(before.entry.time)).total_seconds() // 60
-            if minutes > PAUSE:
-                found.append({"before": str(turn.seq), "minutes": int(minutes)})
-    return found
+    pauses = ((turn, silence(before, turn)) for before, turn in pairwise(turns))
+    return [{"before": str(turn.seq), "minutes": int(long)} for turn, long in pauses if long // 1 > PAUSE]
+
+
+def silence(before: Located, turn: Located) -> float:
+    """Minutes between two turns; 0 where their times are not known to the minute."""
+    if min(len(one.entry.time or "") for one in (before, turn)) <= 10:
+        return 0.0
+    return (moment(turn.entry.time) - moment(before.entry.time)).total_seconds() / 60

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
+from infinimem.model import Located
 from infinimem.retrieval.rows import text_key
 from infinimem.retrieval.vectors import Held, Positions, Vectors, unchanged, vectors_of
 from infinimem.store.view import Stored, View
@@ -183,6 +184,17 @@ class VectorIndex:
         if not names:
             return []
         return _exact(self._held.matrix[[self._place(name) for name in names]], query)
+
+    def of_turns(self, query: Row, turns: Sequence[Located]) -> list[float]:
+        """Cosines of a vector and of what was said, to 6 decimals; the vectors are those of search.
+
+        Raises:
+            ModelUnavailable, ModelNotConfigured: of the embedder.
+        """
+        stored, texts = self._stored, [turn.text for turn in turns]
+        places = {turn.doc_id for turn in turns}
+        held = self._vectors.add(texts, lambda: stored is not None and unchanged(stored, places))
+        return _exact(held.matrix[held.rows(list(map(text_key, texts)))], query) if turns else []
 
     def coherence(self, names: Sequence[str]) -> float:
         """Mean cosine over all pairs (All-Mem, Eq. 29); 1 for one record alone."""

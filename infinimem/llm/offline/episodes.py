@@ -114,6 +114,11 @@ def _telling(turns: Sequence[Mapping[str, Any]], most: int) -> list[_Row]:
     return sorted(_rows(turns)[:most], key=lambda row: order[row.id])
 
 
+def lines(turns: Sequence[Mapping[str, Any]], most: int) -> list[str]:
+    """The sentences of turns that tell most, in their order, each with who says it."""
+    return [Said(row.speaker, row.text).line for row in _telling(turns, most)]
+
+
 def _tells(sentence: str, names: Sequence[str]) -> bool:
     """Whether it says something: no question, no thanks, no exclamation of a few words."""
     return not sentence.endswith("?") and len(sentence.split()) >= SHORTEST and not is_filler(sentence, names)

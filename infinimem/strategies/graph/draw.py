@@ -10,10 +10,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from infinimem.markdown import characters
 from infinimem.strategies.graph.links import Graph, Link
-from infinimem.strategies.graph.walk import Reached, expand
+from infinimem.strategies.graph.walk import Reached, either_way, expand
 
 LABEL = 80
 """Characters of a label that a picture shows."""
@@ -136,12 +137,7 @@ def around(
     Raises:
         KeyError: the root is no node.
     """
-
-    def both_ways(node: str) -> Iterator[Link]:
-        yield from graph.links(node)
-        for kind in kinds:
-            yield from (Link(kind, source) for source in graph.into(node, kind))
-
+    both_ways = partial(either_way, graph, kinds=kinds)
     reached: tuple[Reached, ...] = expand([root], both_ways, hops, cap + 1, kinds, lambda node: 0)
     shown = {found.node: found.hop for found in reached[:cap]}
     return Topology(

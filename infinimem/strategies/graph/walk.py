@@ -6,8 +6,8 @@ Source: All-Mem, Appendix D.3 (expansion), Eq. 3 and section 4.4 (recoverability
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from infinimem.strategies.graph.links import Graph, Link
@@ -70,6 +70,14 @@ def expand(
             admitted.append(found)
             frontier.append(found)
     return tuple(admitted)
+
+
+def either_way(graph: Graph, node: str, kinds: Iterable[str]) -> Iterator[Link]:
+    """The links of these kinds that lead from a node or to it, each as one to the other end."""
+    for kind in kinds:
+        yield from graph.links(node, kind)
+        for source in graph.into(node, kind):
+            yield from (replace(link, to=source) for link in graph.links(source, kind) if link.to == node)
 
 
 def distances(sources: Iterable[str], graph: Graph, kinds: Collection[str] | None = None) -> dict[str, int]:

@@ -13,5 +13,6 @@ segments.py         where the pieces of a text stand that a model copied
 rounds.py           plans that every strategy of records makes
 beside.py           what a question finds that no record holds
 figures.py          the store in figures
+speakers.py         who speaks in a library
 strategy.py         what strategies of records share
 """

@@ -18,7 +18,8 @@ def _recovery(store: RecordStore, kinds: Collection[str]) -> Recoverability:
     return recoverability(store.graph, store.visible, store.records.keys() - store.visible, kinds)
 
 
-def _links(store: RecordStore) -> dict[str, int]:
+def links(store: RecordStore) -> dict[str, int]:
+    """How many there are of each kind."""
     return {
         kind: sum(len(store.graph.out(name, kind)) for name in store.records) for kind in store.spec.links
     }
@@ -50,7 +51,7 @@ def counts(store: RecordStore, version: str) -> dict[str, Any]:
         "visible": len(store.visible),
         "archived": by_all.archived,
         "visible_ratio": round(by_all.visible_ratio, 4),
-        "links": _links(store),
+        "links": links(store),
         "recovery": {"version": _figures(by_version), "all": _figures(by_all)},
     }
 
@@ -80,5 +81,5 @@ def additive(store: RecordStore, version: str) -> dict[str, Any]:
         "unreachable": along.unreachable,
         "within": [round(share * along.archived) for share in along.coverage],
         "near": [round(share * near.archived) for share in near.coverage],
-        "links": _links(store),
+        "links": links(store),
     }

@@ -29,7 +29,12 @@ def narrative(text: str) -> str:
 
 
 def narrated(
-    store: RecordStore, name: str, text: str, refs: Iterable[Ref], aux: Sequence[tuple[str, str]] = ()
+    store: RecordStore,
+    name: str,
+    text: str,
+    refs: Iterable[Ref],
+    aux: Sequence[tuple[str, str]] = (),
+    keywords: Sequence[str] = (),
 ) -> Record:
     """A record that tells of turns.
 
@@ -40,18 +45,20 @@ def narrated(
         text: cleaned by `narrative` or `one_liner`; without any it is an archived record of prose.
         refs: the turns, in any order.
         aux: what else is to be told of it, before the mark.
+        keywords: in the model's words too.
     """
     kind = store.spec.kind_of(name)
     prose = text if kind and kind.prose else ""
     summary = one_line(next(sentences(text), ""))[:SUMMARY] if prose else text
     refs = tuple(sorted(set(refs)))
     quotes = [store.quote(ref) for ref in refs]
-    doubted = unverified(Descriptor(text, ()), quotes)
+    doubted = unverified(Descriptor(text, tuple(keywords)), quotes)
     times = [said.time for said in quotes if said.time]
     return Record(
         name,
         store.spec,
         summary,
+        tuple(keywords),
         time=max(times, key=moment, default=None),
         refs=refs,
         visible=bool(text),

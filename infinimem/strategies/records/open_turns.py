@@ -6,6 +6,7 @@ Source: RecMem, section 3.1 (exchanges); xMemory, section 3.2 (blocks within a s
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -92,6 +93,23 @@ def _open(view: View, known: _Open | None, changed: Collection[str] | None) -> _
         if left := tuple(one for one in entries if one.seq not in view.cited and not view.repeats(one)):
             turns[doc_id] = left
     return _Open(turns, named)
+
+
+def open_until(view: View, turn: Located) -> Sequence[Located]:
+    """The open turns of a turn's session up to it."""
+    return _until(open_turns(view).get(turn.doc_id, ()), turn)
+
+
+def ended_by(view: View, turn: Located) -> list[Sequence[Located]]:
+    """The open turns of the sessions that a turn ends: of all others, where it is the first of its own."""
+    if view.document(turn.doc_id).entries[0].seq != turn.seq:
+        return []
+    found = (_until(said, turn) for doc_id, said in open_turns(view).items() if doc_id != turn.doc_id)
+    return sorted(filter(None, found), key=lambda said: said[0].seq)
+
+
+def _until(turns: Sequence[Located], last: Located) -> Sequence[Located]:
+    return turns[: bisect_right(turns, last.seq, key=lambda turn: turn.seq)]
 
 
 def exchanges(

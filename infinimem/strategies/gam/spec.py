@@ -1,0 +1,112 @@
+"""What the program knows of GAM (infinimem/spec.py). Source: arXiv 2604.12285."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from infinimem.settings import Harmless, HarmlessIf
+from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
+
+_TOPIC = 8  # turns, about (Table 10 of the paper)
+
+
+@dataclass(frozen=True)
+class GamSettings:
+    """[gam]: when talk becomes topics, how those are linked, and what a question is shown.
+
+    Where the paper names no number (gap_minutes, tau, neighbours, prefilter), it is chosen here.
+    """
+
+    active_tokens: Harmless[int] = 2048
+    """Of a session's turns that are in no topic; beyond it they are looked at."""
+    gap_minutes: Harmless[int] = 30
+    """Minutes of silence after which they are; 0 for never."""
+    partition: Annotated[Literal["semantic", "session", "turn", "turns", "window"], HarmlessIf()] = "semantic"
+    """Where topics begin: where a model says so; or only with a session, with each turn, after so many turns
+    or tokens."""
+    window: Harmless[int] = 0
+    """So many, for the last two; 0 for 3 turns or 256 tokens."""
+    noise: Harmless[float] = 0.0
+    """Share of boundaries that are lost, moved and made up (Appendix C.3): to measure what that does."""
+    candidates: Harmless[int] = 5
+    """Topics that a new one is held against, the nearest (Algorithm 3)."""
+    relations: Annotated[Literal["one", "pairs"], HarmlessIf()] = "one"
+    """In one call, or as in the paper in a call each."""
+    tau: Harmless[float] = 0.5
+    """What the confidence in a relation must exceed."""
+    workers: Harmless[int] = 8
+    """Calls of a model that run side by side."""
+    anchors: Harmless[int] = 10
+    """Topics from which a question starts."""
+    neighbours: Harmless[int] = 20
+    """Topics one relation away that it looks into too, those of most weight."""
+    network: Harmless[bool] = True
+    """Whether it goes by topics at all; without, over all turns alike."""
+    prefilter: Harmless[int] = 200
+    """Turns of these topics that are scored, the nearest."""
+    rerank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
+    """What the score of a topic and a turn is made of: vectors, as in the paper, or the library's search."""
+    cross_encoder: str | None = None
+    """The folder of a model (ONNX) that scores turns in place of vectors, as in the paper."""
+    factors: Harmless[bool] = True
+    """Whether what follows counts."""
+    beta_time: Harmless[float] = 1.4
+    beta_role: Harmless[float] = 1.4
+    beta_conf: Harmless[float] = 1.2
+    """What multiplies the score of a turn that tells a time where one is asked for; that the one said whom
+    the question names; whose topic claims nothing that was not said (Eq. 11)."""
+    drill: Harmless[bool] = True
+    """Whether turns are shown; without, topics' summaries alone."""
+    final: Harmless[int] = 10
+    """Turns that an answer is read from, and summaries without `drill`."""
+    block_tokens: Harmless[int] = 1400
+    """Tokens of these and the summaries of their topics together."""
+
+
+def estimate(size: int, turns: int, settings: GamSettings) -> tuple[int, int, int]:
+    """Every turn is shown twice, for the boundaries of its session and for the summary of its topic."""
+    topics = -(-turns // _TOPIC)
+    related = settings.candidates if settings.relations == "pairs" else 1
+    calls = topics * (1 + related) + -(-topics // 3)  # sessions have about three topics
+    shown = 2 * size + topics * (related + settings.candidates) * SUMMARY
+    return calls, calls * PROMPT + shown, calls * REPLY
+
+
+_READS = "anchors network neighbours prefilter rerank factors beta_time beta_role beta_conf drill final"
+_GROUPS = {
+    "gam-ablations": (
+        "gam",
+        "gam:rerank=cosine",
+        "gam:network=false",
+        "gam:network=false:beta_conf=1",
+        "gam:factors=false",
+        "gam:drill=false",
+        "gam:partition=turn",
+        "gam:partition=session",
+        "gam:partition=window",
+        "gam:partition=window:window=512",
+        "gam:partition=turns",
+        "gam:partition=turns:window=5",
+        "gam:noise=0.4",
+        "gam:rerank=cosine:network=false:beta_conf=1",
+    ),
+}
+"""GAM with one thing left out or changed (Tables 3 and 6, Figures 3 and 4 of the paper)."""
+
+SPEC = StrategySpec(
+    name="gam",
+    strategy="infinimem.strategies.gam.strategy:Gam",
+    writes=("gam/",),
+    archived="gam/archive/",
+    kinds=(Kind("topic", "gt", "gam/topics/"),),
+    links=("support", "contradict", "causal", "coreference", "semantic"),
+    settings=GamSettings,
+    readers=("drill",),
+    estimate=estimate,
+    methods={"gam": Way("gam", None, "drill")},  # that reader asks no model
+    groups=_GROUPS,
+    reads=frozenset((*_READS.split(), "block_tokens", "cross_encoder")),
+    sparse=True,
+    near=True,
+)

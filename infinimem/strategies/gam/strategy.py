@@ -1,0 +1,121 @@
+"""GAM: turns stay evidence until their topic ends; then they are a topic, in a network of topics.
+
+    observe   evidence -> what a turn makes due (boundaries) -> topics and their relations (consolidate)
+    tick      the same for all that is active
+
+It proposes; the store disposes. Source: arXiv 2604.12285.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from infinimem.llm.base import LLM
+from infinimem.model import Evidence, Finding, Located, Plan
+from infinimem.settings import Settings
+from infinimem.store.outcome import Rejected
+from infinimem.store.view import View
+from infinimem.strategies.base import Event, Plans
+from infinimem.strategies.gam.boundaries import Due, due_after, due_before, size
+from infinimem.strategies.gam.consolidate import KIND, Consolidation
+from infinimem.strategies.gam.read import Search, is_verified
+from infinimem.strategies.gam.spec import SPEC, GamSettings
+from infinimem.strategies.records.figures import by_kind, links
+from infinimem.strategies.records.open_turns import open_turns
+from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.rules import held_twice
+from infinimem.strategies.records.strategy import RecordStrategy
+
+
+class Gam(RecordStrategy):
+    """The strategy (strategies/base.py).
+
+    Args:
+        llm: the model that finds boundaries, tells topics and relates them.
+        settings: those of the library.
+    """
+
+    spec = SPEC
+
+    def __init__(self, llm: LLM, settings: Settings) -> None:
+        super().__init__(llm, settings)
+        self.own = settings.of(GamSettings)
+
+    # ── writing ─────────────────────────────────────────────────────────────────────────────────
+
+    def observe(self, view: View, new: Sequence[Located]) -> Plans:
+        """A plan for what each turn makes due; turns that make nothing due are listed alone.
+
+        Raises:
+            ModelUnavailable: what was applied stays; the other turns stay pending.
+        """
+        seen: list[int] = []
+        for turn in new:
+            for makes_due in (due_before, due_after):
+                plan = self._plan(view, makes_due(view, turn, self.own))
+                if plan is not None:
+                    outcome = yield replace(plan, empty=tuple(seen))
+                    view = outcome.view
+                    if not isinstance(outcome, Rejected):
+                        seen = []
+            seen.append(turn.seq)
+        if seen:
+            yield Plan(empty=tuple(seen))
+
+    def tick(self, view: View, event: Event) -> Plans:
+        """Because someone asked: all sessions end.
+
+        Raises:
+            ModelUnavailable: what is active stays so.
+        """
+        if event == "consolidate":
+            plan = self._plan(view, [Due(said, "ended") for said in _active(view)])
+            if plan is not None:
+                yield plan
+
+    def _plan(self, view: View, due: Sequence[Due]) -> Plan | None:
+        if not due:
+            return None
+        with self._writing.at(view) as (store, index):
+            return Consolidation(view, store, index, self.llm, self.own).plan(due, self.faults)
+
+    def estimate(self, view: View) -> int:
+        """What is active, shown twice: for its boundaries, and for its summaries."""
+        return 2 * sum(map(size, _active(view)))
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────
+
+    def retrieve(self, view: View, query: str, budget: int) -> Evidence:
+        """Turns by rank within `budget` tokens. Calls no model."""
+        with self._reading.at(view) as (store, index):
+            return Search(view, store, index, query, budget, self.own).by_rank()
+
+    def collected(self, view: View, question: str, budget: int) -> Evidence:
+        """Evidence for an answer: turns under the summaries of their topics. Calls no model."""
+        budget = min(budget, self.own.block_tokens)
+        with self._reading.at(view) as (store, index):
+            return Search(view, store, index, question, budget, self.own).by_topic()
+
+    # ── looking after it ────────────────────────────────────────────────────────────────────────
+
+    def status(self, view: View) -> Mapping[str, Any]:
+        """How much is active, and how large the network is."""
+        store = view.derived(RecordStore.load)
+        active = _active(view)
+        return {
+            "active": {"turns": sum(map(len, active)), "tokens": sum(map(size, active))},
+            **by_kind(store),
+            "verified": sum(map(is_verified, store.records.values())),
+            "links": links(store),
+        }
+
+    def check(self, view: View) -> list[Finding]:
+        """As of all strategies of records, and turns that two topics hold."""
+        return [*super().check(view), *held_twice(view.derived(RecordStore.load), KIND)]
+
+
+def _active(view: View) -> list[Sequence[Located]]:
+    """The turns that are in no topic, by session, the first first."""
+    return sorted(open_turns(view).values(), key=lambda said: said[0].seq)
