@@ -17,6 +17,7 @@ from infinimem.llm.tasks import TEXT, list_of, task
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.markdown.characters import one_line
 from infinimem.model import Located, RejectedReply
+from infinimem.strategies.records.asking import bare
 from infinimem.strategies.records.prompt_views import LONGEST
 from infinimem.strategies.records.record import moment
 
@@ -92,7 +93,7 @@ def _asked(
     if reply.data is None:
         return {}, RejectedReply(SEGMENT.name, reply.text, (f"{reply.failure}: {reply.detail}",))
     known = {str(turn.seq): turn.seq for turn in turns[1:]}
-    told = ((cut["before"].strip(), one_line(cut["reason"])[:REASON]) for cut in reversed(reply.data["cuts"]))
+    told = ((bare(cut["before"]), one_line(cut["reason"])[:REASON]) for cut in reversed(reply.data["cuts"]))
     return {known[name]: reason for name, reason in told if name in known}, None
 
 

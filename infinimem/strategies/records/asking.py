@@ -40,4 +40,9 @@ class Asked:
 def named(ids: Iterable[str], among: Iterable[int]) -> list[int]:
     """The seqs that a model names, without those that it made up, each once and ascending."""
     known = {str(seq): seq for seq in among}
-    return sorted({known[name] for name in map(str.strip, ids) if name in known})
+    return sorted({known[name] for name in map(bare, ids) if name in known})
+
+
+def bare(name: str) -> str:
+    """An id as it was given; prompts show those of turns in brackets, and models copy these too."""
+    return name.strip(" \t\n[]")

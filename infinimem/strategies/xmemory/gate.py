@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from infinimem.llm.base import LLM, Reply
+from infinimem.strategies.records.asking import bare
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.tasks import GATE, GUESS
@@ -181,7 +182,7 @@ def _by_call(llm: LLM, question: str, facts: Facts, episodes: Sequence[Episode])
         return Admitted(
             [(at, False) for at in range(min(FALLBACK, len(episodes)))], [], failure=reply.failure or ""
         )
-    whole = {names[name] for name in map(str.strip, reply.data["messages"]) if name in names}
-    chosen = [names[name] for name in map(str.strip, reply.data["episodes"]) if name in names]
+    whole = {names[name] for name in map(bare, reply.data["messages"]) if name in names}
+    chosen = [names[name] for name in map(bare, reply.data["episodes"]) if name in names]
     shown = [(at, at in whole) for at in dict.fromkeys(chosen)]
     return Admitted(shown, [], "done" if reply.data["sufficient"] else "")

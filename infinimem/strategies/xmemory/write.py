@@ -176,8 +176,10 @@ def _namer(store: RecordStore) -> Callable[[str], str]:
 
 
 def _named(asked: Asked, store: RecordStore, facts: Sequence[str]) -> str:
-    """What a model calls facts; where that is of no use the newest fact."""
+    """What a model calls facts; one alone names itself, and the newest does where no reply is of use."""
     records = [store.records[name] for name in facts]
+    if len(records) == 1:
+        return records[0].summary
     rows = [{"id": str(at), "time": one.time, "text": one.summary} for at, one in enumerate(records, 1)]
     data = asked.ask(THEME, facts=rows)
     newest = max(records, key=lambda one: (one.age, one.order))
