@@ -19,7 +19,7 @@ from infinimem.embedders.connect import Choice
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import LLM, Capped, total
 from infinimem.llm.connect import permitted
-from infinimem.model import Answer, Located, Plan, Receipt, Turn
+from infinimem.model import Answer, Located, Plan, Receipt, Turn, Usage
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome
@@ -246,11 +246,18 @@ class Memory(Upkeep):
                 yield
         finally:
             if self.library.initialised and not self.library.read_only:
-                day = self.library.clock().astimezone(UTC).date().isoformat()
                 with self._booking:  # of calls side by side each books what is left to book
                     now = total(self.llm.usage)
                     spent, self._booked = now - self._booked, now
-                usage.note(self.library.files, day, spent)
+                usage.note(self.library.files, self._day(), spent)
+
+    def spent_today(self) -> int:
+        """Tokens that the library's calls took today (UTC), in all processes."""
+        spent = usage.by_day(self.library.files).get(self._day(), Usage())
+        return spent.tokens_in + spent.tokens_out
+
+    def _day(self) -> str:
+        return self.library.clock().astimezone(UTC).date().isoformat()
 
     def _drive(self, plans: Plans, view: View, note: Note | None = None) -> list[Receipt]:
         from infinimem.strategies.driving import drive

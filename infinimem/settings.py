@@ -145,6 +145,18 @@ class MemoryToolSettings:
 
 
 @dataclass(frozen=True)
+class HookSettings:
+    """[hooks]: what hooks of agent programs recall and spend (docs/CLAUDE_CODE.md)."""
+
+    recall: Harmless[Literal["prompt", "start", "off"]] = "prompt"
+    """prompt: at the start of a session and at each prompt; start: only at its start; off: never."""
+    budget: Portion = 300
+    """Tokens of each part that is recalled."""
+    daily_tokens: int = 200_000
+    """Once the library's calls of a day took so many, hooks record and have no model draw from it."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """All groups, and the format number of the folder."""
 
@@ -158,6 +170,7 @@ class Settings:
     embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
     reader: ReaderSettings = field(default_factory=ReaderSettings)
     memory_tool: MemoryToolSettings = field(default_factory=MemoryToolSettings)
+    hooks: HookSettings = field(default_factory=HookSettings)
     own: tuple[Any, ...] = ()
     """Groups of strategies, each of its type; those that are not here have their defaults."""
 
@@ -309,7 +322,8 @@ def template(strategy: str | None = None) -> str:
     """
     lines = [
         "# Settings of this memory. Uncomment what you change; the program never rewrites this file.",
-        "# [llm], [embedder], [memory_tool] and git count after `infinimem trust` (docs/SECURITY.md).",
+        "# [llm], [embedder], [memory_tool], daily_tokens and git count after `infinimem trust`"
+        " (docs/SECURITY.md).",
         f"format = {FORMAT}",
         f"strategy = {_toml(strategy)}" if strategy else f"# strategy = {_toml(Settings.strategy)}",
         f"# git = {_toml(Settings.git)}",

@@ -17,7 +17,7 @@ import pytest
 from infinimem import Memory, Turn, open_memory
 from infinimem.hooks import answer
 from infinimem.hooks.event import Event
-from infinimem.hooks.rendezvous import rendezvous
+from infinimem.hooks.rendezvous import Rendezvous, rendezvous
 from infinimem.hooks.serve import serve
 
 FACTS = (
@@ -87,10 +87,17 @@ def serving(library: Path, first: Event) -> Iterator[None]:
     try:
         yield
     finally:
-        away = library.rename(library.with_name(f"{library.name}-away"))
-        answered(place.socket)
+        end(place, library, thread)
+
+
+def end(place: Rendezvous, library: Path, thread: threading.Thread | None = None) -> None:
+    """End the process that answers: the next question finds its library gone."""
+    away = library.rename(library.with_name(f"{library.name}-away"))
+    while answered(place.socket):
+        pass
+    if thread:
         thread.join()
-        away.rename(library)
+    away.rename(library)
 
 
 def answered(path: Path) -> bool:

@@ -7,17 +7,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from cli_runner import Ran, Shell
-from hook_library import FACTS, facts, meeting, said, serving, transcript
+from hook_library import FACTS, end, facts, meeting, said, serving, transcript
 from infinimem.tools.tool import LABEL
 from trusting import write_trusted
 
-from infinimem import InfinimemError, Turn, open_memory
+from infinimem import InfinimemError, Turn, memory, open_memory
 from infinimem.cli.app import app
 from infinimem.errors import ModelUnavailable
 from infinimem.hooks import answer, remember, serve
@@ -25,6 +26,9 @@ from infinimem.hooks.event import EVENTS, Event, given
 from infinimem.hooks.recall import LINES, Recall
 from infinimem.hooks.rendezvous import LONGEST, held, rendezvous
 from infinimem.importers.recalled import BEGIN, END, without_recalled
+from infinimem.llm.base import Reply, Task
+from infinimem.llm.offline import OfflineClient
+from infinimem.model import Usage
 
 STARTED = list[tuple[Any, ...]]
 
@@ -40,7 +44,12 @@ def met(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def started(monkeypatch: pytest.MonkeyPatch) -> STARTED:
     """What would have been started."""
     found: STARTED = []
-    monkeypatch.setattr(answer, "start", lambda *args: found.append(args))
+
+    def start(*args: Any) -> SimpleNamespace:
+        found.append(args)
+        return SimpleNamespace(poll=lambda: 1)
+
+    monkeypatch.setattr(answer, "start", start)
     return found
 
 
@@ -176,11 +185,76 @@ def test_what_comes_too_late_is_not_waited_for(
 def test_a_start_that_was_missed_comes_with_the_first_prompt(shell: Shell) -> None:
     facts(shell.library)
     with serving(shell.library, Event("SessionStart", "abc123", "/home/heron")):
-        asked = said("UserPromptSubmit", shell.library, prompt="ok")
+        asked = said("UserPromptSubmit", shell.library / "heron", prompt="ok")
         text = context(shell("hook", "UserPromptSubmit", input=asked), "UserPromptSubmit")
         again = shell("hook", "UserPromptSubmit", input=asked)
     assert "[closest to heron]" in text
     assert (again.code, again.out) == (0, "")
+
+
+def test_a_start_is_owed_until_it_arrives(shell: Shell) -> None:
+    recall = Recall(facts(shell.library))
+    start = Event("SessionStart", "s", "/home/heron")
+    prompt = Event("UserPromptSubmit", "s", "/home/heron", "ok")
+    recall.text(start)
+    recall.missed(start)
+    for _ in range(2):  # that prompt gave up, too
+        assert "[closest to heron]" in recall.text(prompt)
+        recall.missed(prompt)
+    assert "[closest to heron]" in recall.text(prompt)
+    recall.arrived(prompt)
+    assert recall.text(prompt) == ""
+
+
+def test_the_first_prompt_of_a_cold_start_brings_it(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer, "WAKING", 60.0)
+    facts(shell.library)
+    place = rendezvous(shell.library)
+    assert place is not None
+    try:
+        ran = shell("hook", "SessionStart", input=said("SessionStart", shell.library / "heron"))
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+        asked = said("UserPromptSubmit", shell.library / "heron", prompt="ok")
+        text = context(shell("hook", "UserPromptSubmit", input=asked), "UserPromptSubmit")
+    finally:
+        end(place, shell.library)
+    assert "[closest to heron]" in text
+
+
+def test_what_is_recalled_is_a_setting(shell: Shell, started: STARTED) -> None:
+    facts(shell.library)
+    settings = shell.library / "infinimem.toml"
+    start = Event("SessionStart", "s", "/home/heron")
+    prompt = Event("UserPromptSubmit", "s", "/home/heron", "Which port has Heron?")
+    for wanted, shown in (("prompt", (True, True)), ("start", (True, False)), ("off", (False, False))):
+        settings.write_text(f'[hooks]\nrecall = "{wanted}"\n')
+        both = [Recall(open_memory(shell.library, model="offline")) for _ in range(2)]
+        found = (both[0].text(start), both[1].text(prompt))
+        assert tuple(map(bool, found)) == shown
+    for event in ("SessionStart", "UserPromptSubmit"):  # nor is a process started
+        shell("hook", event, input=said(event, shell.library, prompt="Heron port"))
+    assert started == []
+    settings.write_text("[hooks\n")
+    ran = shell("hook", "SessionStart", input=said("SessionStart", shell.library))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (0, "", 1)
+    settings.write_text("[hooks]\nbudget = 20\n")
+    short = Recall(open_memory(shell.library, model="offline")).text(prompt)
+    assert FACTS[1] in short
+    assert FACTS[0] not in short
+
+
+def test_recall_shows_what_is_injected_and_why(shell: Shell) -> None:
+    recall = Recall(facts(shell.library))
+    ran = shell("--json", "recall", "On which port does Heron run?", "--cwd", str(shell.library))
+    assert ran.json["text"] == recall.prompt("s", "On which port does Heron run?")
+    (line,) = [line for line in ran.json["lines"] if FACTS[1] in line["text"]]
+    assert (line["where"], line["why"]) == ("CURRENT:6", "")
+    assert line["score"] > 0
+    assert {"heron", "port"} <= set(line["words"])
+    assert all(line["why"] for line in ran.json["lines"] if line["text"] not in ran.json["text"])
+    assert END in shell("recall", "On which port does Heron run?").out
+    assert "nothing is injected" in shell("recall", "ok").out
+    assert "[newest]" in shell("recall").out
 
 
 def test_a_second_server_ends_at_once_and_a_killed_one_is_replaced(shell: Shell) -> None:
@@ -303,6 +377,28 @@ def test_a_dead_model_loses_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatc
     with serving(shell.library, Event("SessionStart")):  # recalling calls no model
         asked = said("UserPromptSubmit", shell.library, prompt="Heron port")
         context(shell("hook", "UserPromptSubmit", input=asked), "UserPromptSubmit")
+
+
+def test_a_paid_model_draws_up_to_a_cap_a_day(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts(shell.library)
+    asked: list[str] = []
+
+    class Paid(OfflineClient):
+        """As a model that bills what it is asked."""
+
+        def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
+            asked.append(task.name)
+            self.usage.book(task.name, Usage(1, 900, 100))
+            return super().complete(task, variables)
+
+    monkeypatch.setattr(memory, "permitted", lambda *_: Paid())
+    write_trusted(shell.library, "[hooks]\ndaily_tokens = 1000\n")
+    for number, told in enumerate(("Ana moved to Lisbon.", "Ana has a dog.")):
+        log = transcript(shell.home / "log.jsonl", told, session=f"s{number}")
+        assert remember.remember(shell.library, log) == 1
+        assert told in texts(shell.library)
+    assert asked == ["extract"]
+    assert [place.text for place in open_memory(shell.library).view.uncited()] == ["Ana has a dog."]
 
 
 def test_a_session_ends_up_in_the_evidence_and_two_at_once_harm_nothing(shell: Shell) -> None:

@@ -85,8 +85,27 @@ def test_each_event_has_its_hook() -> None:
             for handler in group["hooks"]:
                 assert set(handler) == {"type", "command", "timeout"}
                 assert handler["type"] == "command"
-                assert handler["command"] == f"infinimem hook {event}"
+                script = f'sh "${{CLAUDE_PLUGIN_ROOT}}/hooks/hook.sh" {event}'
+                assert handler["command"] == script
                 assert 0 < handler["timeout"] <= 30
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_without_the_program_only_a_start_says_so(event: str, tmp_path: Path) -> None:
+    def ran(path: Path) -> str:
+        command = ["/bin/sh", str(PLUGIN / "hooks" / "hook.sh"), event]
+        env = {"PATH": str(path)}
+        found = subprocess.run(command, env=env, input=b"{}", capture_output=True, check=True)
+        assert found.stderr == b""
+        return found.stdout.decode()
+
+    told = ran(tmp_path)
+    assert bool(told) == (event == "SessionStart")
+    assert not told or "not on the PATH" in json.loads(told)["systemMessage"]
+    program = tmp_path / "infinimem"
+    program.write_text('#!/bin/sh\necho "$@"')
+    program.chmod(0o755)
+    assert ran(tmp_path) == f"hook {event}\n"
 
 
 def test_the_server_is_a_command_of_ours() -> None:

@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, str] = {
     "watch": "watching",
     "mcp": "mcp",
     "hook": "hook",
+    "recall": "hook",
     "status": "care",
     "doctor": "care",
     "config": "trusting",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from infinimem.hooks.event import given
@@ -27,5 +26,7 @@ def main(what: str, library: Path, create: bool, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    with suppress(Exception):
+    try:
         main(sys.argv[1], Path(sys.argv[2]), "--create" in sys.argv[3:], sys.stdin.buffer.read())
+    except Exception:
+        sys.exit(1)

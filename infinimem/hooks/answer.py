@@ -7,12 +7,19 @@ import socket
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from infinimem.hooks.event import RECALLS, Event
 from infinimem.hooks.rendezvous import Rendezvous, rendezvous
 
+if TYPE_CHECKING:
+    from subprocess import Popen
+
 PATIENCE = 0.2
 """Seconds that a hook waits for memory; what comes later is not shown."""
+WAKING = 1.5
+"""Seconds that a prompt waits for a process that is only starting: later prompts come too late for what the
+start of the session missed."""
 
 
 def answer(event: Event, library: Path, is_default: bool) -> str:
@@ -47,7 +54,7 @@ def _remember(event: Event, library: Path, is_default: bool) -> None:
         return  # a session in which nothing was said has none
     if not is_default and not (library / "infinimem.toml").is_file():
         raise ValueError(f"{library} is not a library; run: infinimem init {library}")
-    start("remember", library, event, *(["--create"] if is_default else []))
+    start("remember", library, event, *(["--create"] if is_default else [])).returncode = 0
 
 
 def _recalled(event: Event, library: Path) -> str:
@@ -55,13 +62,19 @@ def _recalled(event: Event, library: Path) -> str:
     place = rendezvous(library)
     if place is None:
         return ""
-    try:
-        return _asked(place, event)
-    except TimeoutError:
-        return ""
-    except OSError:  # nobody there: the next prompt is answered
-        start("serve", library, event)
-        return ""
+    until = time.monotonic() + (WAKING if event.prompt else 0)
+    child = None
+    while True:
+        try:
+            return _asked(place, event)
+        except TimeoutError:
+            return ""
+        except OSError:  # nobody there yet
+            child = child or start("serve", library, event)
+            if child.poll() or time.monotonic() >= until:  # it failed, or takes too long
+                child.returncode = 0  # nobody waits for it
+                return ""
+            time.sleep(0.02)
 
 
 def _asked(place: Rendezvous, event: Event) -> str:
@@ -78,7 +91,7 @@ def _asked(place: Rendezvous, event: Event) -> str:
     return said.decode()
 
 
-def start(what: str, library: Path, event: Event, *options: str) -> None:
+def start(what: str, library: Path, event: Event, *options: str) -> Popen[bytes]:
     """Start a process that outlives the hook and the program that ran it.
 
     Args:
@@ -101,4 +114,4 @@ def start(what: str, library: Path, event: Event, *options: str) -> None:
     assert child.stdin is not None
     with child.stdin as told:
         told.write(event.as_json())
-    child.returncode = 0  # nobody waits for it
+    return child

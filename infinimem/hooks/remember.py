@@ -40,7 +40,9 @@ def remember(library: Path, transcript: Path, create: bool = False) -> int:
     with held(place.remembering, wait=True) if place else nullcontext():
         memory = open_memory(library, create=create)
         recorded = sum(len(memory.record(batch)) for batch in survey(transcript, FORMAT).batches())
-        memory.observe(())
+        left = memory.library.settings.hooks.daily_tokens - memory.spent_today()
+        if left > 0:  # what is only recorded is drawn from on another day
+            memory.observe((), max_tokens=left)
     return recorded
 
 

@@ -36,8 +36,11 @@ def serve(library: Path, first: Event, idle: float = IDLE) -> None:
         return
     with held(place.serving, wait=False) as alone:
         if alone:
-            with _listening(place) as listener:
-                _answer_all(listener, library, first, idle)
+            recall = Recall(open_memory(library, model="offline"))
+            recall.text(first)  # builds the index
+            recall.missed(first)
+            with _listening(place) as listener:  # not before: whoever connects is answered at once
+                _answer_all(listener, library, recall, idle)
 
 
 @contextmanager
@@ -52,10 +55,7 @@ def _listening(place: Rendezvous) -> Iterator[socket.socket]:
             place.socket.unlink(missing_ok=True)
 
 
-def _answer_all(listener: socket.socket, library: Path, first: Event, idle: float) -> None:
-    recall = Recall(open_memory(library, model="offline"))
-    recall.text(first)  # builds the index
-    recall.missed(first)
+def _answer_all(listener: socket.socket, library: Path, recall: Recall, idle: float) -> None:
     listener.settimeout(idle)
     while library.is_dir():
         try:
@@ -70,6 +70,8 @@ def _answer_all(listener: socket.socket, library: Path, first: Event, idle: floa
                 line.sendall(text.encode("utf-8", "replace"))
             except OSError:
                 recall.missed(event)
+            else:
+                recall.arrived(event)
 
 
 def _read(line: socket.socket) -> bytes:
