@@ -6,7 +6,7 @@ model is asked, and an unreachable model loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC
@@ -19,7 +19,7 @@ from infinimem.embedders.connect import Choice
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import LLM, Capped, total
 from infinimem.llm.connect import permitted
-from infinimem.model import Answer, Located, Plan, Receipt, Turn, Usage
+from infinimem.model import Located, Plan, Receipt, Turn, Usage
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome
@@ -82,6 +82,7 @@ class Memory(Upkeep):
         capped = Capped(llm)
         super().__init__(library, capped, partial(library.spec.make, capped, library.settings))
         self._booked, self._booking = total(capped.usage), Lock()
+        self._spend = self._spending
         self._extracting = Lock()  # of threads side by side one asks about what is pending
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
@@ -221,18 +222,6 @@ class Memory(Upkeep):
             if not self.library.spec.has_entries and (last := self._consolidated()):
                 receipts.append(last)
             return tuple(receipts)
-
-    def ask(
-        self,
-        question: str,
-        reader: str | None = None,
-        sources: Collection[str] | None = None,
-        max_tokens: int | None = None,
-        now: str | None = None,
-    ) -> Answer:
-        """As `Reader.ask`; what it spends is booked on the day."""
-        with self._spending(max_tokens):
-            return super().ask(question, reader, sources, now=now)
 
     def estimate(self) -> int:
         """Tokens that `consolidate` would send to a model, roughly."""

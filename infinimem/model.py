@@ -32,6 +32,7 @@ class Turn:
         session: name of the conversation; turns of a session share an evidence file.
         turn: the source's own id of the message, for example LoCoMo's "D1:3".
         key: idempotency key; a second turn with the same key is not recorded again.
+        cwd, branch: of an agent's session: the folder that it was in, and the git branch there.
     """
 
     text: str
@@ -41,6 +42,8 @@ class Turn:
     session: str | None = None
     turn: str | None = None
     key: str | None = None
+    cwd: str | None = None
+    branch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +241,6 @@ class Plan:
 @dataclass(frozen=True)
 class ReceiptRow:
     """A row of a receipt: where a line was, where it is, and why."""
-
     seq: int
     was: str
     now: str
@@ -313,8 +315,7 @@ class Retrieved:
     when: str | None = None
     refers: str | None = None
     physical: bool = False
-    """Whether `text` is lines of the file, signatures included; the text of an entry is only what was said,
-    however much it looks like a signed line."""
+    """Whether `text` is lines of the file with signatures; an entry's is only what was said."""
 
 
 @dataclass(frozen=True, slots=True)

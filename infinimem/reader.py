@@ -7,7 +7,8 @@ written, and all evidence comes from one snapshot, of now or of an earlier momen
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import cached_property
+from contextlib import AbstractContextManager
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from infinimem.errors import UsageError
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from infinimem.strategies.base import Strategy
 
 
+Spend = Callable[[int | None], AbstractContextManager[None]]
+"""For the time of a block: a cap of tokens, or None."""
+
+
 class Reader:
     """Questions to a library as it is at each call, or as it stood at one moment (`Memory.at`)."""
 
@@ -32,6 +37,7 @@ class Reader:
         self.tools = Toolbox(source)
         self._source = source
         self._clock = clock
+        self._spend: Spend = llm.cap
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -104,7 +110,7 @@ class Reader:
 
         view, before = self._seen(sources), total(self.llm.usage)
         day = now or self._clock().date().isoformat()
-        with self.llm.cap(max_tokens):
+        with self._spend(max_tokens):
             evidence = self._begin(view, question, reader)
             more = search(view, question, self.chosen(reader))
             found = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
@@ -114,6 +120,26 @@ class Reader:
         """The reader that a name means; None for that of `[reader] name`."""
         chosen = name or self.view.settings.reader.name
         return self.strategy.readers[0] if chosen == "auto" else chosen
+
+    def within(self, project: str) -> Reader:
+        """The same with nothing in it but what was said in a project.
+
+        Args:
+            project: the path of a folder, or its name; what was said below it counts too.
+        """
+        from infinimem.store.sources import only_project
+
+        @lru_cache(maxsize=1)
+        def narrowed(view: View) -> View:
+            return only_project(view, project)
+
+        return self._over(lambda: narrowed(self._source()))
+
+    def _over(self, source: Callable[[], View]) -> Reader:
+        """The same questions to other snapshots; what they cost is booked as here."""
+        reader = Reader(source, self.llm, lambda: self.strategy, self._clock)
+        reader._spend = self._spend
+        return reader
 
     def _begin(self, view: View, question: str, reader: str | None, budget: int | None = None) -> Evidence:
         if not question.strip():

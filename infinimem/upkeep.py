@@ -96,7 +96,7 @@ class Upkeep(Reader):
         from infinimem.operations import as_of
 
         past = as_of.as_of(self.view, as_of.moment(self.view, moment))
-        return Reader(lambda: past, self.llm, lambda: self.strategy, self._clock)
+        return self._over(lambda: past)
 
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""

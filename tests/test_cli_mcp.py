@@ -22,7 +22,9 @@ def test_a_cap_holds_as_long_as_it_serves(shell: Shell, monkeypatch: pytest.Monk
         with pytest.raises(ModelUnavailable, match="cap is spent"):
             memory.ask("Where?", "hybrid")
 
-    monkeypatch.setattr("infinimem.mcp.server.make_server", lambda memory, trust: served.append(memory))
+    monkeypatch.setattr(
+        "infinimem.mcp.server.make_server", lambda memory, trust, project: served.append(memory)
+    )
     monkeypatch.setattr("infinimem.mcp.server.serve_stdio", serve)
     assert shell("mcp", "--max-tokens", "0").code == 0
     assert len(served) == 1

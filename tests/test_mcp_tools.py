@@ -63,12 +63,12 @@ def test_the_hints_are_true(memory: Memory) -> None:
 
 def test_with_a_model_elsewhere_two_tools_reach_out(tmp_path: Path) -> None:
     memory = open_memory(tmp_path, model=ScriptedLLM({}))
-    assert [name for name, offer in offers(memory).items() if offer.outward] == ["remember", "ask"]
+    assert [name for name, offer in offers(memory, memory).items() if offer.outward] == ["remember", "ask"]
 
 
 @pytest.mark.parametrize("trust_user", [False, True])
 def test_names_descriptions_and_schemas_cost_little(memory: Memory, trust_user: bool) -> None:
-    offered = [offer.tool for offer in offers(memory, trust_user).values()]
+    offered = [offer.tool for offer in offers(memory, memory, trust_user).values()]
     assert len(offered) <= 8
     told = [f"{tool.name}\n{tool.description}\n{json.dumps(tool.parameters)}" for tool in offered]
     assert sum(map(tokens.count, told)) < 2000

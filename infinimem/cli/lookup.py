@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from infinimem.cli.completion import document_ids
-from infinimem.cli.options import Command, Options, as_of, as_of_option, pass_options
+from infinimem.cli.options import Command, Options, pass_options, snapshot, snapshot_options
 from infinimem.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
@@ -31,11 +31,13 @@ _scope = click.option(
 @click.argument("query")
 @click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="Number of sections.")
 @_scope
-@as_of_option
+@snapshot_options
 @pass_options
-def search(options: Options, query: str, limit: int, scope: str, moment: str | None) -> None:
+def search(
+    options: Options, query: str, limit: int, scope: str, moment: str | None, project: str | None
+) -> None:
     """Find the sections that answer a query best."""
-    tool = as_of(options, options.looking(), moment).tools.search
+    tool = snapshot(options, options.looking(), moment, project).tools.search
     _show(options, _run(tool, query=query, limit=limit, scope=scope))
 
 
@@ -46,13 +48,19 @@ def search(options: Options, query: str, limit: int, scope: str, moment: str | N
     "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines of context around each match."
 )
 @_scope
-@as_of_option
+@snapshot_options
 @pass_options
 def grep(
-    options: Options, pattern: str, doc: str | None, context: int, scope: str, moment: str | None
+    options: Options,
+    pattern: str,
+    doc: str | None,
+    context: int,
+    scope: str,
+    moment: str | None,
+    project: str | None,
 ) -> None:
     """Find lines that match a regular expression (RE2, any case)."""
-    tools = as_of(options, options.looking(), moment).tools
+    tools = snapshot(options, options.looking(), moment, project).tools
     if doc:
         found = _run(tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
@@ -64,11 +72,13 @@ def grep(
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Number of documents to skip.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, help="Number of documents to list.")
 @_scope
-@as_of_option
+@snapshot_options
 @pass_options
-def ls(options: Options, offset: int, limit: int, scope: str, moment: str | None) -> None:
+def ls(
+    options: Options, offset: int, limit: int, scope: str, moment: str | None, project: str | None
+) -> None:
     """List the documents and their summaries."""
-    tool, out = as_of(options, options.looking(), moment).tools.list_docs, options.out
+    tool, out = snapshot(options, options.looking(), moment, project).tools.list_docs, options.out
     found = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
     docs = found["docs"]
     while found["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
@@ -88,15 +98,15 @@ def ls(options: Options, offset: int, limit: int, scope: str, moment: str | None
 @click.command(cls=Command)
 @click.argument("doc_id", metavar="ID", shell_complete=document_ids)
 @click.argument("lines", metavar="[START:END]", required=False)
-@as_of_option
+@snapshot_options
 @pass_options
-def read(options: Options, doc_id: str, lines: str | None, moment: str | None) -> None:
+def read(options: Options, doc_id: str, lines: str | None, moment: str | None, project: str | None) -> None:
     """Print lines of a document, at most 100 at a time.
 
     Lines count from 1, the header included.
     """
     start, end = _range(lines)
-    tool = as_of(options, options.looking(), moment).tools.read_lines
+    tool = snapshot(options, options.looking(), moment, project).tools.read_lines
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
     _show(options, _run(tool, doc_id=name, start=start, end=end))
 

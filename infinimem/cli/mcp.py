@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from infinimem.cli.options import Command, Options, cap_option, pass_options
+from infinimem.cli.options import Command, Options, cap_option, named, pass_options, project_option
 from infinimem.cli.output import as_json
 from infinimem.errors import InfinimemError, UsageError
 
@@ -19,10 +19,16 @@ from infinimem.errors import InfinimemError, UsageError
 @click.option(
     "--trust-user", is_flag=True, help="Let clients record the user's words as the user's, not an AI's."
 )
+@project_option
 @cap_option
 @pass_options
 def mcp(
-    options: Options, address: str | None, remote: bool, trust_user: bool, max_tokens: int | None
+    options: Options,
+    address: str | None,
+    remote: bool,
+    trust_user: bool,
+    project: str | None,
+    max_tokens: int | None,
 ) -> None:
     """Serve the library to MCP clients.
 
@@ -38,7 +44,7 @@ def mcp(
     except ModuleNotFoundError as error:
         raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
     with memory.llm.cap(max_tokens):
-        serving = server.make_server(memory, trust_user)
+        serving = server.make_server(memory, trust_user, named(project))
         if address is None:
             if sys.stdin.isatty():
                 options.out.say("waiting for a client, which starts this command itself; Ctrl-C ends it")

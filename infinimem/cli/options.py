@@ -5,9 +5,10 @@ They are accepted before and after the command's name, so each command carries t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from infinimem.reader import Reader
 
 OFFLINE = "offline"
+C = TypeVar("C", bound=Callable[..., Any])
 
 
 @dataclass
@@ -124,10 +126,21 @@ class Options:
         return memory
 
 
-def as_of(options: Options, memory: Memory, moment: str | None) -> Reader:
-    """The library as it is, or as it stood at a moment that --as-of names; what cannot be shown is told."""
-    if not moment:
-        return memory
+def snapshot(options: Options, memory: Memory, moment: str | None, project: str | None) -> Reader:
+    """The library as it is, or as it stood at a moment that --as-of names; of a project alone, where
+    --project names one. What cannot be shown is told."""
+    found, project = as_of(options, memory, moment) if moment else memory, named(project)
+    return found.within(project) if project else found
+
+
+def named(project: str | None) -> str | None:
+    """A project as --project names it; a path is made absolute."""
+    is_path = project and (project in (".", "..", "~") or "/" in project)
+    return str(Path(project).expanduser().resolve()) if project and is_path else project
+
+
+def as_of(options: Options, memory: Memory, moment: str) -> Reader:
+    """The library as it stood at a moment; what cannot be shown is told."""
     from infinimem.operations.as_of import unreachable
 
     past = memory.at(moment)
@@ -138,9 +151,19 @@ def as_of(options: Options, memory: Memory, moment: str | None) -> Reader:
     return past
 
 
-as_of_option = click.option(
+_as_of_option = click.option(
     "--as-of", "moment", metavar="MOMENT", help="Use the library as it was at a time, seq or receipt."
 )
+project_option = click.option(
+    "--project", metavar="DIR", help="Use only what was said in this folder (its path or name) or below."
+)
+
+
+def snapshot_options(command: C) -> C:
+    """Which state of the library is looked at, and which part."""
+    return _as_of_option(project_option(command))
+
+
 estimate_option = click.option(
     "--estimate", is_flag=True, help="Estimate the tokens it would take; write nothing."
 )

@@ -9,11 +9,11 @@ import click
 from infinimem.cli.options import (
     Command,
     Options,
-    as_of,
-    as_of_option,
     cap_option,
     estimate_option,
     pass_options,
+    snapshot,
+    snapshot_options,
 )
 from infinimem.cli.show import answer_json, place, show_answer, show_trace
 from infinimem.errors import UsageError
@@ -33,7 +33,7 @@ _sources = click.option(
 @click.argument("question")
 @click.option("--reader", type=click.Choice(reader_names()[1:]), help="How to collect evidence.")
 @_sources
-@as_of_option
+@snapshot_options
 @estimate_option
 @cap_option
 @pass_options
@@ -43,6 +43,7 @@ def ask(
     reader: str | None,
     sources: tuple[str, ...],
     moment: str | None,
+    project: str | None,
     estimate: bool,
     max_tokens: int | None,
 ) -> None:
@@ -55,7 +56,7 @@ def ask(
         out.result({"estimate": size}, lambda: out.line(f"{size} tokens"))
         return
     with out.progress("Reading"):
-        answer = as_of(options, memory, moment).ask(question, reader, sources or None, max_tokens)
+        answer = snapshot(options, memory, moment, project).ask(question, reader, sources or None, max_tokens)
 
     def show() -> None:
         show_answer(out, answer)
@@ -75,16 +76,23 @@ def ask(
     "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="At most this many tokens of evidence."
 )
 @_sources
-@as_of_option
+@snapshot_options
 @pass_options
 def retrieve(
-    options: Options, question: str, budget: int | None, sources: tuple[str, ...], moment: str | None
+    options: Options,
+    question: str,
+    budget: int | None,
+    sources: tuple[str, ...],
+    moment: str | None,
+    project: str | None,
 ) -> None:
     """Print ranked evidence for a question; calls no model."""
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out = options.out
-    evidence = as_of(options, options.reading(), moment).retrieve(question, budget, sources or None)
+    evidence = snapshot(options, options.reading(), moment, project).retrieve(
+        question, budget, sources or None
+    )
     rows = [(f"{item.score:.2f}", place(item), item.text) for item in evidence.items]
     if not rows:
         out.say("nothing is found that fits the budget" if budget else "nothing is found")

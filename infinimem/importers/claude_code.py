@@ -63,4 +63,6 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
             session=as_name(record.get("sessionId")) or stem,
             turn=ident,
             key=first or ident,
+            cwd=as_name(record.get("cwd")),
+            branch=as_name(record.get("gitBranch")),
         )

@@ -48,6 +48,7 @@ def matches(record: Json) -> bool:
 def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
     """The turns of a log. The first line names the session; the log of a sub-agent holds nobody's words."""
     session, time, of_agent = "", None, False
+    cwd = branch = None
     for record in records:
         if not isinstance(record, dict):
             skipped["records of another shape"] += 1
@@ -56,6 +57,9 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
         if not isinstance(payload, dict) or record.get("type") == "event_msg":
             continue
         time = iso(record.get("timestamp")) or time
+        cwd = as_name(payload.get("cwd")) or cwd
+        if isinstance(git := payload.get("git"), dict):
+            branch = as_name(git.get("branch"))
         if not session and ("instructions" in payload or record.get("type") == "session_meta"):
             session = as_name(payload.get("id")) or stem
             source = payload.get("source")
@@ -79,6 +83,8 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
             time=time,
             session=session or stem,
             turn=as_name(payload.get("id")),
+            cwd=cwd,
+            branch=branch,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from infinimem.memory import Memory
+from infinimem.reader import Reader
 from infinimem.store.view import View
 from infinimem.tools.tool import Result, Tool, shown
 
@@ -30,7 +30,7 @@ def rows(result: Result) -> Iterator[str]:
         yield f"{cited['doc_id']}:{cited['start_line']}-{cited['end_line']} {cited['text']}"
 
 
-def tool(memory: Memory) -> Tool:
+def tool(memory: Reader) -> Tool:
     """The tool, bound to a library and its model."""
 
     def ask(view: View, question: str) -> Result:

@@ -38,6 +38,7 @@ from mcp.types import (
 
 from infinimem.errors import InfinimemError
 from infinimem.memory import Memory
+from infinimem.reader import Reader
 from infinimem.store.view import View
 from infinimem.tools.tool import LABEL, shown
 
@@ -89,14 +90,16 @@ def _called(offer: Offer, arguments: Mapping[str, Any]) -> CallToolResult:
     return CallToolResult(content=[*content], structured_content={"label": LABEL, **result})
 
 
-def make_server(memory: Memory, trust_user: bool = False) -> Server[Any]:
+def make_server(memory: Memory, trust_user: bool = False, project: str | None = None) -> Server[Any]:
     """A server that any number of clients may call at once.
 
     Args:
         memory: the library.
         trust_user: whether a client may record the user's words as the user's (remember.py).
+        project: read only what was said there (`Reader.within`).
     """
-    offered = offers(memory, trust_user)
+    reading = memory.within(project) if project else memory
+    offered = offers(memory, reading, trust_user)
     tools = ListToolsResult(tools=[listed(offer) for offer in offered.values()])
     asking = anyio.CapacityLimiter(ASKING)
 
@@ -119,7 +122,7 @@ def make_server(memory: Memory, trust_user: bool = False) -> Server[Any]:
         return result
 
     async def list_resources(ctx: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        return await _read(resources.listed, memory, params.cursor if params else None)
+        return await _read(resources.listed, reading, params.cursor if params else None)
 
     async def list_templates(
         ctx: _Context, params: PaginatedRequestParams | None
@@ -127,7 +130,7 @@ def make_server(memory: Memory, trust_user: bool = False) -> Server[Any]:
         return resources.TEMPLATES
 
     async def read_resource(ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await _read(resources.read, memory, params.uri)
+        return await _read(resources.read, reading, params.uri)
 
     server: Server[Any] = Server(
         NAME,
@@ -154,7 +157,7 @@ async def _beat(ctx: _Context) -> None:
             seconds += BEAT
 
 
-async def _read(work: Callable[[View, _A], _T], memory: Memory, wanted: _A) -> _T:
+async def _read(work: Callable[[View, _A], _T], memory: Reader, wanted: _A) -> _T:
     """Run in a thread; whatever goes wrong is one line."""
 
     def call() -> _T:

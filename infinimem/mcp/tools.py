@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infinimem.memory import Memory
+from infinimem.reader import Reader
 from infinimem.tools import Tool
 
 from . import ask, remember
@@ -76,16 +77,17 @@ class Offer:
         return _OUTPUTS[self.tool.name]
 
 
-def offers(memory: Memory, trust_user: bool = False) -> dict[str, Offer]:
+def offers(memory: Memory, reading: Reader, trust_user: bool = False) -> dict[str, Offer]:
     """The seven tools by name; of a library that is read-only all but `remember`.
 
     Args:
         memory: the library that they serve.
+        reading: what of it is read.
         trust_user: see remember.py.
     """
-    asking = [ask.tool(memory)]
+    asking = [ask.tool(reading)]
     if not memory.library.read_only:
         asking.insert(0, remember.tool(memory, trust_user))
     outward = memory.llm.name != "offline"
-    found = [*map(Offer, memory.tools), *(Offer(tool, True, outward) for tool in asking)]
+    found = [*map(Offer, reading.tools), *(Offer(tool, True, outward) for tool in asking)]
     return {offer.tool.name: offer for offer in found}

@@ -136,6 +136,8 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
             "speaker": turn.speaker,
             "turn": turn.turn,
             "key": turn.key,
+            "cwd": turn.cwd,
+            "branch": turn.branch,
             "role": None if source != "tool" or turn.role == "tool" else turn.role,
             "observed": None if turn.time else now,
         }

@@ -1,21 +1,25 @@
-"""A library with nothing in it but what came from some sources, each line where it was.
+"""A library with nothing in it but what came from some sources or one project, each line where it was.
 
-What people wrote unsigned counts as "human", what a model wrote in memories/ as "AI". Headers and headings of
-the program's documents may tell of any line, so they go where a line does; so do receipts, and documents of
-which nothing is left. A record stays where it is known to come from what stays alone.
+What people wrote unsigned counts as "human", what a model wrote in memories/ as "AI"; neither is of a
+project. Headers and headings of the program's documents may tell of any line, so they go where a line does;
+so do receipts, and documents of which nothing is left. A record stays where it is known to come from what
+stays alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Set
 from contextlib import suppress
+from pathlib import PurePath
 
 from infinimem.markdown.document import Document
-from infinimem.model import Source
+from infinimem.model import Entry, Source
 from infinimem.spec import ledger_folders, record_folders
 from infinimem.store.records import stem, turns_behind
 from infinimem.store.spec import MEMORIES
 from infinimem.store.view import View
+
+Keeps = Callable[[Entry], bool]
 
 
 def unsigned_source(view: View, doc_id: str) -> Source:
@@ -25,11 +29,42 @@ def unsigned_source(view: View, doc_id: str) -> Source:
 
 def only(view: View, sources: Collection[str]) -> View:
     """The same library with nothing in it but what came from these sources."""
-    return view.showing(_left(view, frozenset(sources)), drawn=view.processed)
+    kept = frozenset(sources)
+    return _showing(view, lambda entry: entry.source in kept, kept)
 
 
-def _left(view: View, kept: frozenset[str]) -> dict[str, Document]:
-    """The documents that are left, by id."""
+def only_project(view: View, project: str) -> View:
+    """The same library with nothing in it but what was said in a project (`is_in`)."""
+    return _showing(view, lambda entry: any(is_in(folder, project) for folder in folders_of(view, entry)))
+
+
+def folders_of(view: View, entry: Entry) -> Set[str]:
+    """The folders that a line's turns were said in."""
+    if "cwd" in entry.fields:
+        return {entry.fields["cwd"]}
+    places = (view.entry(seq) for seq in entry.origin)
+    return {place.entry.fields["cwd"] for place in places if place and "cwd" in place.entry.fields}
+
+
+def is_in(folder: str, project: str) -> bool:
+    """Whether a folder is a project's, or below it: a project is a path, or a folder's name."""
+    path = PurePath(folder)
+    if PurePath(project).is_absolute():
+        return path.is_relative_to(project)
+    return project.casefold() in (part.casefold() for part in path.parts)
+
+
+def _showing(view: View, keeps: Keeps, unsigned: Collection[str] = ()) -> View:
+    return view.showing(_left(view, keeps, unsigned), drawn=view.processed)
+
+
+def _left(view: View, keeps: Keeps, kept: Collection[str]) -> dict[str, Document]:
+    """The documents that are left, by id.
+
+    Args:
+        keeps: whether a signed line stays.
+        kept: sources of which unsigned lines stay.
+    """
     telling = ("journal/", *ledger_folders())  # may tell of any line: receipts, what is kept beside records
     left: dict[str, Document] = {}
     records: dict[str, Document] = {}
@@ -38,30 +73,28 @@ def _left(view: View, kept: frozenset[str]) -> dict[str, Document]:
         if not is_note and doc_id.startswith(record_folders()):
             records[doc_id] = view.document(doc_id)
         elif is_note or not doc_id.startswith(telling):
-            document = _only(view.document(doc_id), kept, is_note, unsigned_source(view, doc_id))
+            document = _only(view.document(doc_id), keeps, is_note, unsigned_source(view, doc_id) in kept)
             if document.body.strip():
                 left[doc_id] = document
     by_stem = {stem(doc_id): record for doc_id, record in records.items()}
     for doc_id, record in records.items():
         with suppress(KeyError):  # it names a record that is not there
             places = [view.entry(seq) for seq in turns_behind(record, by_stem.__getitem__)]
-            if places and all(place is not None and place.entry.source in kept for place in places):
+            if places and all(place is not None and keeps(place.entry) for place in places):
                 left[doc_id] = record
     return left
 
 
-def _only(document: Document, sources: frozenset[str], is_note: bool, unsigned: Source) -> Document:
+def _only(document: Document, keeps: Keeps, is_note: bool, unsigned: bool) -> Document:
     signed = {
-        number: place.entry.source
+        number: keeps(place.entry)
         for place in document.entries
         for number in range(place.start_line, place.end_line + 1)
     }
     titles = {heading.line for heading in document.headings}
     body = range(document.header.end + 1, len(document.lines) + 1)
     gone = {
-        number
-        for number in body
-        if (is_note or number not in titles) and signed.get(number, unsigned) not in sources
+        number for number in body if (is_note or number not in titles) and not signed.get(number, unsigned)
     }
     if any(document.text_line(number).strip() for number in gone):
         gone.update(range(1, document.header.end + 1))
