@@ -32,7 +32,7 @@ class Turn:
         session: name of the conversation; turns of a session share an evidence file.
         turn: the source's own id of the message, for example LoCoMo's "D1:3".
         key: idempotency key; a second turn with the same key is not recorded again.
-        cwd, branch: of an agent's session: the folder that it was in, and the git branch there.
+        cwd, branch: the folder that an agent's session was in, and the git branch there.
     """
 
     text: str
@@ -241,6 +241,7 @@ class Plan:
 @dataclass(frozen=True)
 class ReceiptRow:
     """A row of a receipt: where a line was, where it is, and why."""
+
     seq: int
     was: str
     now: str
@@ -396,5 +397,4 @@ class Finding:
     level: Level
     what: str
     where: str
-    fix: str = ""
-    """What `doctor --fix` would do about it; "" where that is for a person to settle."""
+    fix: str = ""  # what `doctor --fix` would do about it; "" where that is for a person to settle

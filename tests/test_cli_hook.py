@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> STARTED:
     """What would have been started."""
     found: STARTED = []
 
-    def start(*args: Any) -> SimpleNamespace:
+    def start(*args: Any, **_: Any) -> SimpleNamespace:
         found.append(args)
         return SimpleNamespace(poll=lambda: 1)
 
@@ -81,7 +82,7 @@ def test_a_start_shows_what_is_close_to_the_folder_and_what_is_newest(shell: She
         there.mkdir(parents=True)
         named = context(shell("hook", "SessionStart", input=said("SessionStart", there)), "SessionStart")
     close = named.split("[newest]")[0]
-    assert "[closest to heron-deploy]" in close
+    assert "[of heron-deploy]" in close
     assert FACTS[0] in close
     assert FACTS[2] not in close
 
@@ -188,7 +189,7 @@ def test_a_start_that_was_missed_comes_with_the_first_prompt(shell: Shell) -> No
         asked = said("UserPromptSubmit", shell.library / "heron", prompt="ok")
         text = context(shell("hook", "UserPromptSubmit", input=asked), "UserPromptSubmit")
         again = shell("hook", "UserPromptSubmit", input=asked)
-    assert "[closest to heron]" in text
+    assert "[of heron]" in text
     assert (again.code, again.out) == (0, "")
 
 
@@ -199,9 +200,9 @@ def test_a_start_is_owed_until_it_arrives(shell: Shell) -> None:
     recall.text(start)
     recall.missed(start)
     for _ in range(2):  # that prompt gave up, too
-        assert "[closest to heron]" in recall.text(prompt)
+        assert "[of heron]" in recall.text(prompt)
         recall.missed(prompt)
-    assert "[closest to heron]" in recall.text(prompt)
+    assert "[of heron]" in recall.text(prompt)
     recall.arrived(prompt)
     assert recall.text(prompt) == ""
 
@@ -218,7 +219,7 @@ def test_the_first_prompt_of_a_cold_start_brings_it(shell: Shell, monkeypatch: p
         text = context(shell("hook", "UserPromptSubmit", input=asked), "UserPromptSubmit")
     finally:
         end(place, shell.library)
-    assert "[closest to heron]" in text
+    assert "[of heron]" in text
 
 
 def test_what_is_recalled_is_a_setting(shell: Shell, started: STARTED) -> None:
@@ -541,3 +542,66 @@ def test_a_hook_imports_little(shell: Shell) -> None:
     heavy = {"numpy", "yaml", "rich", "httpcore2", "subprocess"}
     heavy |= {"infinimem.memory", "infinimem.model", "infinimem.strategies"}
     assert not modules & heavy
+
+
+# ── what a prompt deserves ──────────────────────────────────────────────────────────────────────
+
+LIFE = (
+    ("Long run was 17 km in 1:39, the marathon is in April.", None),
+    ("Passed the Dutch A1 test with 87 percent.", None),
+    ("Allergic to hazelnuts, carries an adrenaline pen.", None),
+    ("The NAS heron keeps the photos.", None),
+    ("Use tabs in this project, never spaces.", "/home/ann/shop"),
+    ("The unit tests want a Postgres, so start docker compose first.", "/home/ann/shop"),
+    ("I am vegetarian since last year.", "/home/ann/shop"),
+)
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Recall:
+    memory = open_memory(tmp_path / "life", model="offline", create=True)
+    memory.observe([Turn(text, session=str(cwd), cwd=cwd, speaker="Ann") for text, cwd in LIFE])
+    return Recall(memory)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "prompt", "deserved"),
+    [
+        ("/home/ann/blog", "run the tests", ()),
+        ("/home/ann/shop", "run the tests", (5,)),
+        ("/home/ann/blog", "what should I not eat?", (2, 6)),
+        ("/home/ann/blog", "what is a marathon?", ()),
+        ("/home/ann/blog", "what's the difference between a NAS and a SAN?", ()),
+        ("/home/ann/blog", "where do I find my photos, on heron?", (3,)),
+        ("/home/ann/shop", "the indentation of cart.ts is off", (4,)),
+        ("/home/ann/shop/src", "tabs or spaces?", (4,)),
+        ("/home/ann/blog", "tabs or spaces in this project?", ()),
+        (
+            "/home/ann/blog",
+            "Summarise this:\n\nThe marathon in April was won in a Dutch record by a vegetarian.",
+            (),
+        ),
+        ("/home/ann/blog", 'Traceback:\n  File "/home/ann/blog/test.py", line 3\nKeyError: Ann', ()),
+    ],
+)
+def test_a_prompt_is_given_what_it_deserves(
+    life: Recall, cwd: str, prompt: str, deserved: tuple[int, ...]
+) -> None:
+    text = life.prompt("s", prompt, cwd)
+    assert [number for number, (line, _) in enumerate(LIFE) if line in text] == [*deserved]
+
+
+def test_a_start_tells_of_its_project_and_of_no_other(life: Recall) -> None:
+    of, newest = life.start("s", "/home/ann/shop").split("[newest]")
+    assert all((text in of) == (cwd is not None) for text, cwd in LIFE)
+    assert LIFE[0][0] in newest
+    elsewhere = life.start("t", "/home/ann/blog")
+    assert LIFE[4][0] not in elsewhere
+    assert LIFE[6][0] in elsewhere
+
+
+def test_what_was_superseded_is_not_recalled(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "sample_library", tmp_path / "library")
+    hits = Recall(open_memory(tmp_path / "library", model="offline")).near("Which address has heron?", "/w")
+    assert [hit.text for hit in hits if "192.168.8.20" in hit.text and not hit.why] == []
+    assert any("192.168.1.20" in hit.text and not hit.why for hit in hits)

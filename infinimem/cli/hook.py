@@ -118,10 +118,10 @@ def recall(options: Options, prompt: str | None, cwd: str) -> None:
     recalled = Recall(open_memory(_library(options, folder).path, model=OFFLINE))
     if prompt is None:
         text = recalled.text(Event("SessionStart", cwd=str(folder)))
-        hits = [*recalled.near(folder.name), *recalled.newest()]
+        hits = [hit for part in recalled.opening(str(folder)) for hit in part]
     else:
         text = recalled.text(Event("UserPromptSubmit", cwd=str(folder), prompt=prompt))
-        hits = recalled.near(said(prompt))
+        hits = recalled.near(said(prompt), str(folder))
 
     def show() -> None:
         rows = [

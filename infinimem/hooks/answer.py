@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.hooks.event import RECALLS, Event
-from infinimem.hooks.rendezvous import Rendezvous, rendezvous
+from infinimem.hooks.rendezvous import Rendezvous, held, rendezvous
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -64,17 +64,22 @@ def _recalled(event: Event, library: Path) -> str:
         return ""
     until = time.monotonic() + (WAKING if event.prompt else 0)
     child = None
-    while True:
-        try:
-            return _asked(place, event)
-        except TimeoutError:
-            return ""
-        except OSError:  # nobody there yet
-            child = child or start("serve", library, event)
-            if child.poll() or time.monotonic() >= until:  # it failed, or takes too long
-                child.returncode = 0  # nobody waits for it
+    try:
+        while True:
+            try:
+                return _asked(place, event)
+            except TimeoutError:
                 return ""
-            time.sleep(0.02)
+            except OSError:  # nobody there yet
+                if child is None:
+                    with held(place.serving, wait=False) as lock:  # the new process has it from its start
+                        child = None if lock is None else start("serve", library, event, "--alone", keep=lock)
+                if (child and child.poll()) or time.monotonic() >= until:  # it failed, or takes too long
+                    return ""
+                time.sleep(0.02)
+    finally:
+        if child:
+            child.returncode = 0  # nobody waits for it
 
 
 def _asked(place: Rendezvous, event: Event) -> str:
@@ -91,7 +96,7 @@ def _asked(place: Rendezvous, event: Event) -> str:
     return said.decode()
 
 
-def start(what: str, library: Path, event: Event, *options: str) -> Popen[bytes]:
+def start(what: str, library: Path, event: Event, *options: str, keep: int | None = None) -> Popen[bytes]:
     """Start a process that outlives the hook and the program that ran it.
 
     Args:
@@ -99,6 +104,7 @@ def start(what: str, library: Path, event: Event, *options: str) -> Popen[bytes]
         library: its folder.
         event: told to it on its standard input.
         options: further arguments.
+        keep: a descriptor that it gets, too.
     """
     import subprocess  # seldom needed, and slow to import
 
@@ -110,6 +116,7 @@ def start(what: str, library: Path, event: Event, *options: str) -> Popen[bytes]
         stderr=subprocess.DEVNULL,
         cwd="/",
         start_new_session=True,
+        pass_fds=() if keep is None else (keep,),
     )
     assert child.stdin is not None
     with child.stdin as told:

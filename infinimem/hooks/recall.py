@@ -5,29 +5,37 @@ As data, and so that it never comes in again: importers leave out what stands be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from infinimem import tokens
 from infinimem.errors import InfinimemError
 from infinimem.hooks.event import Event
+from infinimem.hooks.telling import RARE, RARE_SHARE, Asked, read, score
 from infinimem.importers.recalled import BEGIN, END, without_recalled
+from infinimem.model import Retrieved
 from infinimem.reader import Reader
+from infinimem.retrieval.priors import related
+from infinimem.retrieval.searcher import searcher
 from infinimem.settings import HookSettings
-from infinimem.terms import analyzer
+from infinimem.store.sources import folders_of
+from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.tool import LABEL, fenced, shown
 
+WORTH, OURS = 0.8, 1.25
+"""Of the best line's score, what another one needs; by how much the prompt's own project is preferred."""
 LINES = 6
 """Lines of each part at most."""
 SESSIONS = 64
 """Sessions of which it is known what they were shown."""
-TELLING = 3
-"""Letters of a word that can tell what a prompt is about."""
-ANCHOR = "zqxv"
-"""No word: beside it, a prompt of stop words alone ("yes, go on") asks for nothing."""
-MOST = 3
-"""Words that a line must share with a prompt, however long the prompt is."""
+CANDIDATES = 2000
+"""Tokens of lines that are looked at."""
+
+
+_ONESELF = re.compile(r"\b(?:I|I['’]\w+|my|mine|me)\b")
+_HERE = re.compile(r"\b(?:this|the|our) (?:project|repo\w*|code\w*|branch|app|site|shop)\b|\bhere\b", re.I)
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ class Recall:
                 self._owed.add(event.session)
                 return self.start(event.session, event.cwd)
             start = self.start(event.session, event.cwd) if event.session in self._owed else ""
-            prompt = self.prompt(event.session, event.prompt) if wanted == "prompt" else ""
+            prompt = self.prompt(event.session, event.prompt, event.cwd) if wanted == "prompt" else ""
             return "\n".join(filter(None, (start, prompt)))
         except (InfinimemError, OSError):  # a library that is being changed, or harmed: next time
             return ""
@@ -85,50 +93,85 @@ class Recall:
         self._shown.pop(event.session, None)
 
     def start(self, session: str, cwd: str) -> str:
-        """For a session whose context is new: what is closest to its folder, and what is newest."""
+        """For a session whose context is new: what is of its folder, and what is newest."""
         self._shown.pop(session, None)
-        project = PurePath(cwd).name
-        return self._marked(
-            session, {f"closest to {shown(project)}": self.near(project), "newest": self.newest()}
-        )
+        of, newest = self.opening(cwd)
+        return self._marked(session, {f"of {shown(PurePath(cwd).name)}": of, "newest": newest})
 
-    def prompt(self, session: str, prompt: str) -> str:
-        """For a prompt: the lines that share words with it."""
-        return self._marked(session, {"closest to the prompt": self.near(said(prompt))})
+    def prompt(self, session: str, prompt: str, cwd: str = "") -> str:
+        """For a prompt: the lines that it deserves."""
+        return self._marked(session, {"closest to the prompt": self.near(said(prompt), cwd)})
 
-    def near(self, text: str) -> list[Hit]:
-        """The lines that share enough words with a text, the best first; ranking alone always finds some."""
-        words = analyzer(self._memory.view.settings.search.language)
-        # A word of one or two letters tells nothing in an alphabet, and all in other scripts.
-        terms = {*words.query_terms(f"{_spaced(text)} {ANCHOR}")} - {ANCHOR}
-        wanted = {term for term in terms if len(term) >= TELLING or not term.isascii()}
-        if not wanted:
+    def near(self, prompt: str, cwd: str) -> list[Hit]:
+        """The lines that a prompt in a folder deserves, the best first, and those that came near."""
+        view = self._memory.view
+        words = analyzer(view.settings.search.language)
+        asked = read(_spaced(prompt), cwd, words)
+        if not asked.terms:
             return []
-        items = self._memory.retrieve(_spaced(text), 2 * self._settings.budget).items
-        shared = [wanted.intersection(words.tokens(" ".join((*item.headings, item.text)))) for item in items]
-        known = set().union(*shared)
-        enough = min(MOST, max(1, (len(known) + 1) // 2))
-        return self._fitting(
-            Hit(
-                f"{item.doc_id}:{item.start_line}",
-                _row(item.text, item.time, item.source, item.speaker),
-                item.score,
-                tuple(sorted(of)),
-                "" if len(of) >= enough else f"{len(of)} of {enough} words",
+        query = " ".join((*asked.terms, *related(asked.terms)))
+        items = self._memory.retrieve(query, CANDIDATES).items
+        counts, lines = searcher(view).frequencies(asked.terms)
+        hits = [
+            self._hit(
+                item, asked, cwd, words, lambda term: counts.get(term, 0) <= max(RARE, RARE_SHARE * lines)
             )
-            for item, of in zip(items, shared, strict=True)
+            for item in items
+        ]
+        best = max((hit.score for hit in hits if not hit.why), default=0.0)
+        hits = [
+            replace(hit, why="another line tells more") if not hit.why and hit.score < WORTH * best else hit
+            for hit in hits
+        ]
+        return self._fitting(sorted(hits, key=lambda hit: (-hit.score, hit.where)))
+
+    def _hit(
+        self, item: Retrieved, asked: Asked, cwd: str, words: Analyzer, rare: Callable[[str], bool]
+    ) -> Hit:
+        """How near a line comes to a prompt."""
+        view = self._memory.view
+        folders = {
+            folder
+            for seq in item.origin
+            if (place := view.entry(seq))
+            for folder in folders_of(view, place.entry)
+        }
+        here = is_of(folders, cwd)
+        terms = words.tokens(item.text)
+        points, counted = score(asked, terms, here, rare)
+        why = ""
+        if folders and not here and not about_oneself(item.text):
+            why = "said in another project"
+        elif view.group(item.doc_id) == "archive":
+            why = "superseded"
+        elif points < 1:
+            why = "too few telling words"
+        where, about = f"{item.doc_id}:{item.start_line}", (item.time, item.source, item.speaker)
+        return Hit(
+            where,
+            _row(item.text, *about),
+            round(points * (OURS if here and points >= 1 else 1), 2),
+            tuple(counted),
+            why,
         )
 
-    def newest(self) -> list[Hit]:
-        """The newest lines."""
-        places = sorted(self._memory.view.entries(), key=lambda place: -place.entry.seq)[:LINES]
-        about = (
-            (place.entry.time, place.entry.source, place.entry.fields.get("speaker")) for place in places
-        )
-        return self._fitting(
-            Hit(f"{place.doc_id}:{place.start_line}", _row(place.text, *of), 0.0)
-            for place, of in zip(places, about, strict=True)
-        )
+    def opening(self, cwd: str) -> tuple[list[Hit], list[Hit]]:
+        """What was said in a folder or names it, and what is newest; of other projects nothing."""
+        view, words = self._memory.view, analyzer(self._memory.view.settings.search.language)
+        name = {*words.tokens(_spaced(PurePath(cwd).name))}
+        of, newest = list[Hit](), list[Hit]()
+        places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
+        for place in sorted(places, key=lambda place: -place.seq):
+            entry = place.entry
+            text = _row(entry.text, entry.time, entry.source, entry.fields.get("speaker"))
+            hit, folders = Hit(f"{place.doc_id}:{place.start_line}", text, 0.0), folders_of(view, entry)
+            if is_of(folders, cwd) or (name and not folders and name.issubset(words.tokens(entry.text))):
+                of.append(hit)
+            elif not folders or about_oneself(entry.text):
+                newest.append(hit)
+            if len(of) == len(newest) == LINES:
+                break
+        return self._fitting(of[:LINES]), self._fitting(newest[:LINES])
 
     def _fitting(self, hits: Iterable[Hit]) -> list[Hit]:
         """What is to be shown of them, as far as the budget goes."""
@@ -150,6 +193,17 @@ class Recall:
             known.update(rows)
             lines += [f"[{title}]", *rows] if rows else []
         return "\n".join((BEGIN, LABEL, fenced(lines), END)) if lines else ""
+
+
+def is_of(folders: Iterable[str], cwd: str) -> bool:
+    """Whether one of some folders is of the same project as another: one of the two lies in the other."""
+    here = PurePath(cwd)
+    return any(one.is_relative_to(here) or here.is_relative_to(one) for one in map(PurePath, folders))
+
+
+def about_oneself(text: str) -> bool:
+    """Whether a line tells of the person who said it, and not of the place."""
+    return bool(_ONESELF.search(text)) and not _HERE.search(text)
 
 
 def said(prompt: str) -> str:

@@ -77,20 +77,23 @@ def _folder() -> Path | None:
 
 
 @contextmanager
-def held(path: Path, wait: bool) -> Iterator[bool]:
+def held(path: Path, wait: bool) -> Iterator[int | None]:
     """Hold a lock while the block runs; the kernel frees that of a killed process.
 
     Args:
         path: the lock.
-        wait: for whoever holds it; else the block is told at once whether it is held.
+        wait: for whoever holds it; else the block is told at once: None where somebody holds it.
+
+    Yields:
+        The lock's descriptor: a process that is given it holds the lock as well.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            yield False
+            yield None
         else:
-            yield True
+            yield descriptor
     finally:
         os.close(descriptor)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from infinimem.hooks.event import Event, given
@@ -23,19 +23,20 @@ LONGEST = 1 << 20
 """Bytes of a question."""
 
 
-def serve(library: Path, first: Event, idle: float = IDLE) -> None:
+def serve(library: Path, first: Event, idle: float = IDLE, alone: bool = False) -> None:
     """Answer until nobody asked for a while; ends at once where another process does it already.
 
     Args:
         library: its folder.
         first: the event that found nobody; it cannot be told any more, so a session's start is owed to it.
         idle: seconds.
+        alone: whoever started this process took the lock for it.
     """
     place = rendezvous(library)
     if place is None:
         return
-    with held(place.serving, wait=False) as alone:
-        if alone:
+    with nullcontext(0) if alone else held(place.serving, wait=False) as lock:
+        if lock is not None:
             recall = Recall(open_memory(library, model="offline"))
             recall.text(first)  # builds the index
             recall.missed(first)

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from infinimem.settings import SearchSettings
@@ -243,31 +244,11 @@ def _bare(word: str) -> str:
     return re.sub(r"'(?:s|m|ve|d|ll|re)?$", "", word)
 
 
-_GROUPS = """
-live move home house address reside settle based
-job work employ employer career company profession occupation
-like love enjoy favorite favourite prefer fan
-born birth birthday
-marry married wife husband spouse wedding partner
-child kid son daughter
-name call
-buy purchase get bought
-drink coffee tea
-eat food meal dish
-trip travel visit vacation holiday went
-start begin began join
-hobby free pastime
-read book author
-allergic allergy
-"""
-
-
 @cache
 def kin() -> Mapping[str, frozenset[str]]:
-    """Each term of everyday questions with those that answers use in its place."""
-    groups = [
-        frozenset(term for word in row.split() for term in tokens(word)) for row in _GROUPS.split("\n") if row
-    ]
+    """Each term of everyday questions with those that answers use in its place, or that belong with it."""
+    rows = (resources.files("infinimem.grounding") / "kin.txt").read_text(encoding="utf-8").split("\n")
+    groups = [frozenset(term for word in row.split() for term in tokens(word)) for row in rows if row]
     return {
         term: frozenset().union(*(g for g in groups if term in g)) - {term}
         for group in groups

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -181,6 +181,11 @@ class Ranking:
                 if often:
                     found[pair] = max(self._weights(kind, pair).values())
         return found
+
+    def frequencies(self, terms: Iterable[str]) -> tuple[dict[str, int], int]:
+        """How many entries say each term, and how many entries there are."""
+        count = len(self.tables.table("entries")) + len(self._bags["entries"])
+        return {term: self._frequency("entries", term) for term in terms}, count
 
     def _frequency(self, kind: Kind, term: str) -> int:
         """How many rows say a term."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -139,6 +139,10 @@ class Searcher:
             near = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))
         rest = () if len(near) >= limit else sorted(chosen.difference(near))
         return [*near, *rest][:limit]
+
+    def frequencies(self, terms: Iterable[str]) -> tuple[dict[str, int], int]:
+        """How many entries hold each term, and how many there are."""
+        return self._ranking.frequencies(terms)
 
     def scores(self, query: str, limit: int = 50, scope: Scope = "default") -> list[tuple[str, float]]:
         """As `entries`, but of each only the id of its document and its score: nothing is read."""

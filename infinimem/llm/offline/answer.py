@@ -22,6 +22,7 @@ from infinimem.retrieval.priors import kin
 from infinimem.terms import MONTHS, STOP_WORDS, fold, query_terms, tokens
 
 QUOTED = "No model was asked; what memory holds closest to the question, quoted:"
+CLOSEST = "xxxx"
 NOTHING = (
     "Memory holds nothing about this (no model was asked; no line shares a telling word with the question)."
 )
