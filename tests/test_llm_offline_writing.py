@@ -34,6 +34,14 @@ def extract(*turns: Mapping[str, Any], context: Sequence[Mapping[str, Any]] = ()
     return by_rules(EXTRACT, turns=list(turns), context=list(context), topics=[], problems=[])
 
 
+def test_an_assistants_echo_is_no_fact() -> None:
+    echoes = ("Noted: you are allergic to nuts.", "Got it, Lisbon it is.", "I've added them: nuts, cashews.")
+    for text in echoes:
+        assert extract(turn(1, text, role="assistant"))["entries"] == []
+        assert extract(turn(1, text))["entries"]  # a person's words are kept
+    assert extract(turn(1, "A vaccination takes 21 days.", role="assistant"))["entries"]
+
+
 def facts(*texts: str, **more: Any) -> list[dict[str, Any]]:
     return [
         {"id": str(n), "time": None, "source": "user", "text": text, **more}

@@ -10,32 +10,62 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from typing import Any
 
-from infinimem.grounding.sentences import split_speaker, strip_ordinal
+from infinimem.grounding.sentences import common_terms, split_speaker, strip_ordinal
 from infinimem.llm.offline.lexicon import names, vocatives
 from infinimem.retrieval.priors import kin
 from infinimem.terms import MONTHS, STOP_WORDS, fold, query_terms, tokens
 
+CLOSEST = "Memory may hold no answer to this (no model was asked); what comes closest, quoted:"
 QUOTED = "No model was asked; what memory holds closest to the question, quoted:"
-CLOSEST = "xxxx"
 NOTHING = (
     "Memory holds nothing about this (no model was asked; no line shares a telling word with the question)."
 )
-LINES = 3
-FLOOR = 0.5
+LINES, LISTED = 3, 8
+"""Lines that are quoted; where the question asks for a list."""
+FLOOR, LIST_FLOOR = 0.5, 0.35
 """Of the best line's score, what another one needs to be quoted."""
+SURE = 0.6
+"""Of the weight of the question's words, what the best line must hold to count as an answer."""
+COMMON, PEOPLE, TITLE = 0.3, 0.5, 0.4
+"""What a common word and a person's name weigh; how much a word of the document's name counts."""
+FITS = 1.3
+"""What a line gains that has what the question asks for: a reason, a number, a date."""
 SHARED = 3
 """Words that two lines must have in common to be about the same thing."""
 ALIKE, RELATED, CALLED = 0.7, 0.35, 0.1
 """Shares of a term's weight: found as a longer or shorter form, as a kin word, as a name that is called."""
 ASKING = 0.8
-"""A line that asks is worth less than one that tells."""
+"""A line that asks, or that an assistant said, is worth less than one that tells."""
 
+_LIST = re.compile(
+    r"\b(?:which|what) (?:are|were|all|other|kinds?|(?:\w+ )?\w{2,}[^s\W]s\b)"
+    r"|\b(?:list|all the|everything|every)\b|\ballerg\w+ to\b|\bwas planned\b",
+    re.IGNORECASE,
+)
+_ASKED = (
+    (
+        re.compile(r"why\b|where did .* come from", re.I),
+        re.compile(r"\b(?:because|since|so that|reason|due to)\b", re.I),
+    ),
+    (re.compile(r"how (?:much|many|old|long|far|big)\b", re.I), re.compile(r"\d")),
+    (
+        re.compile(r"when\b|on which day|.*\band when\b", re.I),
+        re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?\b|" + "|".join(MONTHS)),
+    ),
+    (re.compile(r"what .*\b(?:time|address|number|ip)\b|\S+ ip\b", re.I), re.compile(r"\d[:.]\d")),
+)
+"""Kinds of questions, and what their answers hold."""
+_WHO, _NAME = re.compile(r"who\b", re.IGNORECASE), re.compile(r"\b[A-Z]\w+")
+_DID = re.compile(r"\A\w+(?:ed|ing)\b")
+"""A verb at the start of a line, where a name may stand as well."""
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+_LINK = re.compile(r"\[[^\]\n]*\]\([^)\n]*\)|\[\[[^\]\n]*\]\]|https?://\S+")
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 
 
@@ -44,6 +74,9 @@ class _Line:
     id: str
     time: str
     text: str
+    title: str = ""
+    """Of its document."""
+    by_assistant: bool = False
 
     @property
     def age(self) -> tuple[str, tuple[int, str]]:
@@ -58,18 +91,37 @@ class _Line:
 def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `answer`; more is never asked for."""
     searching: dict[str, Any] = {"calls": []} if "calls" in variables else {}
-    rows = (row for doc in variables["evidence"] for row in doc["lines"])
-    lines = [
-        _Line(row["id"], row.get("time") or "", ": ".join(filter(None, (row.get("speaker"), row["text"]))))
-        for row in rows
-        if "text" in row
-    ]
-    found = _current(_ranked(variables["question"], lines))
+    question = variables["question"]
+    lines = [line for doc in variables["evidence"] for line in _lines(doc)]
+    wants_list, ranked = _LIST.search(question), _ranked(question, lines)
+    found = [(line, score) for line, score, _ in ranked] if wants_list else _current(ranked)
     if not found:
         return {"answer": NOTHING, "cites": [], **searching}
-    quoted = [line for line, score in found if score >= FLOOR * found[0][1]][:LINES]
+    floor, most = (LIST_FLOOR, LISTED) if wants_list else (FLOOR, LINES)
+    quoted = [line for line, score in found if score >= floor * found[0][1]][:most]
+    lead = QUOTED if _is_sure(question, quoted[0], lines) else CLOSEST
     told = "\n".join(f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in quoted)
-    return {"answer": f"{QUOTED}\n{told}", "cites": [line.id for line in quoted], **searching}
+    return {"answer": f"{lead}\n{told}", "cites": [line.id for line in quoted], **searching}
+
+
+def _lines(doc: Mapping[str, Any]) -> Iterator[_Line]:
+    """The lines of a document; those of a note by paragraph and item, but no lists of links."""
+    title = (doc.get("doc_id") or "").rpartition("/")[2].replace("-", " ")
+    last, note = "", list[str]()
+    for row in (*(row for row in doc["lines"] if "text" in row), {"id": "", "text": ""}):
+        where, _, number = row["id"].rpartition(":")
+        where = where if number.isdecimal() else ""
+        goes_on = where and last == f"{where}:{int(number) - 1}" and not _ITEM.match(row["text"])
+        if note and not goes_on:
+            if 2 * sum(map(len, _LINK.findall(text := " ".join(note[1:])))) < len(text):
+                yield _Line(note[0], "", f"{title}: {text}" if title else text, title)
+            note = []
+        if where:
+            note += [row["text"]] if note else [row["id"], row["text"]]
+        elif row["id"]:
+            said = ": ".join(filter(None, (row.get("speaker"), row["text"])))
+            yield _Line(row["id"], row.get("time") or "", said, title, row.get("source") == "AI")
+        last = row["id"]
 
 
 # ── how close a line is ─────────────────────────────────────────────────────────────────────────
@@ -83,7 +135,8 @@ def _ranked(question: str, lines: Sequence[_Line]) -> Ranked:
     terms = query_terms(question)
     people = frozenset(term for name in names(question) for term in tokens(name))
     spread = Counter(term for line in lines for term in set(tokens(strip_ordinal(line.text))))
-    weights = {term: math.log(1 + (len(lines) + 1) / (1 + spread[term])) for term in terms}
+    weights = _weights(terms, people, spread, len(lines))
+    fitting = [holds for asked, holds in _ASKED if asked.match(question)]
     ranked: Ranked = []
     for line in lines:
         found = {term: share * weights[term] for term, share in _shares(line, terms, people).items()}
@@ -92,14 +145,52 @@ def _ranked(question: str, lines: Sequence[_Line]) -> Ranked:
             # Of two lines with the same words the one that says less besides is closer.
             score = sum(found.values()) * (1 + 0.15 * len(found) / (len(found) + length))
             asks = line.said.rstrip().endswith("?")
-            ranked.append((line, score * (ASKING if asks else 1), frozenset(found)))
-    return sorted(ranked, key=lambda item: -item[1])
+            fits = any(holds.search(line.said) for holds in fitting)
+            ranked.append(
+                (
+                    line,
+                    score * (ASKING if asks or line.by_assistant else 1) * (FITS if fits else 1),
+                    frozenset(found),
+                )
+            )
+    # Of equal ones the newest.
+    return sorted(sorted(ranked, key=lambda item: item[0].age, reverse=True), key=lambda item: -item[1])
+
+
+def _weights(
+    terms: Iterable[str], people: Set[str], spread: Mapping[str, int], lines: int
+) -> dict[str, float]:
+    """How much each of a question's terms tells: a rare one more, a common word and a name little."""
+    return {
+        term: math.log(1 + (lines + 1) / (1 + spread[term]))
+        * (PEOPLE if term in people else COMMON if term in common_terms() else 1)
+        for term in terms
+    }
+
+
+def _is_sure(question: str, line: _Line, lines: Sequence[_Line]) -> bool:
+    """Whether a line holds enough of a question to count as its answer, what is asked for, and nobody is
+    missing. Who it is may be the speaker."""
+    if any(asked.match(question) and not holds.search(line.text) for asked, holds in _ASKED):
+        return False
+    said = line.text if re.search(r"\bI\b", line.said) else line.said
+    known = {*_NAME.findall(question), *MONTHS, *_DID.findall(line.said)}
+    if _WHO.match(question) and known.issuperset(_NAME.findall(said)):
+        return False
+    terms = query_terms(question)
+    people = frozenset(term for name in names(question) for term in tokens(name))
+    spread = Counter(term for line in lines for term in set(tokens(strip_ordinal(line.text))))
+    weights = _weights(terms, people, spread, len(lines))
+    shares = _shares(line, terms, people)
+    held = sum(share * weights[term] for term, share in shares.items())
+    return people <= shares.keys() and held >= SURE * sum(weights.values())
 
 
 def _shares(line: _Line, terms: Iterable[str], people: frozenset[str]) -> dict[str, float]:
     """How well each of the question's terms is found in a line, its speaker's name or its date."""
     said = frozenset(tokens(line.said))
     beside = frozenset(tokens(split_speaker(strip_ordinal(line.text))[0] + " " + _date(line.time[:10])))
+    title = frozenset(tokens(line.title)) - common_terms()
     called = people.intersection(term for name in vocatives(line.said) for term in tokens(name))
     kept: dict[str, float] = {}
     for term in terms:
@@ -109,6 +200,8 @@ def _shares(line: _Line, terms: Iterable[str], people: frozenset[str]) -> dict[s
             kept[term] = ALIKE
         elif said & kin().get(term, frozenset()):
             kept[term] = RELATED
+        elif term in title:
+            kept[term] = TITLE
     return kept
 
 

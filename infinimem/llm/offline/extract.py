@@ -24,6 +24,12 @@ SHORT_LINES = 4
 LONGEST = 1000
 """Characters of a piece without any place to cut."""
 
+_ECHO = re.compile(
+    r"\W*(?:noted|got it|understood|corrected|recorded|saved"
+    r"|i(?:['’]ve| have) (?:noted|added|updated|recorded|saved))\b",
+    re.IGNORECASE,
+)
+"""How an assistant says again what it was just told."""
 _ITEM = re.compile(r"\s*(?:(?P<bullet>[-*+•‣◦])|\(?(?P<number>\d{1,6})[.):])\s+(?=\S)")
 _INDENT = re.compile(r"\s{2,}\S")
 _ROW_END = re.compile(r"[.!?;|。！？][\"'”’)\]]*\s*$")
@@ -37,7 +43,8 @@ def extract(variables: Mapping[str, Any]) -> dict[str, Any]:
     for turn in variables["turns"]:
         text, asked = turn["text"], "?" in before
         before = text
-        pieces = [] if is_filler(text, names, answers=asked) else list(split(text))
+        echoes = turn["role"] == "assistant" and _ECHO.match(text)
+        pieces = [] if echoes or is_filler(text, names, answers=asked) else list(split(text))
         day = day_of(turn.get("time"))
         parts = (
             chain.from_iterable(map(parted, pieces)) if turn["role"] == "user" else zip(pieces, repeat(None))

@@ -28,7 +28,7 @@ ALIKE = 0.16
 """Cosine from which two groups are about the same."""
 TELLING = 0.1
 """A term in up to this share of the facts, or in half a dozen, ties facts of different days together."""
-SMALL_TALK = "Small talk"
+UNSORTED = "Unsorted"
 
 _REPLY = re.compile(
     r"\W*(?:(?:it|its|that|this|these|those|they|them|their|he|him|his|she|her|you|your|yes|yeah|yep|yup|no"
@@ -40,7 +40,7 @@ _REPLY = re.compile(
 )
 _DAY = re.compile(r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 _NOTES = re.compile(
-    rf"(?:notes of \d{{1,2}} (?:{'|'.join(MONTHS)}) \d{{4}}|{SMALL_TALK})(?: \d+)?", re.IGNORECASE
+    rf"(?:notes of \d{{1,2}} (?:{'|'.join(MONTHS)}) \d{{4}}|{UNSORTED}|Small talk)(?: \d+)?", re.IGNORECASE
 )
 
 
@@ -124,12 +124,13 @@ def day_of(time: str | None) -> str:
 
 
 def _leftover(corpus: Corpus, group: Sequence[int], days: Sequence[str]) -> str:
-    """A title for what shares nothing: the day; of what stands alone or has no day, what it tells most of."""
+    """A title for what shares nothing: the day; of what stands alone on its day, what it tells most of. No
+    word of one fact names others: without days they are unsorted."""
     day = days[group[0]]
     nouns = corpus.nouns(group, 1)
     if day and (days.count(day) > 1 or not nouns):
         return f"Notes of {_date(day)}"
-    return title(nouns or corpus.phrases(group, 1)) or SMALL_TALK
+    return title(nouns if len(group) == 1 else ()) or UNSORTED
 
 
 def _date(day: str) -> str:
