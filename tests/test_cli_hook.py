@@ -539,7 +539,7 @@ def test_a_hook_imports_little(shell: Shell) -> None:
         )
     modules = set(ran.stderr.decode().split())
     assert "infinimem.hooks.answer" in modules
-    heavy = {"numpy", "yaml", "rich", "httpcore2", "subprocess"}
+    heavy = {"click", "numpy", "yaml", "rich", "httpcore2", "subprocess"}
     heavy |= {"infinimem.memory", "infinimem.model", "infinimem.strategies"}
     assert not modules & heavy
 
