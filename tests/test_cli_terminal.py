@@ -152,6 +152,7 @@ NOTES: dict[str, list[list[str]]] = {
     "rebuild": [[]],
     "forget": [["--match", "Lisbon", "--dry-run"], ["--match", "Lisbon", "--yes"], ["--seq", POISON]],
     "hook": [["SessionStart"], [POISON]],
+    "recall": [["Lisbon"], [POISON], []],
     "init": [[f"../{NAME}"], []],
     "bench": [["locomo", "--data", f"{POISON}.json"], ["locomo", "--data", "../../in/bad.json"]],
 }

@@ -11,7 +11,7 @@ def main() -> None:
         from infinimem.cli.hooked import run
 
         run(sys.argv[2])
-    else:
-        from infinimem.cli.app import main as run_command
+        sys.exit(0)
+    from infinimem.cli.app import main as run_command
 
-        run_command()
+    run_command()

@@ -53,7 +53,8 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
 def _say(text: str) -> None:
     from infinimem.markdown.characters import visible
 
-    sys.stderr.write(f"{visible(text)}\n")
+    shown = visible(text.encode("utf-8", "backslashreplace").decode("utf-8"), turned=False)
+    sys.stderr.write(f"{shown}\n")
 
 
 def library_of(option: str | None, cwd: Path, say: Say) -> Location:

@@ -2,7 +2,7 @@
 than noise.
 
 A line counts by the telling words of the prompt that it holds, and by words of the same matter
-("indentation", "tabs"; grounding/kin.txt). Of what was said in the prompt's own project one is enough, and
+("indentation", "tabs"; retrieval/kin.txt). Of what was said in the prompt's own project one is enough, and
 words of everyday work count for half. Of the rest it takes a rare word where the person asks for themselves
 or for somebody by name, else two. What was said in another project counts for nothing, unless it is about the
 person who said it.

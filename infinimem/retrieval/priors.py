@@ -247,7 +247,7 @@ def _bare(word: str) -> str:
 @cache
 def kin() -> Mapping[str, frozenset[str]]:
     """Each term of everyday questions with those that answers use in its place, or that belong with it."""
-    rows = (resources.files("infinimem.grounding") / "kin.txt").read_text(encoding="utf-8").split("\n")
+    rows = (resources.files("infinimem.retrieval") / "kin.txt").read_text(encoding="utf-8").split("\n")
     groups = [frozenset(term for word in row.split() for term in tokens(word)) for row in rows if row]
     return {
         term: frozenset().union(*(g for g in groups if term in g)) - {term}
