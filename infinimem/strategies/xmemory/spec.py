@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from infinimem.settings import Harmless, HarmlessIf
@@ -71,6 +71,22 @@ class XmemorySettings:
     """By vectors, as in the paper, or by the library's own search, by words and vectors."""
     records: Harmless[bool] = True
     """Whether a question goes by records at all; else turns alone are shown."""
+
+
+THRESHOLDS = {
+    "attach": 0.62,
+    "attach_room": 0.52,
+    "purity": 0.72,
+    "edge": 0.66,
+    "merge_min": 0.78,
+    "tiny_min": 0.50,
+}
+"""Cosines of the published code, for text-embedding-3-small."""
+
+
+def scaled(own: XmemorySettings, scale: float) -> XmemorySettings:
+    """Settings whose thresholds are known: those of the published code by this where none is set."""
+    return replace(own, **{name: getattr(own, name) or scale * paper for name, paper in THRESHOLDS.items()})
 
 
 def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int, int]:
