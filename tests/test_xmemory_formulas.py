@@ -19,7 +19,6 @@ from infinimem.strategies.xmemory.objective import (
     bell,
     nearest,
     objective,
-    purity,
     semantics,
     sparsity,
 )
@@ -71,8 +70,8 @@ class TestObjective:
         assert objective(()) == 0
 
     def test_purity_is_the_mean_cosine_of_pairs(self) -> None:
-        assert purity(rows(0, 60, 120)) == pytest.approx((0.5 + 0.5 - 0.5) / 3)
-        assert purity(rows(10)) == 1
+        assert Theme.of(rows(0, 60, 120)).purity == pytest.approx((0.5 + 0.5 - 0.5) / 3)
+        assert Theme.of(rows(10)).purity == 1
 
 
 class TestSplit:

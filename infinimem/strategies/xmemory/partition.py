@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.strategies.xmemory.objective import DIGITS, Rows, Theme, objective, purity
+from infinimem.strategies.xmemory.objective import DIGITS, Rows, Theme, objective
 from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.split import candidates
 
@@ -74,7 +74,7 @@ class Partition:
         self._free = np.array([theme not in fixed for theme in themes], bool)
         self._centres = np.array([theme.centre for theme in self._known.values()], np.float64)
         self._near: dict[str, Rows] = {}
-        self._touched = {theme for theme, facts in themes.items() if len(facts) > own.theme_max}
+        self._touched: set[str] = set()
 
     def _set(self, theme: str, facts: Sequence[str]) -> None:
         facts = sorted(facts, key=self._older)
@@ -132,16 +132,13 @@ class Partition:
     def split(self) -> None:
         """Split what is over the cap, or full and not pure, by the candidate of the largest f; of equal ones
         by that with fewer parts. The largest part keeps the name, of equal ones that with the oldest fact."""
-        while due := [name for name in self._touched if self._crowded(name)]:
-            self._split(min(due, key=self._older))
+        full = max(self._own.theme_max, 2)
+        while due := [at for at in np.flatnonzero(self._free & (self._sizes >= full)) if self._crowded(at)]:
+            self._split(min((self._names[at] for at in due), key=self._older))
 
-    def _crowded(self, theme: str) -> bool:
-        count, cap = len(self.themes[theme]), self._own.theme_max
-        if not self._free[self._at[theme]] or count < max(cap, 2):
-            return False
-        if count > cap:
-            return True
-        return round(purity(self._rows(self.themes[theme])), DIGITS) < self._own.purity
+    def _crowded(self, at: int) -> bool:
+        pure = round(self._known[self._names[at]].purity, DIGITS) >= self._own.purity
+        return bool(self._sizes[at] > self._own.theme_max) or not pure
 
     def _split(self, theme: str) -> None:
         facts, context = self.themes[theme], self._context([theme])
