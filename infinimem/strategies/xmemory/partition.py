@@ -133,12 +133,15 @@ class Partition:
         """Split what is over the cap, or full and not pure, by the candidate of the largest f; of equal ones
         by that with fewer parts. The largest part keeps the name, of equal ones that with the oldest fact."""
         full = max(self._own.theme_max, 2)
-        while due := [at for at in np.flatnonzero(self._free & (self._sizes >= full)) if self._crowded(at)]:
-            self._split(min((self._names[at] for at in due), key=self._older))
+        while due := [one for one in self._of_size(full) if self._crowded(one)]:
+            self._split(min(due, key=self._older))
 
-    def _crowded(self, at: int) -> bool:
-        pure = round(self._known[self._names[at]].purity, DIGITS) >= self._own.purity
-        return bool(self._sizes[at] > self._own.theme_max) or not pure
+    def _of_size(self, least: int) -> list[str]:
+        return [self._names[at] for at in np.flatnonzero(self._free & (self._sizes >= least)).tolist()]
+
+    def _crowded(self, theme: str) -> bool:
+        pure = round(self._known[theme].purity, DIGITS) >= self._own.purity
+        return not pure or len(self.themes[theme]) > self._own.theme_max
 
     def _split(self, theme: str) -> None:
         facts, context = self.themes[theme], self._context([theme])

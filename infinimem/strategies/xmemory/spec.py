@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from infinimem.settings import Harmless, HarmlessIf
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
@@ -86,7 +86,8 @@ THRESHOLDS = {
 
 def scaled(own: XmemorySettings, scale: float) -> XmemorySettings:
     """Settings whose thresholds are known: those of the published code by this where none is set."""
-    return replace(own, **{name: getattr(own, name) or scale * paper for name, paper in THRESHOLDS.items()})
+    values: dict[str, Any] = {name: getattr(own, name) or scale * one for name, one in THRESHOLDS.items()}
+    return replace(own, **values)
 
 
 def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int, int]:
