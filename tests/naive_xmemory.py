@@ -5,7 +5,8 @@ and `pick` among them, are in naive_vectors, with what was read there. Readings 
 
 * Cosines, f and gains are compared, and logged, to six digits. "Older" is earlier made; ids compare as text.
 * ATTACH asks the nearest theme alone whether it takes the fact. A full one takes it from `attach` on.
-* SPLIT looks at every theme, oldest first, and at the parts again, until none is due. A due theme is always
+* SPLIT looks at the themes that changed since the block began, oldest first, and at the parts again, until
+  none is due: what a merge filled waits for the next fact. A due theme is always
   cut, whether f rises or not: f says how. A candidate has two parts or more, none of them over the cap. Of
   candidates that are equal in f and in parts the first counts, in the order (a), (b), (c) with 2, (c) with 3.
 * The larger part keeps the id, of equal ones that with the oldest fact. The others are made by oldest fact.
@@ -60,7 +61,7 @@ class Naive:
         for name, vector in block:
             self.vectors[name] = vector
             self._attach(name)
-        while due := [theme for theme in self.themes if self._due(theme)]:
+        while due := [theme for theme in self.themes if theme in self.changed and self._due(theme)]:
             self._split(due[0])
         for _ in range(2):
             if not self._merge(tiny=False):

@@ -74,7 +74,9 @@ class Partition:
         self._free = np.array([theme not in fixed for theme in themes], bool)
         self._centres = np.array([theme.centre for theme in self._known.values()], np.float64)
         self._near: dict[str, Rows] = {}
-        self._touched: set[str] = set()
+        self._touched = {theme for theme, facts in themes.items() if len(facts) > own.theme_max}
+        """What is split and merged: themes that facts came to. What a merge fills is split once others come,
+        or splits and merges of two blocks would undo each other for ever."""
 
     def _set(self, theme: str, facts: Sequence[str]) -> None:
         facts = sorted(facts, key=self._older)
@@ -84,15 +86,19 @@ class Partition:
             self._names.append(theme)
             self._sizes, self._free = np.append(self._sizes, 0), np.append(self._free, True)
             self._centres = np.vstack([self._centres.reshape(-1, len(known.centre)), known.centre])
+            self._near.clear()
         self.themes[theme], self._known[theme] = facts, known
-        self._sizes[self._at[theme]], self._centres[self._at[theme]] = len(facts), known.centre
+        at = self._at[theme]
+        self._sizes[at], self._centres[at] = len(facts), known.centre
         self._touched.add(theme)
-        self._near.clear()
+        self._near.pop(theme, None)
+        for other, cosines in self._near.items():
+            cosines[at] = np.round(known.centre @ self._known[other].centre, DIGITS)
 
     def _drop(self, theme: str) -> Sequence[str]:
         self._sizes[self._at[theme]] = 0
         self._touched.discard(theme)
-        self._near.clear()
+        self._near.pop(theme, None)
         return self.themes.pop(theme)
 
     def _rows(self, facts: Sequence[str]) -> Rows:
@@ -132,16 +138,14 @@ class Partition:
     def split(self) -> None:
         """Split what is over the cap, or full and not pure, by the candidate of the largest f; of equal ones
         by that with fewer parts. The largest part keeps the name, of equal ones that with the oldest fact."""
-        full = max(self._own.theme_max, 2)
-        while due := [one for one in self._of_size(full) if self._crowded(one)]:
+        while due := [one for one in self._touched if self._crowded(one)]:
             self._split(min(due, key=self._older))
 
-    def _of_size(self, least: int) -> list[str]:
-        return [self._names[at] for at in np.flatnonzero(self._free & (self._sizes >= least)).tolist()]
-
     def _crowded(self, theme: str) -> bool:
-        pure = round(self._known[theme].purity, DIGITS) >= self._own.purity
-        return not pure or len(self.themes[theme]) > self._own.theme_max
+        count, full = len(self.themes[theme]), max(self._own.theme_max, 2)
+        if count < full or not self._free[self._at[theme]]:
+            return False
+        return count > self._own.theme_max or round(self._known[theme].purity, DIGITS) < self._own.purity
 
     def _split(self, theme: str) -> None:
         facts, context = self.themes[theme], self._context([theme])
