@@ -216,9 +216,10 @@ class VectorIndex:
             for start in range(0, len(group) if folder else 0, AT_ONCE):
                 some = group[start : start + AT_ONCE]
                 queries = self._held.matrix[[self._place(name) for name in some]]
-                for name, query, scores in zip(some, queries, queries @ rows.T, strict=True):
+                scores = np.einsum("ij,kj->ki", rows, queries)
+                for name, query, own in zip(some, queries, scores, strict=True):
                     if np.any(query):
-                        near = _best(self._held.matrix, places, scores, query, k, (name,))
+                        near = _best(self._held.matrix, places, own, query, k, (name,))
                         found[name] = _sorted(near)[:k]
         return found
 
