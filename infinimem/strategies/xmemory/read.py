@@ -6,7 +6,7 @@ Source: xMemory, section 3.3.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,7 +25,8 @@ from infinimem.strategies.vector_index import Scored, VectorIndex
 from infinimem.strategies.xmemory.gate import Admitted, Episode, by_words, choose
 from infinimem.strategies.xmemory.select import min_max, pick
 from infinimem.strategies.xmemory.spec import XmemorySettings
-from infinimem.strategies.xmemory.write import EPISODES, FACT, GROUP, SOURCE, themes_of
+from infinimem.strategies.xmemory.themes import EPISODES, FACT, GROUP, Themes
+from infinimem.strategies.xmemory.write import SOURCE
 
 SUPPORT = 0.5
 """What the nearest of its facts counts beside an episode's own nearness."""
@@ -43,13 +44,9 @@ class Hierarchy:
 
     def __init__(self, view: View, store: RecordStore, index: VectorIndex) -> None:
         self.view, self.store, self.index = view, store, index
-        self.theme_of = view.derived(_theme_of)
-        self.sizes = {FACT.folder: len(self.theme_of), GROUP.folder: len({*self.theme_of.values()})}
-
-
-def _theme_of(view: View, *_: object) -> Mapping[str, str]:
-    themes = themes_of(view.derived(RecordStore.load))
-    return {fact: theme for theme, facts in themes.items() for fact in facts}
+        themes = view.derived(Themes.load)
+        self.theme_of = themes.of
+        self.sizes = {FACT.folder: len(themes.of), GROUP.folder: len(themes.facts)}
 
 
 def retrieve(of: Hierarchy, query: str, budget: int, own: XmemorySettings) -> Evidence:

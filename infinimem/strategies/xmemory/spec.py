@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 from infinimem.settings import Harmless, HarmlessIf
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
@@ -73,6 +73,23 @@ class XmemorySettings:
     """Whether a question goes by records at all; else turns alone are shown."""
 
 
+THRESHOLDS = {
+    "attach": 0.62,
+    "attach_room": 0.52,
+    "purity": 0.72,
+    "edge": 0.66,
+    "merge_min": 0.78,
+    "tiny_min": 0.50,
+}
+"""Cosines of the published code, for text-embedding-3-small."""
+
+
+def scaled(own: XmemorySettings, scale: float) -> XmemorySettings:
+    """Settings whose thresholds are known: those of the published code by this where none is set."""
+    values: dict[str, Any] = {name: getattr(own, name) or scale * one for name, one in THRESHOLDS.items()}
+    return replace(own, **values)
+
+
 def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int, int]:
     """A call for each message or block finds blocks; each is told, its facts drawn, and its themes named."""
     blocks = max(turns // _BLOCK, 1)
@@ -104,6 +121,8 @@ _GROUPS = {
         "xmemory:records=false",
         "xmemory:rank=library:records=false",
     ),
+    "five": ("xmemory", "xmemory:rank=library"),
+    "five-answers": ("xmemory", "xmemory:rank=library"),
 }
 """xMemory with one thing left out or changed: Figure 3 and Tables 6 and 8 of the paper, then our own."""
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from infinimem import tokens
 from infinimem.llm.base import LLM
@@ -32,19 +33,18 @@ from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.rounds import edited, settled
 from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.blocks import ended, strands
-from infinimem.strategies.xmemory.partition import Limits
+from infinimem.strategies.xmemory.partition import Memo
 from infinimem.strategies.xmemory.read import Hierarchy, read, retrieve
-from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
+from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings, scaled
+from infinimem.strategies.xmemory.themes import Themes
 from infinimem.strategies.xmemory.write import (
     Told,
     bounded,
-    doubled,
     group,
     keep,
-    loose_facts,
     tell,
-    themes_of,
 )
 
 PORTION = 200
@@ -72,6 +72,7 @@ class XMemory(RecordStrategy):
     def __init__(self, llm: LLM, settings: Settings) -> None:
         super().__init__(llm, settings)
         self.own = settings.of(XmemorySettings)
+        self._memos = WeakKeyDictionary[VectorIndex, Memo]()
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -116,31 +117,17 @@ class XMemory(RecordStrategy):
     def _written(self, told: Told | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""
         with self._writing.at(view) as (store, index):
-            after, asked = store.copy(), Asked(self.llm)
-            themes = themes_of(store)
-            crowded = any(len(facts) > self.own.theme_max for facts in themes.values())
-            if not (told or crowded or loose_facts(store, themes)):
-                return None
+            after, asked, fresh = store.copy(), Asked(self.llm), list[str]()
             if told:
                 if any(turn.seq in store.held or not store.stands(turn) for turn in told.block.turns):
                     return None
-                index.sync(after, keep(after, told))
-            group(after, index, asked, self.own, self._limits(view))
+                _, *fresh = names = keep(after, told)
+                index.sync(after, names)
+            own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
+            memo = self._memos.setdefault(index, {})
+            group(after, view.derived(Themes.load), fresh, index, memo, asked, own)
             rejected = (*(told.rejected if told else ()), *asked.rejected)
             return edited("write", store, after, self.faults, rejected)
-
-    def _limits(self, view: View) -> Limits:
-        own, scale, paper = self.own, SCALES.get(view.embedder.name.split()[0], 1.0), Limits()
-        return Limits(
-            own.attach or paper.attach * scale,
-            own.attach_room or paper.room * scale,
-            own.purity or paper.purity * scale,
-            own.edge or paper.edge * scale,
-            own.merge_min or paper.merge * scale,
-            own.tiny_min or paper.tiny * scale,
-            own.theme_max,
-            own.context,
-        )
 
     def estimate(self, view: View) -> int:
         """What a model is shown of the turns that are open."""
@@ -169,7 +156,7 @@ class XMemory(RecordStrategy):
         """What is linked to a record, the facts of themes, which themes are near to which, and what f was
         before and after a theme was last split or merged (strategies/base.py: Linked)."""
         with self._reading.at(view) as (store, index):
-            drawn, themes = store.copy(), themes_of(store)
+            drawn, themes = store.copy(), view.derived(Themes.load).facts
             for theme, facts in themes.items():
                 drawn.graph.put(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
             for theme, near in index.neighbours(themes, NEIGHBOURS).items():
@@ -191,7 +178,7 @@ class XMemory(RecordStrategy):
 
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""
-        return [*super().check(view), *doubled(view.derived(RecordStore.load))]
+        return [*super().check(view), *view.derived(Themes.load).doubled(view.derived(RecordStore.load))]
 
 
 def _told(record: Record) -> str:
@@ -204,7 +191,7 @@ def _told(record: Record) -> str:
 def shape(view: View) -> dict[str, Any]:
     """Counts that add up over libraries: facts, how many of them changed their theme, themes by size."""
     store = view.derived(RecordStore.load)
-    sizes = Counter(map(len, themes_of(store).values()))
+    sizes = Counter(map(len, view.derived(Themes.load).facts.values()))
     return {
         "facts": by_kind(store)["facts"],
         "reassigned": sum(len(store.records[name].moved) for name in store.visible),
