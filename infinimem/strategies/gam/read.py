@@ -15,7 +15,6 @@ from infinimem.embedders import cross_encoder
 from infinimem.grounding.asked import asks_when
 from infinimem.grounding.when import day_of, mentions
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Step
-from infinimem.retrieval.origins import pack
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.records import stem
@@ -23,6 +22,7 @@ from infinimem.store.view import View
 from infinimem.strategies.gam.consolidate import DEGRADED, KIND
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.graph.walk import either_way
+from infinimem.strategies.readers.budget import pack
 from infinimem.strategies.readers.pipeline import Trace, ranked, size
 from infinimem.strategies.records.beside import beside
 from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from infinimem.model import Candidate
-from infinimem.retrieval.origins import MOST
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 from infinimem.strategies.graph.walk import heirs
+from infinimem.strategies.readers.budget import MOST
 from infinimem.strategies.records.record import record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import DIGITS, VectorIndex

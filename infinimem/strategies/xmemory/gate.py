@@ -156,7 +156,7 @@ def _by_loss(
     for episode in episodes:
         after = uncertainty(_guess(llm, question, facts, (episode,)))
         gain = before - after if after is not None else 0.0
-        yield Probe(gain, gain > own.gain_min, gain > own.gain_messages)
+        yield Probe(gain, gain > -own.loss_max, gain > own.gain_messages)
 
 
 def _guess(llm: LLM, question: str, facts: Facts, episodes: Sequence[Episode]) -> Reply:

@@ -12,8 +12,8 @@ from functools import partial
 
 from infinimem.llm.base import LLM
 from infinimem.model import Candidate, Evidence, Retrieved, Step
-from infinimem.retrieval.origins import pack
 from infinimem.store.view import View
+from infinimem.strategies.readers.budget import pack
 from infinimem.strategies.readers.pipeline import Trace, ranked, size
 from infinimem.strategies.records.beside import beside
 from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told

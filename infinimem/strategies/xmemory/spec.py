@@ -63,10 +63,10 @@ class XmemorySettings:
     """Episodes near to a question beside those of its facts, and how many are looked at."""
     gate: Annotated[Literal["batch", "loss", "coverage", "none"], HarmlessIf()] = "batch"
     """What decides on episodes: a call, log probabilities of an answer, words of the question, nothing."""
-    gain_min: Harmless[float] = -0.4
-    """Least gain in certainty of an episode that is shown (gate loss)."""
+    loss_max: Harmless[float] = 0.4
+    """How much certainty an episode that is shown may cost at most (gate loss)."""
     gain_messages: Harmless[float] = 0.25
-    """The same of one whose messages are shown too."""
+    """What one must gain so that its messages are shown too."""
     rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "cosine"
     """By vectors, as in the paper, or by the library's own search, by words and vectors."""
     records: Harmless[bool] = True
@@ -102,7 +102,7 @@ def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int
 
 _READS = (
     *("pool", "represent", "themes", "facts", "alpha", "neighbours", "normaliser", "episodes", "gate"),
-    *("gain_min", "gain_messages", "rank", "records"),
+    *("loss_max", "gain_messages", "rank", "records"),
 )
 _GROUPS = {
     "xmemory-ablations": (
@@ -121,6 +121,8 @@ _GROUPS = {
         "xmemory:records=false",
         "xmemory:rank=library:records=false",
     ),
+    "five": ("xmemory", "xmemory:rank=library"),
+    "five-answers": ("xmemory", "xmemory:rank=library"),
 }
 """xMemory with one thing left out or changed: Figure 3 and Tables 6 and 8 of the paper, then our own."""
 
