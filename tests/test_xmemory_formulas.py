@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -152,12 +153,12 @@ class TestGate:
     ) -> None:
         made: list[float] = []
 
-        def each() -> object:
+        def each() -> Iterator[Probe]:
             for one in gains.split():
                 made.append(1.0)
-                yield Probe(1.0, one == "yes", False)
+                yield 1.0, one == "yes", False
 
-        found = admitted(each())  # type: ignore[arg-type]
+        found = admitted(each())
         assert [at for at, _ in found.shown] == shown and len(made) == len(found.gains) == probes
         assert bool(found.stop) == (probes < len(gains.split()) or gains.endswith("no"))
 

@@ -36,7 +36,7 @@ from infinimem.strategies.records.strategy import RecordStrategy
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.blocks import ended, strands
 from infinimem.strategies.xmemory.partition import Memo
-from infinimem.strategies.xmemory.read import Hierarchy, read, retrieve
+from infinimem.strategies.xmemory.read import Search
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings, scaled
 from infinimem.strategies.xmemory.themes import Themes
 from infinimem.strategies.xmemory.write import (
@@ -139,7 +139,7 @@ class XMemory(RecordStrategy):
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Turns by rank within `budget` tokens. Calls no model."""
         with self._reading.at(view) as (store, index):
-            return retrieve(Hierarchy(view, store, index), query, budget, self.own)
+            return Search(view, store, index, self.llm, query, budget, self.own).by_rank()
 
     def collected(self, view: View, question: str, budget: int) -> Evidence:
         """Evidence for an answer, from themes down to messages.
@@ -148,7 +148,7 @@ class XMemory(RecordStrategy):
             ModelUnavailable: the model that the gate asks does not answer.
         """
         with self._reading.at(view) as (store, index):
-            return read(Hierarchy(view, store, index), self.llm, question, budget, self.own)
+            return Search(view, store, index, self.llm, question, budget, self.own).by_records()
 
     # ── looking after it ────────────────────────────────────────────────────────────────────────
 
