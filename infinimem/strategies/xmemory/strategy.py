@@ -104,7 +104,7 @@ class XMemory(RecordStrategy):
         self, view: View, new: Sequence[Located], *, end: bool = False
     ) -> Generator[Plan, Outcome, View | None]:
         """Write the blocks that end; the library then, or None where it would not take one."""
-        open_ones = strands(view, new, self.own.block_max, end=end)
+        open_ones = [*strands(view, new, self.own.block_max, end=end)]
         found = in_order(partial(ended, self.llm, self.own), open_ones, self.own.workers)
         blocks = sorted((block for those in found for block in those), key=lambda block: block.order)
         for told in in_order(partial(tell, self.llm), blocks, self.own.workers):
