@@ -39,13 +39,7 @@ from infinimem.strategies.xmemory.partition import Memo
 from infinimem.strategies.xmemory.read import Search
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings, scaled
 from infinimem.strategies.xmemory.themes import Themes
-from infinimem.strategies.xmemory.write import (
-    Told,
-    bounded,
-    group,
-    keep,
-    tell,
-)
+from infinimem.strategies.xmemory.write import Told, bounded, group, keep, tell
 
 PORTION = 200
 """Turns that are looked at before anything is written."""
@@ -165,12 +159,8 @@ class XMemory(RecordStrategy):
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many turns are open, and of the records: sizes of themes, and how many facts changed theirs."""
-        store = view.derived(RecordStore.load)
-        return {
-            "open": sum(map(len, open_turns(view).values())),
-            **by_kind(store),
-            **shape(view),
-        }
+        waiting = sum(map(len, open_turns(view).values()))
+        return {"open": waiting, **by_kind(view.derived(RecordStore.load)), **shape(view)}
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
         """As of all strategies of records, and themes over the cap."""

@@ -128,24 +128,17 @@ def group(
         found.split()
     if own.merge:
         found.merge()
-    changed = [name for name, facts in found.themes.items() if tuple(facts) != themes.facts.get(name)]
+    changed = {name: facts for name, facts in found.themes.items() if tuple(facts) != themes.facts.get(name)}
     renamed = [name for name in changed if name not in fixed]
-    told = in_order(partial(_named, asked, store), [found.themes[name] for name in renamed], own.workers)
+    told = in_order(partial(_named, asked, store), [changed[name] for name in renamed], own.workers)
     names = dict(zip(renamed, told, strict=True))
-    for name in changed:
-        facts = found.themes[name]
-        was = ((fact, where.get(fact) or themes.of[fact]) for fact in facts)
-        _put(
-            store,
-            name,
-            facts,
-            {fact: old for fact, old in was if old != name},
-            names.get(name),
-            found.changes,
-        )
+    made = {name: change for change in found.changes for name in change.after}
+    for name, facts in changed.items():
+        was = {fact: where.get(fact) or themes.of[fact] for fact in facts}
+        _put(store, name, was, names.get(name), made.get(name))
     heirs = {change.before[1]: change.before[0] for change in found.changes if change.op == "merge"}
     for gone in sorted(themes.facts.keys() - found.themes.keys(), key=age):
-        heir = heirs[gone]
+        heir = gone
         while heir in heirs:
             heir = heirs[heir]
         store.archive(gone)
@@ -170,35 +163,28 @@ def _namer(store: RecordStore) -> Callable[[str], str]:
 def _named(asked: Asked, store: RecordStore, facts: Sequence[str]) -> str:
     """What a model calls facts; one alone names itself, and the newest does where no reply is of use."""
     records = [store.records[name] for name in facts]
-    if len(records) == 1:
-        return records[0].summary
     rows = [{"id": str(at), "time": one.time, "text": one.summary} for at, one in enumerate(records, 1)]
-    data = asked.ask(THEME, facts=rows)
+    data = asked.ask(THEME, facts=rows) if len(rows) > 1 else None
     newest = max(records, key=lambda one: (one.age, one.order))
     return (one_liner(data["summary"]) if data else "") or newest.summary
 
 
 def _put(
-    store: RecordStore,
-    name: str,
-    facts: Sequence[str],
-    moved: Mapping[str, str],
-    summary: str | None,
-    changes: Sequence[Change],
+    store: RecordStore, name: str, was: Mapping[str, str], summary: str | None, made: Change | None
 ) -> None:
-    """Put a theme with these facts; without a summary it keeps its own."""
+    """Put a theme with these facts, which were in other themes or came to this one; without a summary it
+    keeps its own."""
     old = store.records.get(name) or Record(name, SPEC, "")
-    aux = dict(old.aux)
-    for change in changes:
-        if name in change.after:
-            aux |= {"made": change.op, "f": f"{change.f_after:.3f}", "from": f"{change.f_before:.3f}"}
+    aux, moved = dict(old.aux), dict(old.moved)
+    if made:
+        aux |= {"made": made.op, "f": f"{made.f_after:.3f}", "from": f"{made.f_before:.3f}"}
     if summary is not None:
         aux.pop("unverified", None)
-        aux |= UNVERIFIED if unsupported(summary, [store.records[fact].summary for fact in facts]) else ()
+        aux |= UNVERIFIED if unsupported(summary, [store.records[fact].summary for fact in was]) else ()
         old = replace(old, summary=summary)
-    was = {**dict(old.moved), **moved}
-    kept = tuple((fact, was[fact]) for fact in facts if fact in was)
-    store.put(replace(old, sources=tuple(facts), moved=kept, aux=tuple(aux.items())))
+    moved |= {fact: theme for fact, theme in was.items() if theme != name}
+    kept = tuple((fact, moved[fact]) for fact in was if fact in moved)
+    store.put(replace(old, sources=tuple(was), moved=kept, aux=tuple(aux.items())))
 
 
 # ── what must hold ──────────────────────────────────────────────────────────────────────────────
