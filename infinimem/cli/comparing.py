@@ -57,12 +57,14 @@ def _show(out: Output, found: tuple[Compared, ...], everything: bool) -> None:
     if out.for_people and len(found) > 1 and get_terminal_size().columns >= COLUMN * len(found):
         answers = [f"{one.answer.text}\n" for one in found]
         out.table([one.strategy for one in found], [answers, ["\n".join(lines) for lines in shown]])
+        out.line()
     else:
         for one, lines in zip(found, shown, strict=True):
             out.line(one.strategy, "bold")
-            for line in (one.answer.text, *lines):
+            out.line(one.answer.text)
+            for line in lines:
                 out.line(f"  {line}")
-    out.line()
+            out.line()
     columns = ("strategy", "reader", "evidence, tokens", "calls", "tokens, in and out", "ms")
     out.table(columns, map(_figures, found))
 
