@@ -130,6 +130,7 @@ NOTES: dict[str, list[list[str]]] = {
     "grep": [["isbo", "-C", "2"], ["(" + POISON]],
     "retrieve": [["Lisbon"], [POISON]],
     "ask": [["Where do I live?", "-v"], ["Where do I live?", "--reader", "bm25"]],
+    "compare": [["Where do I live?"], ["Lisbon", "-v"]],
     "history": [[str(PORTO)], [str(LISBON)]],
     "blame": [["topics/home"], [f"{POISON}:1"]],
     "log": [[]],
