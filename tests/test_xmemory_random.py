@@ -12,7 +12,6 @@ from xmemory_library import blocks, library, model, themes, turns
 from infinimem.errors import LibraryError
 from infinimem.llm.base import LLM
 from infinimem.memory import Memory
-from infinimem.strategies.xmemory.themes import Themes
 
 
 def sound(memory: Memory, said: set[int], cap: int) -> None:
@@ -25,8 +24,6 @@ def sound(memory: Memory, said: set[int], cap: int) -> None:
     assert all(len(facts) <= cap for facts in themes(memory).values())
     grouped = [fact for facts in themes(memory).values() for fact in facts]
     assert len(grouped) == len(set(grouped))
-    known, anew = view.derived(Themes.load), Themes.load(view, None, None)
-    assert (known.facts, known.of, known.loose) == (anew.facts, anew.of, anew.loose)
     assert [finding for finding in memory.doctor() if finding.level == "error"] == []
 
 
