@@ -269,9 +269,9 @@ class TestPeople:
         memory.observe(turns("a @0", "New b @40", "New c @1", "New d"))
         assert angles(memory) == [["0", "1"], ["40"]]
         path = tmp_path / "xmemory/facts/xf-000001-01.md"
-        path.write_text(path.read_text().replace('summary: "Ann said a @0"', 'summary: "Ann said a @3"'))
+        path.write_text(path.read_text().replace('summary: "Ann said a @0"', 'summary: "Ann said a @5"'))
         memory.observe(turns("New e @12", "New f"))
-        assert angles(memory) == [["3", "1", "12"], ["40"]]
+        assert angles(memory) == [["5", "1", "12"], ["40"]]
 
     def test_what_a_person_wrote_of_a_theme_goes_when_it_changes_unless_it_is_pinned(
         self, tmp_path: Path
