@@ -266,7 +266,7 @@ class TestThemes:
 class TestPeople:
     def test_an_edited_fact_lies_where_its_words_do_and_so_does_its_theme(self, tmp_path: Path) -> None:
         memory = library(tmp_path, model())
-        memory.observe(turns("a @0", "New b @40", "New c @1", "New d"))
+        memory.observe(turns("a @0", "b @1", "New c @40", "New d"))
         assert angles(memory) == [["0", "1"], ["40"]]
         path = tmp_path / "xmemory/facts/xf-000001-01.md"
         path.write_text(path.read_text().replace('summary: "Ann said a @0"', 'summary: "Ann said a @5"'))
