@@ -52,11 +52,11 @@ class Themes:
                 others = {one for one in new._holders.get(fact, ()) if one != theme}
                 new._holders[fact] = tuple(sorted(others | ({theme} if fact in now else set()), key=age))
         for fact in facts:
-            holders = new._holders.get(fact, ()) if fact in store.visible else ()
+            holders, here = new._holders.get(fact, ()), fact in store.visible
             themes.update(holders)
             new.of.pop(fact, None)
-            new.of.update((fact, theme) for theme in holders[:1])
-            (new.loose.add if fact in store.visible and not holders else new.loose.discard)(fact)
+            new.of.update((fact, theme) for theme in holders[:1] if here)
+            (new.loose.add if here and not holders else new.loose.discard)(fact)
         for theme in themes:
             new.facts.pop(theme, None)
             if members := tuple(one for one in new._lists.get(theme, ()) if new.of.get(one) == theme):
