@@ -35,7 +35,7 @@ def compare(options: Options, question: str, max_tokens: int | None) -> None:
     with out.progress("Reading"):
         found = memory.compare(question, max_tokens)
     out.result({"strategies": [_told(one) for one in found]}, lambda: _show(out, found, options.verbose))
-    if len(found) == 1:
+    if len(found) == 1 and memory.view.initialised:
         out.say(f"only {found[0].strategy} keeps this library; to add one: infinimem rebuild --strategy NAME")
 
 
