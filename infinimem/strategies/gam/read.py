@@ -118,9 +118,9 @@ class Search:
             found = [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
         else:
             words: dict[str, float] = {}
-            for item in searcher(self._view).entries(self._query, LOOKED_AT):
-                if item.doc_id.startswith(KIND.folder) and (name := stem(item.doc_id)) in self._store:
-                    words.setdefault(name, item.score)
+            for doc_id, score in searcher(self._view).scores(self._query, LOOKED_AT):
+                if doc_id.startswith(KIND.folder) and (name := stem(doc_id)) in self._store:
+                    words.setdefault(name, score)
             found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
         self._trace.add(Step("anchors", found=tuple(found)))
         return found
