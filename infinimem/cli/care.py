@@ -38,12 +38,8 @@ def status(options: Options) -> None:
 
     How full the buffer is, what awaits review, and the model in use.
     """
-    from infinimem.operations.status import OLD_KEYS
-
-    out = options.out
-    found = options.status()
-    shown = {name: value for name, value in found.items() if name not in OLD_KEYS}
-    out.result(found, lambda: out.table(("what", "value"), _rows(shown)))
+    out, found = options.out, options.status()
+    out.result(found, lambda: out.table(("what", "value"), _rows(found)))
 
 
 def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
