@@ -123,7 +123,7 @@ def as_of(view: View, at: Moment) -> View:
         documents.pop(doc_id, None)
         if not doc_id.startswith(ledger_folders()):
             documents[doc_id] = Document(doc_id, (UNREACHABLE,))
-    return view.showing(documents, drawn=view.processed)
+    return view.showing(documents)
 
 
 def unreachable(past: View) -> list[str]:

@@ -172,7 +172,7 @@ class _PlanRenderer:
         document = self._get(doc_id)
         if doc_id.startswith(ARCHIVE):
             if not document.header.end:
-                document = _headed(document, {"id": quote(doc_id), "kind": "archive"})
+                document = headed(document, {"id": quote(doc_id), "kind": "archive"})
             arrivals: list[tuple[str, Sequence[str]]] = [
                 ("", ["", f"## {heading}", *lines]) for heading, lines in sections.items()
             ]
@@ -217,7 +217,7 @@ class _PlanRenderer:
             document = self._get(doc_id)
             if doc_id == CURRENT:
                 epoch = self._view.epoch + (plan.op == "consolidate")
-                self._set(doc_id, _headed(document, {"id": CURRENT, "current_epoch": str(epoch)}))
+                self._set(doc_id, headed(document, {"id": CURRENT, "current_epoch": str(epoch)}))
             elif doc_id.startswith(TOPICS):
                 item = derived.get(doc_id)
                 self._set(doc_id, self._topic(document, item or Derived(doc_id, "", ()), plan.op))
@@ -265,7 +265,7 @@ class _PlanRenderer:
         header["aux"] = f"{{{aux}}}"
         if former := self._former_name(document.id):
             document = _also_called(document, [former])
-        return _headed(document, header)
+        return headed(document, header)
 
 
 def described(document: Document) -> tuple[int, ...]:
@@ -287,7 +287,7 @@ def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
     return {key: value if (number := whole(value)) is None else number for key, value in row.items()}
 
 
-def _headed(document: Document, changes: Mapping[str, str | None]) -> Document:
+def headed(document: Document, changes: Mapping[str, str | None]) -> Document:
     """The document with header keys set; as it was where its header has no room or cannot be read."""
     try:
         return document.with_header(changes)
@@ -297,7 +297,7 @@ def _headed(document: Document, changes: Mapping[str, str | None]) -> Document:
 
 def _also_called(document: Document, names: Iterable[str]) -> Document:
     kept = dict.fromkeys([*aliases_of(document), *names])
-    return _headed(document, {"aliases": flow(list(kept))})
+    return headed(document, {"aliases": flow(list(kept))})
 
 
 def _title(doc_id: str) -> str:

@@ -229,14 +229,14 @@ class View:
         own = self.initialised and doc_id.startswith(TOPICS)
         return (self.derived(_topic_rows).get(doc_id) if own else None) or _row(self, doc_id)
 
-    def showing(self, documents: Mapping[str, Document], drawn: Set[int] | None) -> View:
+    def showing(self, documents: Mapping[str, Document]) -> View:
         """This library with other documents in it."""
         return View(
             tuple(sorted(documents)),
             documents.__getitem__,
             self.settings,
             initialised=self.initialised,
-            drawn=drawn,
+            drawn=self.processed,
             refused=self.refused,
             buffer_age=self.buffer_age,
             embedder=self.connect_embedder,
