@@ -21,6 +21,7 @@ from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
 from infinimem.store.lines import Mark, fold, marks_of, plain
+from infinimem.store.names import by_id
 from infinimem.store.spec import EVIDENCE, slug
 from infinimem.store.view import View
 
@@ -176,7 +177,7 @@ def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
     stem = f"{EVIDENCE}{day}-{slug(session)[:60] or 'session'}"
     taken = {fold(home) for home in new.values()}
     home, number = stem, 2
-    while fold(home) in taken or fold(home) in view.lines.names:
+    while fold(home) in taken or fold(home) in view.derived(by_id):
         home, number = f"{stem}-{number}", number + 1
     return home
 

@@ -180,7 +180,7 @@ class View:
             return full[0]
         last = wanted.rsplit("/", 1)[-1]
         found = self.derived(names.by_stem).get(last, ()) if "/" not in wanted else ()
-        alias = self.derived(names.by_alias).topics.get(last, ())[:1]
+        alias = self.derived(names.by_alias).get(last, ())[:1]
         visible = [doc_id for doc_id in found if self.group(doc_id) == "live"] or alias or found
         if len(visible) == 1:
             return visible[0]
@@ -368,7 +368,7 @@ def _topic_rows(
     """The catalog's rows of topics; one also tells of the archives that bear its names."""
     if known is None or changed is None:
         known, changed = Map(), view.below(TOPICS)
-    aliases = view.derived(names.by_alias).topics
+    aliases = view.derived(names.by_alias)
     due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
     for name in (doc_id.removeprefix(ARCHIVE) for doc_id in changed if doc_id.startswith(ARCHIVE)):
         due.update((f"{TOPICS}{name}", *aliases.get(fold(name), ())))
