@@ -94,11 +94,6 @@ def is_same(turn: Turn, recorded: Located, doubtful: Collection[int]) -> bool:
     return recorded.seq not in doubtful or len(left) >= len(text) or not text.startswith(left)
 
 
-def marks(turn: Turn) -> list[Mark]:
-    """By what a turn is recognised when it comes again."""
-    return marks_of(turn.key, turn.session, turn.turn)
-
-
 def unrecorded(turns: Sequence[Turn], view: View, doubtful: Collection[int]) -> list[Turn]:
     """Those that are not in the log yet, each once.
 
@@ -108,7 +103,7 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Collection[int]) -> 
     known, fresh = view.lines.marks, []
     taken: set[Mark] = set()
     for turn in turns:
-        own = marks(turn)
+        own = marks_of(turn.key, turn.session, turn.turn)
         there = (known[mark] for mark in own if mark in known)
         if taken.isdisjoint(own) and not any(is_same(turn, place, doubtful) for place in there):
             taken.update(own)
