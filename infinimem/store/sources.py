@@ -25,7 +25,7 @@ def unsigned_source(view: View, doc_id: str) -> Source:
 
 def only(view: View, sources: Collection[str]) -> View:
     """The same library with nothing in it but what came from these sources."""
-    return view.showing(_left(view, frozenset(sources)), drawn=view.processed)
+    return view.showing(_left(view, frozenset(sources)))
 
 
 def _left(view: View, kept: frozenset[str]) -> dict[str, Document]:
