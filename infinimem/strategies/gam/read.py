@@ -118,7 +118,7 @@ class Search:
             found = [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
         else:
             words: dict[str, float] = {}
-            for doc_id, score in searcher(self._view).scores(self._query, LOOKED_AT):
+            for doc_id, _, score in searcher(self._view).scores(self._query, LOOKED_AT):
                 if doc_id.startswith(KIND.folder) and (name := stem(doc_id)) in self._store:
                     words.setdefault(name, score)
             found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
