@@ -322,7 +322,7 @@ class TestReading:
     """What a question is shown; @ in it is where it lies."""
 
     def told(self, root: Path, llm: ScriptedLLM | None = None, **settings: object) -> Memory:
-        memory = library(root, llm or model(), **{"neighbours": 0, **settings})
+        memory = library(root, llm or model(), **{"neighbours": 0, "rank": "cosine", **settings})
         memory.observe(
             turns("tea @0", "milk @1", "New rain @40", "wind @41", "New boats @80", "nets @81", "New end")
         )
@@ -338,7 +338,7 @@ class TestReading:
         assert [one.stage for one in found.trace][-1] == "evidence"
 
     def test_of_two_twins_the_second_comes_after_other_themes(self, tmp_path: Path) -> None:
-        memory = library(tmp_path, model(), neighbours=1, gate="none")
+        memory = library(tmp_path, model(), neighbours=1, gate="none", rank="cosine")
         texts = (f"{name} @{at}" for name, at in zip("abcdefgh", (0, 0, *range(40, 280, 40)), strict=True))
         memory.observe(turns(*texts, "New end"))
         taken = [one.id for one in step(memory.read("@0", "hierarchy"), "facts").found]

@@ -18,7 +18,7 @@ _THEMES = 3
 class XmemorySettings:
     """[xmemory]: how talk is told, how facts are grouped, and what a question is shown.
 
-    The values are the paper's, or those of its code where it gives none.
+    The values are the paper's, or those of its code where it gives none, `rank` apart.
     """
 
     segmenter: Annotated[Literal["each", "batch"], HarmlessIf()] = "each"
@@ -67,7 +67,7 @@ class XmemorySettings:
     """How much certainty an episode that is shown may cost at most (gate loss)."""
     gain_messages: Harmless[float] = 0.25
     """What one must gain so that its messages are shown too."""
-    rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "cosine"
+    rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
     """By vectors, as in the paper, or by the library's own search, by words and vectors."""
     records: Harmless[bool] = True
     """Whether a question goes by records at all; else turns alone are shown."""
@@ -117,12 +117,11 @@ _GROUPS = {
         "xmemory:theme_max=10",
         "xmemory:theme_max=8",
         "xmemory:normaliser=total",
-        "xmemory:rank=library",
+        "xmemory:rank=cosine",
         "xmemory:records=false",
-        "xmemory:rank=library:records=false",
     ),
-    "five": ("xmemory", "xmemory:rank=library"),
-    "five-answers": ("xmemory", "xmemory:rank=library"),
+    "five": ("xmemory:rank=cosine", "xmemory"),
+    "five-answers": ("xmemory:rank=cosine", "xmemory"),
 }
 """xMemory with one thing left out or changed: Figure 3 and Tables 6 and 8 of the paper, then our own."""
 
