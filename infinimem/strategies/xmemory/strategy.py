@@ -163,8 +163,9 @@ class XMemory(RecordStrategy):
         return {"open": waiting, **by_kind(view.derived(RecordStore.load)), **shape(view)}
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
-        """As of all strategies of records, and themes over the cap."""
-        return rules.faults(store, (*rules.COMMON, partial(bounded, self.own.theme_max)), only)
+        """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
+        cap = (partial(bounded, self.own.theme_max),) if self.own.split else ()
+        return rules.faults(store, (*rules.COMMON, *cap), only)
 
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""
