@@ -9,10 +9,10 @@ every run gives the same bytes.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import re
 import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -119,7 +119,9 @@ def read_facts(path: Path) -> list[Fact]:
 
 
 def build(folder: Path) -> None:
-    """Make the library; what is in the folder goes."""
+    """Make the library; one that is in the folder goes."""
+    if folder.exists() and not (folder / "infinimem.toml").exists():
+        raise SystemExit(f"{folder} is no library; nothing was changed")
     shutil.rmtree(folder, ignore_errors=True)
     said = list(read_turns(CONVERSATION).turns)
     author = Author(read_facts(Path(__file__).with_name("sample_facts.tsv")), said)
@@ -138,4 +140,8 @@ def build(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    build(parser.parse_args().folder)

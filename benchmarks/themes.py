@@ -26,7 +26,8 @@ from infinimem.evaluation.datasets.locomo import LoCoMo
 from infinimem.evaluation.model import Case
 from infinimem.strategies.records.record import number_of, record_id
 from infinimem.strategies.vector_index import Loaded
-from infinimem.strategies.xmemory.partition import Limits, Partition
+from infinimem.strategies.xmemory.partition import Partition
+from infinimem.strategies.xmemory.spec import XmemorySettings, scaled
 
 WANTED = 4.48
 """Facts a theme (Table 8 of the paper, at most 12)."""
@@ -47,16 +48,14 @@ def told(case: Case, root: Path, embedder: str) -> Rows:
 
 def grouped(facts: Rows, scale: float) -> tuple[Counter[int], int]:
     """Themes by size, and how many facts are not where they were put first."""
-    paper = Limits()
-    scaled = ("attach", "room", "purity", "edge", "merge", "tiny")
-    limits = Limits(**{name: scale * getattr(paper, name) for name in scaled})
+    own = scaled(XmemorySettings(), scale)
     made = list[str]()
 
     def name(fact: str) -> str:
         made.append(record_id("xt", len(made) + 1))
         return made[-1]
 
-    themes = Partition({}, facts.__getitem__, name, lambda one: (number_of(one), one), limits)
+    themes = Partition({}, facts.__getitem__, name, lambda one: (number_of(one), one), own)
     first: dict[str, str] = {}
     for block in dict.fromkeys(number_of(fact)[0] for fact in facts):
         first |= {fact: themes.attach(fact) for fact in facts if number_of(fact)[0] == block}

@@ -20,6 +20,7 @@ from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import LLM, Capped, total
 from infinimem.llm.connect import permitted
 from infinimem.model import Located, Plan, Receipt, Turn, Usage
+from infinimem.reader import Compared
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome
@@ -222,6 +223,25 @@ class Memory(Upkeep):
             if not self.library.spec.has_entries and (last := self._consolidated()):
                 receipts.append(last)
             return tuple(receipts)
+
+    def compare(
+        self, question: str, max_tokens: int | None = None, now: str | None = None
+    ) -> tuple[Compared, ...]:
+        """Ask every strategy that keeps this library the same question; `rebuild` under another strategy's
+        name makes another one keep it, too.
+
+        Args:
+            question, max_tokens, now: as in `Reader.ask`; the cap is that of all together.
+
+        Returns:
+            One for each, the library's own strategy first.
+
+        Raises:
+            UsageError: an empty question.
+            ModelUnavailable: the model does not answer, or the cap is spent.
+        """
+        with self._spending(max_tokens):
+            return tuple(one.compared(question, now) for one in self.siblings())
 
     def estimate(self) -> int:
         """Tokens that `consolidate` would send to a model, roughly."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from infinimem.errors import UsageError
@@ -24,6 +26,24 @@ if TYPE_CHECKING:
 
 Spend = Callable[[int | None], AbstractContextManager[None]]
 """For the time of a block: a cap of tokens, or None."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What one strategy makes of a question.
+
+    Args:
+        strategy, reader: their names.
+        answer: with its citations, and the tokens that it took.
+        evidence: all that was shown for it.
+        ms: milliseconds that both took.
+    """
+
+    strategy: str
+    reader: str
+    answer: Answer
+    evidence: Evidence
+    ms: float
 
 
 class Reader:
@@ -105,6 +125,17 @@ class Reader:
             UsageError: an empty question, or no such reader.
             ModelUnavailable: the model does not answer.
         """
+        return self._ask(question, reader, sources, max_tokens, now)[0]
+
+    def _ask(
+        self,
+        question: str,
+        reader: str | None = None,
+        sources: Collection[str] | None = None,
+        max_tokens: int | None = None,
+        now: str | None = None,
+    ) -> tuple[Answer, Evidence]:
+        """An answer, and all the evidence that was shown for it."""
         from infinimem.answer import answer
         from infinimem.strategies.readers.agentic import search
 
@@ -114,7 +145,19 @@ class Reader:
             evidence = self._begin(view, question, reader)
             more = search(view, question, self.chosen(reader))
             found = answer(self.llm, question, evidence, day, view.settings.reader.evidence_budget, more)
-        return Answer(found.text, found.citations, found.evidence.trace, total(self.llm.usage) - before)
+        spent = total(self.llm.usage) - before
+        return Answer(found.text, found.citations, found.evidence.trace, spent), found.evidence
+
+    def compared(self, question: str, now: str | None = None) -> Compared:
+        """As `ask`, for `Memory.compare`: by the reader of `[reader] name` where the strategy has it, else
+        by its own."""
+        chosen = self.chosen()
+        reader = chosen if chosen in self.strategy.readers else self.strategy.readers[0]
+        self.retrieve(question)  # what the first question loads and indexes is no part of its time
+        began = perf_counter()
+        answer, evidence = self._ask(question, reader, now=now)
+        ms = round(1000 * (perf_counter() - began), 1)
+        return Compared(self.view.spec.name, reader, answer, evidence, ms)
 
     def chosen(self, name: str | None = None) -> str:
         """The reader that a name means; None for that of `[reader] name`."""

@@ -92,7 +92,8 @@ class StrategySpec:
         estimate: calls of a model, and tokens in and out, to derive all from turns; given the tokens of the
             turns together, how many they are (at least one), and its settings. None where no model is asked.
         methods: those of `infinimem bench`, by name.
-        groups: lists of methods, with their settings, that are asked for in one word.
+        groups: lists of methods, with their settings, that are asked for in one word; one that several
+            strategies name holds the methods of all of them.
         takes: groups of settings that its methods take beside its own.
         reads: names of its settings that change how the library is read, not what is in it.
         sparse: whether it makes nothing of most turns; the store then lists those that it looked at.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import LibraryError, UsageError
@@ -98,6 +99,16 @@ class Upkeep(Reader):
         past = as_of.as_of(self.view, as_of.moment(self.view, moment))
         return self._over(lambda: past)
 
+    def siblings(self) -> tuple[Reader, ...]:
+        """The library as each strategy sees it that keeps it, its own first; they only read."""
+        from infinimem.store.siblings import siblings
+
+        def seen_by(library: Library) -> Reader:
+            made = partial(library.spec.make, self.llm, library.settings)
+            return Reader(library.view, self.llm, made, lambda: library.clock())
+
+        return tuple(map(seen_by, siblings(self.library)))
+
     def receipts(self) -> tuple[Receipt, ...]:
         """All receipts, oldest first."""
         return self.library.receipts()
@@ -163,16 +174,21 @@ class Upkeep(Reader):
             "index": "on disk" if on_disk else "in memory",
             "spent": {day: vars(one) for day, one in usage.by_day(self.library.files).items()},
             "strategy": view.spec.name,
+            "strategies": {
+                one.view.spec.name: sum(len(view.below(folder)) for folder in one.view.spec.folders)
+                for one in self.siblings()
+            },
             "model": self.llm.name,
         }
 
     def doctor(self) -> list[Finding]:
-        """Check the folder and the strategy's own invariants; nothing is written."""
+        """Check the folder, and the invariants of each strategy that keeps it; nothing is written."""
         from infinimem.operations.doctor.examine import examine
 
         found = examine(self.library)
         with suppress(LibraryError):  # a file that cannot be read is among the findings
-            found += self.strategy.check(self.view)
+            for one in self.siblings():
+                found += one.strategy.check(one.view)
         return found
 
     def repair(self) -> list[Finding]:

@@ -5,12 +5,15 @@ and `pick` among them, are in naive_vectors, with what was read there. Readings 
 
 * Cosines, f and gains are compared, and logged, to six digits. "Older" is earlier made; ids compare as text.
 * ATTACH asks the nearest theme alone whether it takes the fact. A full one takes it from `attach` on.
-* SPLIT looks at every theme, oldest first, and at the parts again, until none is due. A due theme is always
+* SPLIT looks at the themes that changed since the block began, oldest first, and at the parts again, until
+  none is due: what a merge filled waits for the next fact. A due theme is always
   cut, whether f rises or not: f says how. A candidate has two parts or more, none of them over the cap. Of
   candidates that are equal in f and in parts the first counts, in the order (a), (b), (c) with 2, (c) with 3.
 * The larger part keeps the id, of equal ones that with the oldest fact. The others are made by oldest fact.
 * The context of f is the other themes nearest to any affected one, and is the same before and after.
-* MERGE looks at every theme; a pass joins one pair; tiny themes, too, stay within the cap. Of equal gains
+* MERGE, set off by what a block brings, looks at the themes that changed since it began, each with the ten
+  nearest of those that it may be joined with (the paper: a small set of nearest neighbour themes), the older
+  ones of equal. A pass joins one pair; tiny themes, too, stay within the cap. Of equal gains
   the pair counts whose older theme is the older one, then whose younger theme is.
 * A theme lists its facts by age, after a merge too. An id that was ever used is taken.
 """
@@ -49,14 +52,16 @@ class Naive:
         self.vectors: dict[str, Vector] = {}  # by age
         self.themes: dict[str, list[str]] = {}  # by age
         self.used: set[str] = set()
+        self.changed: set[str] = set()  # since the block began
         self.log: list[tuple[object, ...]] = []
 
     def close(self, block: list[tuple[str, Vector]]) -> None:
         """Take the facts of one closed block."""
+        self.changed = set()
         for name, vector in block:
             self.vectors[name] = vector
             self._attach(name)
-        while due := [theme for theme in self.themes if self._due(theme)]:
+        while due := [theme for theme in self.themes if theme in self.changed and self._due(theme)]:
             self._split(due[0])
         for _ in range(2):
             if not self._merge(tiny=False):
@@ -79,6 +84,7 @@ class Naive:
             theme = f"{facts[0]}-{count}"
         self.used.add(theme)
         self.themes[theme] = facts
+        self.changed.add(theme)
 
     def _attach(self, name: str) -> None:
         ranked = []
@@ -88,6 +94,7 @@ class Naive:
             minus, size, theme = min(ranked)
             if -minus >= self.attach or (-minus >= self.attach_room and size < self.cap):
                 self.themes[theme].append(name)
+                self.changed.add(theme)
                 return
         self._make([name])
 
@@ -121,19 +128,29 @@ class Naive:
         self.log.append(("split", theme, told, self._f([theme], [facts]), -minus))
         sizes = [len(part) for part in parts]
         self.themes[theme] = parts.pop(sizes.index(max(sizes)))
+        self.changed.add(theme)
         for part in parts:
             self._make(part)
 
+    def _joinable(self, theme: str, tiny: bool) -> list[str]:
+        """The themes that it may be joined with."""
+        fit = []
+        for other in self.themes:
+            sizes = [len(self.themes[theme]), len(self.themes[other])]
+            if other == theme or sum(sizes) > self.cap or (tiny and min(sizes) > 1):
+                continue
+            if self._near(theme, other) >= (self.tiny_min if tiny else self.merge_min):
+                fit.append(other)
+        return sorted(fit, key=lambda other: -self._near(theme, other))[:10]
+
     def _merge(self, tiny: bool) -> bool:
         """Join the pair that gains most, if any gains: of near themes, or of a tiny one and a near one."""
-        least = self.tiny_min if tiny else self.merge_min
         best: tuple[float, str, str] | None = None
+        joinable = {theme: self._joinable(theme, tiny) for theme in self.changed}
         for older, younger in combinations(self.themes, 2):
+            if younger not in joinable.get(older, ()) and older not in joinable.get(younger, ()):
+                continue
             one, other = self.themes[older], self.themes[younger]
-            if len(one) + len(other) > self.cap or (tiny and min(len(one), len(other)) > 1):
-                continue
-            if self._near(older, younger) < least:
-                continue
             gain = self._f([older, younger], [one + other]) - self._f([older, younger], [one, other])
             if round(gain, 6) > (best[0] if best else 0.0):
                 best = (round(gain, 6), older, younger)
@@ -144,5 +161,6 @@ class Naive:
             survivor, gone = gone, survivor
         both = self.themes[survivor] + self.themes.pop(gone)
         self.themes[survivor] = [fact for fact in self.vectors if fact in both]
+        self.changed = self.changed - {gone} | {survivor}
         self.log.append(("merge", survivor, gone, gain))
         return True

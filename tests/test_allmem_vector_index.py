@@ -173,19 +173,6 @@ def test_neighbours_are_those_of_a_full_comparison_after_inserts_and_a_deletion(
         assert near == sorted(cosines.items(), key=lambda one: (-one[1], number_of(one[0])))[:10]
 
 
-def test_a_centroid_is_the_mean_and_follows_an_edited_record() -> None:
-    bank = many(9)
-    space = spaced(bank)
-    names = sorted(bank.records)[:3]
-    mean = sum(space.row(name).astype(float) for name in names)
-    assert np.allclose(space.centroid(names), mean / np.linalg.norm(mean), atol=1e-6)
-    before = space.centroid(names)
-    bank.put(replace(bank.records[names[0]], summary="violin"))
-    space.sync(bank, names)
-    assert not np.allclose(space.centroid(names), before)
-    assert space.cosines(space.centroid(names[:1]), names[:1]) == [1.0]
-
-
 def test_after_a_forget_all_are_found_where_they_stand_then(tmp_path: Path) -> None:
     bank = many(30)
     view = view_of({}, embedder=Lexical, root=str(tmp_path))

@@ -38,7 +38,7 @@ def test_a_shell_that_is_not_known_is_wrong_usage(shell: Shell) -> None:
 
 
 def test_commands_and_options_are_offered(shell: Shell) -> None:
-    assert offered([], "co") == ["completion", "config", "consolidate"]
+    assert offered([], "co") == ["compare", "completion", "config", "consolidate"]
     assert offered(["search"], "--sc") == ["--scope"]
     assert offered(["search", "--scope"], "ar") == ["archive"]
 

@@ -143,15 +143,9 @@ def test_status_counts(library: Shell) -> None:
     assert counts["pending"] == 0
     assert counts["model"] == "offline"
     assert counts["last_receipt"]["id"] == "journal/0001-consolidate"
-    assert [counts[key] for key in ("withheld", "plans", "leaning")] == [
-        0,
-        0,
-        0,
-    ]  # old names, for one release
     shown = library("status").out
     assert "buffer tokens\t0" in shown
     assert "plans awaiting review\t0" in shown
-    assert not {"withheld", "plans", "leaning"} & {line.split("\t")[0] for line in shown.splitlines()}
     assert "not usable" in library("status", "--model", "gpt-x").out
 
 

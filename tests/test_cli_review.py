@@ -76,7 +76,7 @@ def test_a_kept_plan_from_dry_run_to_receipt(shell: Shell) -> None:
     assert ran["kept"] == "p1"
     assert "peanuts" in ran["diff"]
     assert ran["receipt"] is None
-    assert shell("status", "--json").json["plans"] == 1
+    assert shell("status", "--json").json["plans_awaiting_review"] == 1
     assert "plans awaiting review\t1\n" in shell("status").out
     (row,) = shell("review", "--json").json["rows"]
     listed = shell("review").out.splitlines()

@@ -130,6 +130,7 @@ NOTES: dict[str, list[list[str]]] = {
     "grep": [["isbo", "-C", "2"], ["(" + POISON]],
     "retrieve": [["Lisbon"], [POISON]],
     "ask": [["Where do I live?", "-v"], ["Where do I live?", "--reader", "bm25"]],
+    "compare": [["Where do I live?"], ["Where do I live?", "-v"], [POISON]],
     "history": [[str(PORTO)], [str(LISBON)]],
     "blame": [["topics/home"], [f"{POISON}:1"]],
     "log": [[]],
@@ -180,7 +181,18 @@ def test_no_command_prints_what_steers_a_terminal(
             shown[command] = shown.get(command, "") + printed.plain
             if form and command != "hook" and printed.text[0] == "{":
                 json.loads(printed.text)
-    for command in ("retrieve", "ask", "history", "blame", "read", "grep", "forget", "consolidate", "doctor"):
+    for command in (
+        "retrieve",
+        "ask",
+        "compare",
+        "history",
+        "blame",
+        "read",
+        "grep",
+        "forget",
+        "consolidate",
+        "doctor",
+    ):
         assert ESCAPED.search(shown[command]), command
         assert command == "doctor" or "".join(MARKUP.split()) in shown[command], command
 

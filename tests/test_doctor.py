@@ -101,10 +101,6 @@ FINDINGS: dict[str, tuple[Damage, str, str, str, bool]] = {
     "note-header": (append("mine.md", "---\na: [\n---\n"), HINT, "header:", "mine:1", LEFT),
     "nul": (append("mine.md", "a\n\x00b\n"), HINT, "NUL", "mine:2", LEFT),
     "bytes": (append("mine.md", b"a\nb\xff\n"), HINT, "not UTF-8", "mine:2", LEFT),
-    "mark-of-order": (
-        replaced("topics/food.md", b"---\nid", b"\xef\xbb\xbf---\nid"), HINT, "byte-order", "topics/", LEFT
-    ),
-    "line-ends": (append("topics/food.md", "- [ ] x\r\n"), HINT, "mixes line ends", "topics/food", LEFT),
     "case": (append("Mine.md", "a"), BAD, "treat these names as the same", "Mine", LEFT),
     "reason": (append("archive/new.md", "- <seq=10> x\n"), BAD, "without a reason", "archive/new:1", LEFT),
     "successor": (

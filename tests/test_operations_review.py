@@ -293,7 +293,7 @@ def test_a_kept_plan_is_listed_and_writes_nothing_else(planned: Memory) -> None:
         (14, "topics/art", "moved", None),
     ]
     assert len(planned.receipts()) == 2
-    assert planned.status()["plans"] == 1
+    assert planned.status()["plans_awaiting_review"] == 1
     assert {row.item for row in planned.review()} == {"p1"}
 
 
@@ -390,7 +390,7 @@ def test_a_new_line_that_stood_for_others_in_an_old_plan_comes_beside_them(plann
 def test_a_damaged_plan_is_passed_over(planned: Memory, junk: str) -> None:
     (planned.library.root / ".infinimem/plans/0001.json").write_text(junk)
     assert planned.review() == ()
-    assert planned.status()["plans"] == 0
+    assert planned.status()["plans_awaiting_review"] == 0
 
 
 def test_a_consolidation_that_was_kept_is_what_the_diff_showed(tmp_path: Path) -> None:

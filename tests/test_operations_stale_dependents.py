@@ -23,7 +23,7 @@ def test_an_entry_that_was_drawn_from_a_superseded_line(tmp_path: Path) -> None:
     rewrite(memory, DOG, "# Rex\n", f"# Rex\n- <seq=30,source=AI,origin={LISBON}> The rent is paid.\n")
     before = (memory.library.root / f"{DOG}.md").read_bytes()
     assert flags(memory) == [(DOG, 30, LISBON, PORTO)]
-    assert memory.status()["based_on_superseded"] == memory.status()["leaning"] == 1
+    assert memory.status()["based_on_superseded"] == 1
     (note,) = (finding for finding in memory.doctor() if "was drawn from" in finding.what)
     assert (note.level, note.where.partition(":")[0]) == ("note", DOG)
     assert f"was drawn from line {LISBON}, which line {PORTO} superseded" in note.what
@@ -38,7 +38,7 @@ def test_nothing_leans_where_nothing_is_superseded(tmp_path: Path) -> None:
     rewrite(memory, DOG, "# Rex\n", f"# Rex\n- <seq=30,source=AI,origin={LISBON}> The rent is paid.\n")
     memory.undo()
     assert flags(memory) == []
-    assert memory.status()["leaning"] == 0
+    assert memory.status()["based_on_superseded"] == 0
 
 
 def said(memory: Memory, text: str, session: str, time: str) -> int:

@@ -7,13 +7,14 @@ from in_memory import LISBON, view_of
 
 from infinimem.model import Retrieved
 from infinimem.retrieval import searcher as searching
-from infinimem.retrieval.origins import FIRST, MOST, ROOM, KnownLines, Origins, best_that_fit, pack
+from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.rows import doc_hash
 from infinimem.retrieval.scoring import Ranking
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.sources import only
 from infinimem.store.view import View
+from infinimem.strategies.readers.budget import FIRST, MOST, ROOM, best_that_fit, pack
 
 
 def seqs(items: list[Retrieved]) -> list[tuple[int, ...]]:

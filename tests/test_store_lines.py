@@ -119,12 +119,6 @@ def test_turns_of_a_session_that_got_another_name_are_known_by_it() -> None:
     assert ("turn", "s", "x") not in lines.marks
 
 
-def test_a_name_stays_taken_as_long_as_one_document_has_it_in_any_case() -> None:
-    both = {doc_id: document(doc_id, "", []) for doc_id in ("evidence/s", "evidence/S")}
-    lines = Lines(INFINI).after(both, Seqs(), is_note).after({"evidence/S": None}, Seqs(), is_note)
-    assert [*lines.names] == ["evidence/s"]
-
-
 def test_a_session_whose_first_file_is_gone_goes_on_in_the_next() -> None:
     parts = {doc_id: document(doc_id, "s", [line(at, 0, 0, "")]) for at, doc_id in enumerate(IDS[3:5], 1)}
     lines = Lines(INFINI).after(parts, None, is_note)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -79,10 +76,12 @@ def test_what_is_no_document_may_be_named(root: Path, reader: Reader, path: str)
     assert reader.wrong() == set()
 
 
-def test_after_a_loss_all_is_looked_at_and_once_more_a_little_later(root: Path, reader: Reader) -> None:
-    """Folders that came meanwhile are watched only after the loss was told."""
+def test_where_too_much_was_named_all_is_looked_at_and_once_more_a_little_later(
+    root: Path, reader: Reader
+) -> None:
     edit(root / "topics/home.md")
-    reader.watcher.lose()
+    for number in range(MANY + 1):
+        reader.watcher.tell(f"n{number}.md")
     assert reader.wrong() == set()
     edit(root / "topics/home.md")
     reader.wait(BOUND)
@@ -206,41 +205,3 @@ def test_nothing_watches_in_a_forked_child(real: Watcher) -> None:
             os._exit(int(real.living))
         assert os.waitpid(child, 0)[1] == 0
     assert real.living
-
-
-OVERFLOW = Path("/proc/sys/fs/inotify/max_queued_events")
-CHILD = """
-import json, sys, time
-from pathlib import Path
-from infinimem.store.watcher import Watcher
-watcher = Watcher(Path(sys.argv[1]))
-watcher.begin()
-deadline = time.monotonic() + 60
-while not watcher.living and time.monotonic() < deadline:
-    time.sleep(0.01)
-print(json.dumps(watcher.living), flush=True)
-sys.stdin.readline()
-while not (lost := watcher.take() is None) and time.monotonic() < deadline:
-    watcher.wait(0.1)
-print(json.dumps(lost), flush=True)
-"""
-
-
-def test_events_that_the_kernel_dropped_are_a_loss(root: Path) -> None:
-    """The watching process is stopped until the kernel's queue is full."""
-    if not OVERFLOW.exists() or (most := int(OVERFLOW.read_text())) > 50_000:
-        pytest.skip("no queue of the kernel's that could be filled in reasonable time")
-    (root / "one.md").write_text("x")
-    (root / "two.md").write_text("x")
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdin is not None and child.stdout is not None
-        assert json.loads(child.stdout.readline()) is True
-        child.send_signal(signal.SIGSTOP)
-        for number in range(2 * most):  # it may read some before it stops; equal events in a row are one
-            os.utime(root / ("one.md", "two.md")[number % 2])
-        os.utime(root / "one.md")
-        child.send_signal(signal.SIGCONT)
-        print(file=child.stdin, flush=True)
-        assert json.loads(child.stdout.readline()) is True

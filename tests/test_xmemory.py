@@ -17,6 +17,7 @@ from infinimem.llm.scripted import ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.model import Evidence, Step
 from infinimem.strategies.vector_index import Loaded
+from infinimem.strategies.xmemory.themes import Themes
 
 
 def calls(llm: ScriptedLLM, task: str) -> int:
@@ -212,7 +213,7 @@ class TestThemes:
                 model(),
                 split=split,
                 merge=merge,
-                theme_max=3 + 9 * (not split),
+                theme_max=3,
                 attach=0.8,
                 attach_room=0.8,
                 merge_min=0.9,
@@ -220,7 +221,7 @@ class TestThemes:
             )
             memory.observe(turns(*texts))
             memory.consolidate()
-            assert (memory.status()["reassigned"] > 0) == split
+            assert (memory.status()["reassigned"] > 0) == split and memory.status()["facts"] == 40
 
     def test_a_fact_that_lost_its_theme_is_put_into_one_again(self, tmp_path: Path) -> None:
         memory = library(tmp_path, model())
@@ -229,6 +230,26 @@ class TestThemes:
         memory.consolidate()
         assert sorted(angles(memory)) == [["0", "1"], ["60"]]
         assert [one for one in memory.doctor() if one.level == "error"] == []
+
+    def test_which_theme_a_fact_is_in_follows_what_people_change(self, tmp_path: Path) -> None:
+        memory = library(tmp_path, model())
+        memory.observe(turns("a @0", "b @1", "New c @60", "d @61", "New e"))
+
+        def held() -> tuple[dict[str, tuple[str, ...]], set[str]]:
+            known, anew = memory.view.derived(Themes.load), Themes.load(memory.view, None, None)
+            assert (known.facts, known.of, known.loose) == (anew.facts, anew.of, anew.loose)
+            return known.facts, known.loose
+
+        a, b, c, d = records(memory, "fact")
+        assert held() == ({"xt-000001": (a, b), "xt-000003": (c, d)}, set())
+        path = tmp_path / "xmemory/themes/xt-000003.md"
+        path.write_text(path.read_text().replace("evidence:\n", f"evidence:\n  - {{record: {a}}}\n"))
+        assert held() == ({"xt-000001": (a, b), "xt-000003": (c, d)}, set())
+        (tmp_path / "xmemory/themes/xt-000001.md").unlink()
+        assert held() == ({"xt-000003": (a, c, d)}, {b})
+        for name in (c, b):
+            (tmp_path / f"xmemory/facts/{name}.md").unlink()
+        assert held() == ({"xt-000003": (a, d)}, set())
 
     def test_of_two_themes_that_hold_a_fact_the_older_counts_and_doctor_says_so(self, tmp_path: Path) -> None:
         memory = library(tmp_path, model())
@@ -245,11 +266,12 @@ class TestThemes:
 class TestPeople:
     def test_an_edited_fact_lies_where_its_words_do_and_so_does_its_theme(self, tmp_path: Path) -> None:
         memory = library(tmp_path, model())
-        memory.observe(turns("a @0", "New b"))
+        memory.observe(turns("a @0", "b @1", "New c @40", "New d"))
+        assert angles(memory) == [["0", "1"], ["40"]]
         path = tmp_path / "xmemory/facts/xf-000001-01.md"
-        path.write_text(path.read_text().replace('summary: "Ann said a @0"', 'summary: "Ann said a @70"'))
-        memory.observe(turns("New c @71", "New d"))
-        assert angles(memory) == [["70", "71"]]
+        path.write_text(path.read_text().replace('summary: "Ann said a @0"', 'summary: "Ann said a @5"'))
+        memory.observe(turns("New e @12", "New f"))
+        assert angles(memory) == [["5", "1", "12"], ["40"]]
 
     def test_what_a_person_wrote_of_a_theme_goes_when_it_changes_unless_it_is_pinned(
         self, tmp_path: Path
@@ -300,7 +322,7 @@ class TestReading:
     """What a question is shown; @ in it is where it lies."""
 
     def told(self, root: Path, llm: ScriptedLLM | None = None, **settings: object) -> Memory:
-        memory = library(root, llm or model(), **{"neighbours": 0, **settings})
+        memory = library(root, llm or model(), **{"neighbours": 0, "rank": "cosine", **settings})
         memory.observe(
             turns("tea @0", "milk @1", "New rain @40", "wind @41", "New boats @80", "nets @81", "New end")
         )
@@ -316,7 +338,7 @@ class TestReading:
         assert [one.stage for one in found.trace][-1] == "evidence"
 
     def test_of_two_twins_the_second_comes_after_other_themes(self, tmp_path: Path) -> None:
-        memory = library(tmp_path, model(), neighbours=1, gate="none")
+        memory = library(tmp_path, model(), neighbours=1, gate="none", rank="cosine")
         texts = (f"{name} @{at}" for name, at in zip("abcdefgh", (0, 0, *range(40, 280, 40)), strict=True))
         memory.observe(turns(*texts, "New end"))
         taken = [one.id for one in step(memory.read("@0", "hierarchy"), "facts").found]

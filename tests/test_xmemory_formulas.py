@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +20,12 @@ from infinimem.strategies.xmemory.objective import (
     bell,
     nearest,
     objective,
-    purity,
     semantics,
     sparsity,
 )
-from infinimem.strategies.xmemory.partition import Limits, Partition
+from infinimem.strategies.xmemory.partition import Partition
 from infinimem.strategies.xmemory.select import gain, min_max, normaliser, pick
+from infinimem.strategies.xmemory.spec import XmemorySettings, scaled
 from infinimem.strategies.xmemory.split import candidates, components, means, runs
 
 
@@ -69,8 +71,8 @@ class TestObjective:
         assert objective(()) == 0
 
     def test_purity_is_the_mean_cosine_of_pairs(self) -> None:
-        assert purity(rows(0, 60, 120)) == pytest.approx((0.5 + 0.5 - 0.5) / 3)
-        assert purity(rows(10)) == 1
+        assert Theme.of(rows(0, 60, 120)).purity == pytest.approx((0.5 + 0.5 - 0.5) / 3)
+        assert Theme.of(rows(10)).purity == 1
 
 
 class TestSplit:
@@ -151,12 +153,12 @@ class TestGate:
     ) -> None:
         made: list[float] = []
 
-        def each() -> object:
+        def each() -> Iterator[Probe]:
             for one in gains.split():
                 made.append(1.0)
-                yield Probe(1.0, one == "yes", False)
+                yield 1.0, one == "yes", False
 
-        found = admitted(each())  # type: ignore[arg-type]
+        found = admitted(each())
         assert [at for at, _ in found.shown] == shown and len(made) == len(found.gains) == probes
         assert bool(found.stop) == (probes < len(gains.split()) or gains.endswith("no"))
 
@@ -164,15 +166,16 @@ class TestGate:
 class Facts:
     """Facts f0, f1, … in these directions, put into a partition."""
 
-    def __init__(self, *degrees: float, **limits: float) -> None:
+    def __init__(self, *degrees: float, **own: Any) -> None:
         self._rows = rows(*degrees)
+        self.own = scaled(XmemorySettings(**own), 1.0)
         self.names = [f"f{at:02d}" for at in range(len(degrees))]
         self.themes = Partition(
             {},
             lambda name: self._rows[int(name[1:])],
             lambda fact: f"t-{fact}-{len(self.themes.themes)}",
             lambda name: (name.split("-")[1:], name),
-            Limits(**{"context": 10, **limits}),
+            self.own,
         )
 
     def put(self) -> Partition:
@@ -184,46 +187,46 @@ class Facts:
 class TestPartition:
     def test_a_fact_joins_the_nearest_theme_and_with_room_a_less_near_one(self) -> None:
         cos = {one: math.cos(math.radians(one)) for one in (5, 20, 30)}
-        near = Facts(0, 19, 60, attach=cos[20], room=cos[20]).put()
+        near = Facts(0, 19, 60, attach=cos[20], attach_room=cos[20]).put()
         assert [*near.themes.values()] == [["f00", "f01"], ["f02"]]
-        room = Facts(0, 0, 29, attach=cos[5], room=cos[30], cap=3).put()
-        full = Facts(0, 0, 29, attach=cos[5], room=cos[30], cap=2).put()
+        room = Facts(0, 0, 29, attach=cos[5], attach_room=cos[30], theme_max=3).put()
+        full = Facts(0, 0, 29, attach=cos[5], attach_room=cos[30], theme_max=2).put()
         assert len(room.themes) == 1 and len(full.themes) == 2
-        over = Facts(0, 0, 3, attach=cos[5], room=cos[30], cap=2).put()
+        over = Facts(0, 0, 3, attach=cos[5], attach_room=cos[30], theme_max=2).put()
         assert len(over.themes) == 1  # near enough even without room: it is split then
 
     def test_of_equal_themes_the_smaller_takes_it(self) -> None:
-        found = Facts(0, 0, 40, 20, attach=0.93, room=0.93).put()
+        found = Facts(0, 0, 40, 20, attach=0.93, attach_room=0.93).put()
         assert [*found.themes.values()] == [["f00", "f01"], ["f02", "f03"]]
 
     def test_the_candidate_taken_has_the_largest_f_of_all_and_f_forces_no_split(self) -> None:
-        facts = Facts(0, 4, 8, 90, 94, 98, 45, attach=-2, room=-2, cap=6, purity=-2.0)
+        facts = Facts(0, 4, 8, 90, 94, 98, 45, attach=-2, attach_room=-2, theme_max=6, purity=-2.0)
         assert facts.put().themes and len(facts.themes.themes) == 1
         facts.themes.split()
         (change,) = facts.themes.changes
         points = rows(0, 4, 8, 90, 94, 98, 45)
         scores = [
             objective([Theme.of(points[part]) for part in parts])
-            for parts in candidates(points, 6, Limits().edge)
+            for parts in candidates(points, 6, facts.own.edge)
         ]
         assert change.f_after == max(scores) and len(change.after) == len(facts.themes.themes)
-        full = Facts(*[0] * 6, attach=-2, room=-2, cap=6)
+        full = Facts(*[0] * 6, attach=-2, attach_room=-2, theme_max=6)
         full.put().split()
         assert not full.themes.changes
 
     def test_a_full_theme_that_is_not_pure_is_split(self) -> None:
-        mixed = Facts(0, 0, 90, 90, attach=-2, room=-2, cap=4, purity=0.5)
+        mixed = Facts(0, 0, 90, 90, attach=-2, attach_room=-2, theme_max=4, purity=0.5)
         mixed.put().split()
         assert sorted(mixed.themes.themes.values()) == [["f00", "f01"], ["f02", "f03"]]
 
     def test_a_gain_of_nothing_merges_nothing(self) -> None:
-        apart = Facts(0, 20, attach=2, room=2, merge=0.9, tiny=0.9)
+        apart = Facts(0, 20, attach=2, attach_room=2, merge_min=0.9, tiny_min=0.9)
         apart.put().merge()  # f of one theme of both is 1.98, of two it is 2
         assert len(apart.themes.themes) == 2 and not apart.themes.changes
 
     def test_the_merge_that_gains_most_is_made_and_the_larger_theme_survives(self) -> None:
         points = (0, 1, 2, 3, 90, 4)
-        facts = Facts(*points, attach=0.9999, room=0.9999, merge=0.99, tiny=0.99)
+        facts = Facts(*points, attach=0.9999, attach_room=0.9999, merge_min=0.99, tiny_min=0.99)
         before = {name: list(those) for name, those in facts.put().themes.items()}
         context = [Theme.of(rows(*(points[int(one[1:])] for one in those))) for those in before.values()]
         facts.themes.merge()
@@ -249,7 +252,12 @@ class TestPartition:
     def test_after_any_blocks_each_fact_is_in_one_theme_and_none_is_over_the_cap(
         self, blocks: list[list[int]], cap: int, attach: float
     ) -> None:
-        facts = Facts(*(one for block in blocks for one in block), cap=cap, attach=attach, room=attach - 0.1)
+        facts = Facts(
+            *(one for block in blocks for one in block),
+            theme_max=cap,
+            attach=attach,
+            attach_room=attach - 0.1,
+        )
         left = iter(facts.names)
         for block in blocks:
             for _ in block:

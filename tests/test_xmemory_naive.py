@@ -13,8 +13,9 @@ from naive_xmemory import pick as naive_pick
 from numpy.typing import NDArray
 
 from infinimem.strategies.xmemory.objective import Theme, objective
-from infinimem.strategies.xmemory.partition import Limits, Partition
+from infinimem.strategies.xmemory.partition import Change, Memo, Partition
 from infinimem.strategies.xmemory.select import pick
+from infinimem.strategies.xmemory.spec import XmemorySettings
 
 CLOSE = 3e-6
 """Of figures that both round to six digits."""
@@ -32,15 +33,15 @@ class Stream:
         rows = rows + float(chance.uniform(0.2, 1.2)) * chance.normal(size=(count, size))
         self.rows: NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         attach = float(chance.uniform(0.3, 0.9))
-        self.limits = Limits(
-            attach,
-            attach * float(chance.uniform(0.6, 1.0)),
-            float(chance.uniform(0.3, 0.95)),
-            float(chance.uniform(0.4, 0.95)),
-            float(chance.uniform(0.4, 0.95)),
-            float(chance.uniform(0.2, 0.8)),
-            int(chance.integers(2, 13)),
-            int(chance.integers(0, 11)),
+        self.own = XmemorySettings(
+            attach=attach,
+            attach_room=attach * float(chance.uniform(0.6, 1.0)),
+            purity=float(chance.uniform(0.3, 0.95)),
+            edge=float(chance.uniform(0.4, 0.95)),
+            merge_min=float(chance.uniform(0.4, 0.95)),
+            tiny_min=float(chance.uniform(0.2, 0.8)),
+            theme_max=int(chance.integers(2, 13)),
+            context=int(chance.integers(0, 11)),
         )
         cuts = sorted(chance.choice(range(1, count), min(count - 1, 6), replace=False).tolist())
         names = [f"f{at:02d}" for at in range(count)]
@@ -55,7 +56,9 @@ class Ours:
 
     def __init__(self, stream: Stream) -> None:
         self.made: dict[str, int] = {}
-        self.partition = Partition({}, stream.row, self._name, self._older, stream.limits)
+        self.changes: list[Change] = []
+        self.themes: dict[str, Sequence[str]] = {}
+        self._stream, self._memo = stream, Memo()
 
     def _name(self, fact: str) -> str:
         names = (f"T{fact}" if count == 1 else f"T{fact}-{count}" for count in range(1, 1000))
@@ -67,15 +70,18 @@ class Ours:
         return self.made.get(name, -1), name
 
     def close(self, block: Iterable[str]) -> None:
+        stream = self._stream
+        partition = Partition(self.themes, stream.row, self._name, self._older, stream.own, (), self._memo)
         for fact in block:
-            self.partition.attach(fact)
-        self.partition.split()
-        self.partition.merge()
+            partition.attach(fact)
+        partition.split()
+        partition.merge()
+        self.themes, self.changes = partition.themes, [*self.changes, *partition.changes]
 
     @property
-    def themes(self) -> dict[str, list[str]]:
-        """By the names that the other one gives them."""
-        return {name[1:]: facts for name, facts in self.partition.themes.items()}
+    def named(self) -> dict[str, Sequence[str]]:
+        """The themes by the names that the other one gives them."""
+        return {name[1:]: facts for name, facts in self.themes.items()}
 
     @property
     def log(self) -> list[tuple[Any, ...]]:
@@ -84,28 +90,28 @@ class Ours:
             (one.op, one.before[0][1:], len(one.after), one.f_before, one.f_after)
             if one.op == "split"
             else (one.op, *(name[1:] for name in one.before), one.f_after - one.f_before)
-            for one in self.partition.changes
+            for one in self.changes
         ]
 
 
 def same(seed: int) -> int:
     """Compare a stream after each of its blocks; how many splits and merges there were."""
     stream = Stream(seed)
-    ours, limits = Ours(stream), stream.limits
+    ours, own = Ours(stream), stream.own
     naive = Naive(
-        limits.attach,
-        limits.room,
-        limits.cap,
-        limits.purity,
-        limits.merge,
-        limits.tiny,
-        limits.context,
-        limits.edge,
+        own.attach,
+        own.attach_room,
+        own.theme_max,
+        own.purity,
+        own.merge_min,
+        own.tiny_min,
+        own.context,
+        own.edge,
     )
     for block in stream.blocks:
         ours.close(block)
         naive.close([(name, [float(one) for one in stream.row(name)]) for name in block])
-        assert ours.themes == naive.themes, seed
+        assert ours.named == naive.themes, seed
         rows = [[stream.row(name) for name in facts] for facts in naive.themes.values()]
         f = objective(Theme.of(np.stack(one)) for one in rows)
         assert f == pytest.approx(naive_objective(rows), abs=CLOSE), seed

@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "rebuild": "writing",
     "ask": "reading",
     "retrieve": "reading",
+    "compare": "comparing",
     "search": "lookup",
     "grep": "lookup",
     "ls": "lookup",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +10,7 @@ import click
 
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, counted
-from infinimem.errors import FormatTooNew, LibraryError, SettingsError
+from infinimem.errors import FormatTooNew, SettingsError
 from infinimem.model import Finding
 
 _LABELS = {
@@ -38,12 +37,8 @@ def status(options: Options) -> None:
 
     How full the buffer is, what awaits review, and the model in use.
     """
-    from infinimem.operations.status import OLD_KEYS
-
-    out = options.out
-    found = options.status()
-    shown = {name: value for name, value in found.items() if name not in OLD_KEYS}
-    out.result(found, lambda: out.table(("what", "value"), _rows(shown)))
+    out, found = options.out, options.status()
+    out.result(found, lambda: out.table(("what", "value"), _rows(found)))
 
 
 def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -70,26 +65,18 @@ def doctor(context: click.Context, fix: bool) -> None:
     options = context.ensure_object(Options)
     out = options.out
     fixed: list[Finding] = []
-    recovery: Mapping[str, Any] = {}
     with out.progress("Checking"):
         try:
             memory = options.reading()
             if fix:
                 fixed = memory.repair()
             found = memory.doctor()
-            with suppress(LibraryError):  # what cannot be read is among the findings
-                recovery = memory.strategy.status(memory.view).get("recovery", {})
         except (SettingsError, FormatTooNew) as error:  # nothing can be checked under unknown settings
             found = [Finding("error", str(error), "infinimem.toml")]
     data: dict[str, Any] = {"findings": [asdict(finding) for finding in found]}
     if fix:
         data["fixed"] = [asdict(finding) for finding in fixed]
-    if recovery:
-        data["recovery"] = recovery
     out.result(data, lambda: _show(out, found, fixed, advice="--fix: "))
-    for links, reach in recovery.items():
-        shares = ", ".join(f"R({hops}) {100 * share:.0f} %" for hops, share in enumerate(reach["coverage"]))
-        out.say(f"archive within reach by {links} links: {shares or 'nothing is archived'}")
     errors = _count(out, found)
     if some := [finding for finding in found if finding.fix]:
         out.say(f"infinimem doctor --fix repairs {len(some)} of them, and loses nothing")
@@ -114,7 +101,7 @@ def lint(context: click.Context) -> None:
     out = options.out
     with out.progress("Looking"):
         found = examined(options.reading().view)
-    scanner = "detect-secrets" if secrets.has_scanner() else None
+    scanner = "detect-secrets" if secrets.scanner() else None
     data = {"findings": [asdict(finding) for finding in found], "scanner": scanner}
     out.result(data, lambda: _show(out, found))
     errors = _count(out, found)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from infinimem.cli.output import Output, counted
-from infinimem.model import CURRENT, Answer, Citation, Receipt, Step
+from infinimem.model import CURRENT, Answer, Receipt, Step
 
 
 def receipt_json(receipt: Receipt | None) -> dict[str, Any] | None:
@@ -59,12 +59,8 @@ def show_answer(out: Output, answer: Answer) -> None:
     out.line(answer.text)
     if answer.citations:
         out.line()
-        show_citations(out, answer.citations)
-
-
-def show_citations(out: Output, citations: Iterable[Citation]) -> None:
-    rows = ((place(item), ",".join(map(str, item.seqs)), item.text) for item in citations)
-    out.table(("where", "seq", "line"), rows)
+        rows = ((place(item), ",".join(map(str, item.seqs)), item.text) for item in answer.citations)
+        out.table(("where", "seq", "line"), rows)
 
 
 def place(item: Any) -> str:

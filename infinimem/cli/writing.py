@@ -267,3 +267,5 @@ def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
             f"{counted(status['documents'], 'document')} from {counted(status['evidence'], 'turn')}"
         ),
     )
+    if status["evidence"] and not status["documents"]:
+        out.say(f"{status['strategy']} makes nothing of these turns; a question finds them as they were said")

@@ -103,6 +103,8 @@ class Ingested:
         transactions: of the library, in their order.
         structure: what the memory tells of its shape (bench/structure.py).
         written: what became of what was said (bench/written.py).
+        turns: that were taken in.
+        disk: bytes of the library's files.
     """
 
     method: str
@@ -113,6 +115,8 @@ class Ingested:
     transactions: tuple[Transaction, ...] = ()
     structure: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] = field(default_factory=dict)
+    turns: int = 0
+    disk: int = 0
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,20 @@ the account of what it works on, and threads that it starts for it (llm/parallel
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from infinimem import tokens
 from infinimem.embedders.base import Embedder
 from infinimem.errors import SpendingCapReached
+from infinimem.llm import tasks
 from infinimem.llm.base import LLM, Reply, Task, Wrapper, total
+from infinimem.llm.connect import OFFLINE
 from infinimem.model import Usage
 
 if TYPE_CHECKING:
@@ -108,7 +113,8 @@ class Metered(Wrapper):
     """A client whose calls are booked; any number of threads may share it.
 
     Args:
-        llm: answers.
+        llm: answers. Of the offline rules, the prompt that a model would have been sent is booked, and their
+            reply; they take nothing of the ceiling.
         spending: of the run.
     """
 
@@ -129,8 +135,14 @@ class Metered(Wrapper):
         """
         self._spending.demand()
         reply = self._llm.complete(task, variables)
-        self._spending.add(task.name, reply.usage)
-        return reply
+        if self._llm.name != OFFLINE:
+            self._spending.add(task.name, reply.usage)
+            return reply
+        prompt = tasks.render(task, variables)  # what a model would have been sent
+        told = json.dumps(reply.data, ensure_ascii=False)
+        used = Usage(1, tokens.count(prompt.system) + tokens.count(prompt.user), tokens.count(told))
+        self._spending.add(task.name, used, paid=False)
+        return replace(reply, usage=used)
 
 
 @runtime_checkable

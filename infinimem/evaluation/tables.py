@@ -28,6 +28,18 @@ _COMPARED = (
     *("R in 1024", "R in 4096", "turns in 2048", "answer@5"),
 )
 
+_BESIDE_COSTS = (
+    "judge strict",
+    "judge rubric",
+    "match",
+    "F1",
+    "R@5",
+    "N@5",
+    "R in 1024",
+    "turns in 1024",
+    "answer@5",
+)
+
 _Figure = Callable[[Tally, str], float | None]
 
 
@@ -131,33 +143,43 @@ def _reading(tallies: Tallies, what: str, measure: str = UNTIL) -> Table:
 
 
 def _costs(tallies: Tallies) -> Table:
+    ranks = bool(tallies.config.get("retrieval_only"))  # a ranking has no end at which to count
+    measures = [name for name in _BESIDE_COSTS if name in tallies.measures]
     rows = []
     for tally in tallies.methods:
         built, spent = tally.construction.values(), tally.querying.values()
-        cases, asked = max(len(tally.ingested), 1), len(tally.asked)
+        turns, asked = sum(item.turns for item in tally.ingested), len(tally.asked)
+        made = (
+            (sum(usage.calls for usage in built), 2),
+            (tokens_of(built), 0),
+            (1000 * sum(item.seconds for item in tally.ingested), 0),
+            (sum(item.disk for item in tally.ingested) / 1024, 1),
+        )
+        needed = tally.until_all() if ranks else [float(item.context) for item in tally.asked]
+        shown = percentile(needed, 0.5) if ranks and needed else mean(needed) if needed else None
         rows.append(
             [
                 tally.name,
-                whole(tokens_of(built) / cases),
-                f"{sum(usage.calls for usage in built) / cases:,.1f}",
-                f"{sum(item.seconds for item in tally.ingested) / cases:,.1f}",
-                whole(tokens_of(spent) / asked),
+                *(percent(tally.mean(name)) for name in measures),
+                *(f"{amount / turns:,.{digits}f}" if turns else NONE for amount, digits in made),
                 f"{sum(usage.calls for usage in spent) / asked:,.1f}",
-                f"{mean([item.seconds for item in tally.asked]):,.2f}",
-                whole(mean([item.context for item in tally.asked])),
+                whole(tokens_of(spent) / asked),
+                NONE if shown is None else whole(shown),
+                f"{1000 * tally.seconds(0.5):,.0f}",
             ]
         )
     columns = [
-        *("method", "construction tokens a case", "calls a case", "seconds a case"),
-        *("tokens a question", "calls a question", "seconds a question", "evidence tokens"),
+        *("method", *measures, "calls a turn", "tokens a turn", "ms a turn", "KB a turn"),
+        *("calls a question", "tokens a question"),
+        *("tokens to all evidence" if ranks else "evidence tokens", "ms a question"),
     ]
     note = (
-        "Tokens are of models, in and out, without the judge's; the offline rules are called and take none. "
-        "Methods that share a library each carry what making it took."
-    )
-    if tallies.config.get("retrieval_only"):  # a ranking has no end at which to count
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    return Table("Costs", columns, rows, note)
+        "Tokens are of models, in and out, without the judge's. Of the offline rules, the prompts count that "
+        "a model would have been sent, and their replies. Methods that share a library each carry what "
+        "making it took. KB: of the library's files, without indexes and vectors. Milliseconds on the clock, "
+        "of a question the median"
+    ) + ("; of half of the questions all evidence is in so many tokens, or fewer." if ranks else ".")
+    return Table("Quality and costs", columns, rows, note)
 
 
 def _phases(tallies: Tallies) -> Table:

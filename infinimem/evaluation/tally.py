@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from infinimem.errors import UsageError
+from infinimem.evaluation.methods.spec import OWN
 from infinimem.evaluation.metrics.statistics import Difference, macro, mean, paired_differences, percentile
 from infinimem.evaluation.model import Ingested, Result
 from infinimem.evaluation.record import ingested_of, records, result_of
@@ -196,8 +197,10 @@ class Tallies:
 
     @cached_property
     def baselines(self) -> list[Tally]:
-        """The methods of this run that others are compared with: the first, then the usual ones."""
+        """The methods of this run that others are compared with: the first, then the usual ones, then our own
+        that make nothing of what was said."""
         usual = [method for name in BASELINES for method in self.methods if method.base == name]
+        usual += [method for method in self.methods if method.base in OWN and not OWN[method.base].draws]
         return [*self.methods[:1], *(method for method in usual if method is not self.methods[0])]
 
 

@@ -26,13 +26,18 @@ Figures = dict[str, Any]
 
 def unit_figures(tally: Tally) -> Figures:
     """All that there is of it, for programs; of a method that keeps no units the stages alone."""
-    found = {"structure": structure(tally), "writing": writing(tally), "stages": stages(tally)}
+    found = {
+        "structure": structure(tally),
+        "themes": themes(tally),
+        "writing": writing(tally),
+        "stages": stages(tally),
+    }
     return {name: figures for name, figures in found.items() if figures}
 
 
 def unit_tables(tallies: Tallies) -> list[Table]:
     """The tables for which some method has figures."""
-    found = [_structure(tallies), _proposals(tallies), _writing(tallies), _stages(tallies)]
+    found = [_structure(tallies), _themes(tallies), _proposals(tallies), _writing(tallies), _stages(tallies)]
     return [table for table in found if table.rows]
 
 
@@ -41,7 +46,7 @@ def unit_tables(tallies: Tallies) -> list[Table]:
 
 def structure(tally: Tally) -> Figures:
     """The shape of the banks of all cases taken together, counts added up."""
-    banks = [item.structure for item in tally.ingested if item.structure]
+    banks = [item.structure for item in tally.ingested if "visible" in item.structure]
     if not banks:
         return {}
     found: Figures = {name: sum(bank[name] for bank in banks) for name in _COUNTED}
@@ -59,6 +64,38 @@ def structure(tally: Tally) -> Figures:
             (hop for hop, count in enumerate(reached) if count * 20 >= archived * 19), None
         )
     return found
+
+
+def themes(tally: Tally) -> Figures:
+    """The themes of all cases: how many there are of each size, their facts, and the share of these that
+    changed their theme (xMemory, Tables 6 and 7)."""
+    banks = [item.structure for item in tally.ingested if "sizes" in item.structure]
+    sizes = Counter({int(size): 0 for bank in banks for size in bank["sizes"]})
+    for bank in banks:
+        sizes.update({int(size): count for size, count in bank["sizes"].items()})
+    if not sizes:
+        return {}
+    facts = sum(size * count for size, count in sizes.items())
+    return {
+        "themes": sizes.total(),
+        "facts": facts,
+        "facts_a_theme": round(facts / sizes.total(), 6),
+        "largest": max(sizes),
+        "reassigned": round(sum(bank["reassigned"] for bank in banks) / facts, 6),
+        "sizes": {str(size): sizes[size] for size in sorted(sizes)},
+    }
+
+
+def _themes(tallies: Tallies) -> Table:
+    rows = []
+    for tally in tallies.methods:
+        if found := themes(tally):
+            counts = [f"{found[name]:,}" for name in ("themes", "facts")]
+            shares = [f"{found['facts_a_theme']:.2f}", str(found["largest"]), percent(found["reassigned"])]
+            rows.append([tally.name, *counts, *shares])
+    note = "Reassigned: facts that changed their theme at least once, in percent."
+    columns = ["method", "themes", "facts", "facts a theme", "largest", "reassigned"]
+    return Table("Themes", columns, rows, note)
 
 
 def _added(rows: Sequence[Sequence[int]]) -> list[int]:

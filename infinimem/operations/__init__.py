@@ -1,42 +1,46 @@
 """What people do to a library as a whole: look back, undo, review, forget, check. Over the store's public
-functions; the store imports none of it, and calls the hooks that are registered here."""
+functions; the store imports none of it, and calls these around its writes (store/hooks.py). It holds its lock
+then, but for `unfinished`, which reads only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from infinimem.operations.forget import BEGUN
 from infinimem.store.files import Files
-from infinimem.store.hooks import HOOKS, Hook, Locked
+
+if TYPE_CHECKING:
+    from infinimem.store.library import Library
 
 
-class _Forget(Hook):
-    """A `forget` that was cut short is finished by whoever opens the library next."""
-
-    def unfinished(self, files: Files) -> bool:
-        return files.exists(BEGUN)
-
-    def finish(self, files: Files) -> None:
-        if self.unfinished(files):
-            from infinimem.operations.forget import machine_state
-
-            machine_state.finish(files)
+def unfinished(files: Files) -> bool:
+    """Whether a crash cut a `forget` short: whoever opens the library next finishes it."""
+    return files.exists(BEGUN)
 
 
-class _Git(Hook):
-    """`git = true`: each receipt is a commit.
+def finish(files: Files) -> None:
+    """Finish it. Idempotent; transactions are recovered already."""
+    if unfinished(files):
+        from infinimem.operations.forget import machine_state
+
+        machine_state.finish(files)
+
+
+def before(library: Library, op: str) -> None:
+    """A receipt of this operation is about to be written, and with `git = true` it will be a commit.
 
     What was said and written since is committed first, so that a receipt's own commit shows what it did
     alone; not before a `forget`, which would put into history what is to be forgotten.
     """
+    if library.settings.git and op != "forget":
+        from infinimem.operations.git import commits
 
-    def before(self, library: Locked, op: str) -> None:
-        if library.settings.git and op != "forget":
-            from infinimem.operations.git import commits
-
-            commits.keep(library)
-
-    def after(self, library: Locked) -> None:
-        if library.settings.git:
-            from infinimem.operations.git import commits
-
-            commits.keep(library, unless_known=True)
+        commits.keep(library)
 
 
-HOOKS += (_Forget(), _Git())
+def after(library: Library) -> None:
+    """A writer is done: its receipts are committed."""
+    if library.settings.git:
+        from infinimem.operations.git import commits
+
+        commits.keep(library, unless_known=True)

@@ -10,16 +10,11 @@ from infinimem.operations.stale_dependents import stale_dependents
 from infinimem.store.library import Library
 from infinimem.store.state import kept_plans
 
-OLD_KEYS = ("withheld", "plans", "leaning")
-"""What three of the counts were called before; still given for one release."""
-
 
 def counts(library: Library) -> dict[str, Any]:
     """Counts for people and scripts, of everything that is not one strategy's own."""
     view, receipts = library.view(), library.receipts()
     last = receipts[-1] if receipts else None
-    lines, plans = len(library.proposals()), len(kept_plans.plans(library.files))
-    outdated = len(stale_dependents(view, receipts))
     git = uncommitted(library.files, view) if library.settings.git and library.initialised else None
     return {
         "library": str(library.root),
@@ -31,9 +26,8 @@ def counts(library: Library) -> dict[str, Any]:
         "pending": len(view.uncited()),
         "last_receipt": {"id": last.id, "time": last.time, "op": last.op} if last else None,
         "receipts": len(receipts),
-        "lines_awaiting_review": lines,
-        "plans_awaiting_review": plans,
-        "based_on_superseded": outdated,
+        "lines_awaiting_review": len(library.proposals()),
+        "plans_awaiting_review": len(kept_plans.plans(library.files)),
+        "based_on_superseded": len(stale_dependents(view, receipts)),
         "git": {"waiting": len(git.receipts), "why": git.why} if git else None,
-        **dict(zip(OLD_KEYS, (lines, plans, outdated), strict=True)),
     }

@@ -1,20 +1,17 @@
 """What was said behind an entry: the turns that it came from, those around them, and their session.
 
-Also packs ranked evidence into a budget of tokens.
-
 It looks up numbers of lines in whatever knows them all, and reads only the documents that it is asked about.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from infinimem import tokens
 from infinimem.markdown.document import Document
-from infinimem.model import Located, Retrieved
+from infinimem.model import Located
 from infinimem.store.lines import drawn_from
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
@@ -128,63 +125,3 @@ class Origins:
         document = self._read(doc_id)
         places = document.entries if document else ()
         return places, {place.entry.seq: number for number, place in enumerate(places)}
-
-
-FIRST, MOST = 50, 200
-"""Pieces that are ranked for a budget: at first, and where they leave room: 50 entries say about 1,500
-tokens."""
-ROOM = 16
-"""Tokens; what is shorter is hardly worth a place."""
-
-
-def best_that_fit(
-    ranked: Callable[[int], Sequence[Retrieved]], budget: int, count: Callable[[str], int] = tokens.count
-) -> list[Retrieved]:
-    """The best pieces that fit, more of them being ranked until the budget is spent.
-
-    Args:
-        ranked: gives so many pieces, best first.
-        budget: tokens of all texts together.
-        count: gives the tokens of a text.
-    """
-    limit = FIRST
-    while True:
-        items = ranked(limit)
-        packed = pack(items, budget, count)
-        left = budget - sum(count(item.text) for item in packed)
-        if len(items) < limit or limit == MOST or left < ROOM:
-            return packed
-        limit = MOST
-
-
-def pack(
-    items: Iterable[Retrieved], budget: int, count: Callable[[str], int] = tokens.count
-) -> list[Retrieved]:
-    """The best items that fit, in their order.
-
-    A piece that does not fit is passed over for smaller ones behind it; a line that an earlier piece
-    already shows is left out.
-
-    Args:
-        items: best first.
-        budget: tokens of all texts together.
-        count: gives the tokens of a text.
-    """
-    packed: list[Retrieved] = []
-    left = budget
-    for item in items:
-        if any(_covers(taken, item) for taken in packed):
-            continue
-        size = count(item.text)
-        if size <= left:
-            packed.append(item)
-            left -= size
-    return packed
-
-
-def _covers(taken: Retrieved, item: Retrieved) -> bool:
-    return (
-        taken.doc_id == item.doc_id
-        and taken.start_line <= item.start_line
-        and item.end_line <= taken.end_line
-    )

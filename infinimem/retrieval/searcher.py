@@ -144,9 +144,10 @@ class Searcher:
         """How many entries hold each term, and how many there are."""
         return self._ranking.frequencies(terms)
 
-    def scores(self, query: str, limit: int = 50, scope: Scope = "default") -> list[tuple[str, float]]:
-        """As `entries`, but of each only the id of its document and its score: nothing is read."""
-        return [(row.doc_id, score) for row, score in self._best("entries", query, limit, scope)]
+    def scores(self, query: str, limit: int = 50, scope: Scope = "default") -> list[tuple[str, int, float]]:
+        """As `entries`, but of each only the id of its document, its seq (0 for none) and its score: nothing
+        is read."""
+        return [(row.doc_id, row.seq, score) for row, score in self._best("entries", query, limit, scope)]
 
     def _found(self, kind: Kind, query: str, limit: int, scope: Scope) -> list[Retrieved]:
         shown = ((self._shown(kind, row), score) for row, score in self._best(kind, query, limit, scope))

@@ -21,6 +21,7 @@ from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
 from infinimem.store.lines import Mark, fold, marks_of, plain
+from infinimem.store.names import by_id
 from infinimem.store.spec import EVIDENCE, slug
 from infinimem.store.view import View
 
@@ -93,11 +94,6 @@ def is_same(turn: Turn, recorded: Located, doubtful: Collection[int]) -> bool:
     return recorded.seq not in doubtful or len(left) >= len(text) or not text.startswith(left)
 
 
-def marks(turn: Turn) -> list[Mark]:
-    """By what a turn is recognised when it comes again."""
-    return marks_of(turn.key, turn.session, turn.turn)
-
-
 def unrecorded(turns: Sequence[Turn], view: View, doubtful: Collection[int]) -> list[Turn]:
     """Those that are not in the log yet, each once.
 
@@ -107,7 +103,7 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Collection[int]) -> 
     known, fresh = view.lines.marks, []
     taken: set[Mark] = set()
     for turn in turns:
-        own = marks(turn)
+        own = marks_of(turn.key, turn.session, turn.turn)
         there = (known[mark] for mark in own if mark in known)
         if taken.isdisjoint(own) and not any(is_same(turn, place, doubtful) for place in there):
             taken.update(own)
@@ -178,7 +174,7 @@ def _home(turn: Turn, new: Mapping[str, str], view: View, now: str) -> str:
     stem = f"{EVIDENCE}{day}-{slug(session)[:60] or 'session'}"
     taken = {fold(home) for home in new.values()}
     home, number = stem, 2
-    while fold(home) in taken or fold(home) in view.lines.names:
+    while fold(home) in taken or fold(home) in view.derived(by_id):
         home, number = f"{stem}-{number}", number + 1
     return home
 

@@ -67,10 +67,9 @@ class Files:
         Raises:
             LibraryError: it is there but cannot be read.
         """
-        found = self._read(path, limit)
-        return found[0] if found else None
+        return self.read_stamped(path, limit)[0]
 
-    def read_stamped(self, path: str, limit: int = MAX_FILE, start: int = 0) -> tuple[bytes, Stamp | None]:
+    def read_stamped(self, path: str, limit: int, start: int = 0) -> tuple[bytes | None, Stamp | None]:
         """The bytes as `read` gives them, and the state that they are of; None where it changed meanwhile.
 
         Args:
@@ -79,17 +78,14 @@ class Files:
         Raises:
             LibraryError: it is there but cannot be read.
         """
-        return self._read(path, limit, start) or (b"", None)
-
-    def _read(self, path: str, limit: int, start: int = 0) -> tuple[bytes, Stamp | None] | None:
         with explained("read", path):
             descriptor = self._open(path)
             if descriptor is None:
-                return None
+                return None, None
             try:
                 before = os.fstat(descriptor)
                 if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
-                    return None
+                    return None, None
                 data = b""
                 while part := os.pread(descriptor, max(before.st_size - start, 0) + 1, start + len(data)):
                     data += part
@@ -170,18 +166,6 @@ class Files:
     def _stands(self, path: str, stamp: Stamp) -> bool:
         info = self.lstat(path)
         return info is not None and info.st_ino == stamp.inode
-
-    def ends_whole(self, path: str) -> bool:
-        """Whether a file's last byte ends a line."""
-        with explained("read", path):
-            descriptor = self._open(path)
-            if descriptor is None:
-                return True
-            try:
-                size = os.fstat(descriptor).st_size
-                return not size or os.pread(descriptor, 1, size - 1) == b"\n"
-            finally:
-                os.close(descriptor)
 
     def size(self, path: str) -> int:
         """Bytes of a file; -1 where there is none."""

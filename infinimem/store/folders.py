@@ -97,7 +97,8 @@ def _entered(at: At, make: bool) -> Folder:
     except FileNotFoundError:
         if not make:
             raise
-    make_folder(at)
+    disk.make_folder(at)
+    disk.sync_folder(at.folder)  # its name is durable
     return _opened(at)
 
 
@@ -108,12 +109,6 @@ def _opened(at: At) -> Folder:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):  # what a link is answered with differs by system
             raise _no_folder(at.path) from error
         raise
-
-
-def make_folder(at: At) -> None:
-    """Make a folder, and make its name durable."""
-    disk.make_folder(at)
-    disk.sync_folder(at.folder)
 
 
 def _no_folder(path: str) -> NotADirectoryError:

@@ -20,7 +20,6 @@ import math
 import os
 import threading
 import time
-from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -105,20 +104,9 @@ class Listing:
                     states[doc_id] = stamp  # in its place: a dictionary with gaps is slow to copy
                 else:
                     states.pop(doc_id, None)
-        came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
-        gone = [doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps]
-        return Listing(self._renamed(came, gone), stamps, oversized, before=self.key, news=news)
-
-    def _renamed(self, came: Collection[str], gone: Collection[str]) -> tuple[str, ...]:
-        """The ids with and without some, which are put in their places: sorting all takes longer."""
-        if not (came or gone):
-            return self.ids
-        ids = list(self.ids)
-        for doc_id in gone:
-            del ids[bisect_left(ids, doc_id)]
-        for doc_id in came:
-            insort(ids, doc_id)
-        return tuple(ids)
+        same = all((doc_id in stamps) == (doc_id in self.stamps) for doc_id in news)
+        ids = self.ids if same else tuple(sorted(stamps))
+        return Listing(ids, stamps, oversized, before=self.key, news=news)
 
 
 class Freshness:

@@ -20,10 +20,11 @@ from infinimem.errors import LibraryError, NotALibrary
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Plan, Receipt, Turn, Usage
 from infinimem.spec import owned_folders, spec_of
-from infinimem.store import hooks, recovery
+from infinimem.store import recovery
 from infinimem.store.commit.transaction import LATEST, Conflict, Transaction, recheck
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.freshness import Freshness, Listing
+from infinimem.store.hooks import operations
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
@@ -298,7 +299,7 @@ class Library:
         with exclusive(self.files):
             recovery.finish(self.files, self.fresh)
             yield self.view()
-            hooks.after(self)
+            operations().after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
         from infinimem.store.plans import name_clashes, violations
@@ -358,7 +359,7 @@ class Library:
         from infinimem.store.plans import receipt_and_changes
         from infinimem.store.receipts import next_number, parse_receipt
 
-        hooks.before(self, head.op)
+        operations().before(self, head.op)
         high = self.allocate(0, view) - 1  # a person may have typed a higher one, and delete it later
         head = replace(head, number=next_number(view), high=high)
         receipt, changes = receipt_and_changes(done, view, head, notes)

@@ -117,7 +117,6 @@ class Lines:
         cites: how many entries, or records, name a line as what they come from.
         waiting: evidence that nothing cites and that was not drawn from.
         sessions: the first evidence document of each session, by its name.
-        names: case-folded ids of evidence documents.
         marks: evidence that has an idempotency key, or a session and the source's own turn id.
         drawn: the list of what was drawn from, as it was then; None where it is lost.
         entries: how many lines stand outside of evidence.
@@ -132,7 +131,6 @@ class Lines:
     cites: Map[int, int] = field(default_factory=Map)
     waiting: Map[int, None] = field(default_factory=Map)
     sessions: Map[str, str] = field(default_factory=Map)
-    names: Map[str, None] = field(default_factory=Map)
     marks: Map[Mark, Located] = field(default_factory=Map)
     drawn: Set[int] | None = None
     entries: int = 0
@@ -177,7 +175,6 @@ class _Counting:
         self._doubled = before.doubled.mutate()
         self._cites = before.cites.mutate()
         self._sessions = before.sessions.mutate()
-        self._names = before.names.mutate()
         self._marks = before.marks.mutate()
         self._entries, self._merged, self._highest = before.entries, before.merged, before.highest
         self._remarked = False
@@ -196,7 +193,7 @@ class _Counting:
                 self._cite(held_by(document) if document else (), 1)
             return
         if doc_id.startswith(EVIDENCE):
-            self._name(doc_id, _session(old), _session(document), document is not None)
+            self._name(doc_id, _session(old), _session(document))
         gone, came = old.entries if old else (), document.entries if document else ()
         if gone and came[: len(gone)] == gone and _session(old) == _session(document):
             gone, came = (), came[len(gone) :]
@@ -215,11 +212,7 @@ class _Counting:
             self._cite((seq for place in gone for seq in drawn_from(place.entry)), -1)
             self._cite((seq for place in came for seq in drawn_from(place.entry)), 1)
 
-    def _name(self, doc_id: str, was: str | None, session: str | None, there: bool) -> None:
-        if there:
-            self._names[fold(doc_id)] = None
-        elif not any(fold(name) == fold(doc_id) for name, _ in self._evidence()):
-            self._names.pop(fold(doc_id), None)
+    def _name(self, doc_id: str, was: str | None, session: str | None) -> None:
         if was is not None and was != session and self._sessions.get(was) == doc_id:
             del self._sessions[was]
             others = (name for name, one in self._evidence() if name != doc_id and _session(one) == was)
@@ -286,7 +279,6 @@ class _Counting:
             doubled=self._doubled.finish(),
             cites=self._cites.finish(),
             sessions=self._sessions.finish(),
-            names=self._names.finish(),
             marks=self._marks.finish(),
             drawn=drawn,
             entries=self._entries,

@@ -5,18 +5,20 @@ A snapshot takes these over from the one before (`View.derived`), and looks only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
 from typing import Literal, Protocol
 
 from immutables import Map, MapMutation
 
 from infinimem.markdown.document import Document
+from infinimem.store.derived import Derive
 from infinimem.store.lines import fold
 from infinimem.store.spec import TOPICS
 
 Index = Map[str, tuple[str, ...]]
 """Ids of documents, sorted, by a folded name."""
+Aliases = Mapping[str, tuple[str, ...]]
+"""Ids of topics, sorted, by a folded alias."""
 
 
 class Snapshot(Protocol):
@@ -41,56 +43,29 @@ def stem(doc_id: str) -> str:
     return fold(doc_id.rsplit("/", 1)[-1])
 
 
-def by_id(view: Snapshot, known: Index | None = None, changed: Collection[str] | None = None) -> Index:
-    """All documents by their folded id."""
-    return _updated(view, fold, known, changed)
+def _documents_by(name: Callable[[str], str]) -> Derive[Index]:
+    def made(view: Snapshot, known: Index | None, changed: Collection[str] | None) -> Index:
+        index = (known or Map[str, tuple[str, ...]]()).mutate()
+        for doc_id in view.ids("all") if known is None or changed is None else changed:
+            _put(index, name(doc_id), doc_id, there=doc_id in view)
+        return index.finish()
+
+    return made
 
 
-def by_stem(view: Snapshot, known: Index | None = None, changed: Collection[str] | None = None) -> Index:
-    """All documents by their folded stem."""
-    return _updated(view, stem, known, changed)
+by_id, by_stem = _documents_by(fold), _documents_by(stem)
+"""All documents by their folded id, and by their folded stem; for `View.derived`."""
 
 
-@dataclass(frozen=True)
-class Aliases:
-    """The other names of topics.
-
-    Args:
-        topics: ids by alias.
-        own: the aliases of each topic that has any.
-    """
-
-    topics: Index = field(default_factory=Map)
-    own: Map[str, tuple[str, ...]] = field(default_factory=Map)
-
-
-def by_alias(view: Snapshot, known: Aliases | None = None, changed: Collection[str] | None = None) -> Aliases:
-    """Topics by their folded aliases."""
-    if known is None or changed is None:
-        known, changed = Aliases(), view.below(TOPICS)
-    topics, own = known.topics.mutate(), known.own
-    for doc_id in changed if view.initialised else ():
-        if not doc_id.startswith(TOPICS):
-            continue
-        names = tuple(map(fold, aliases_of(view.document(doc_id)))) if doc_id in view else ()
-        for alias in own.get(doc_id, ()):
-            _put(topics, alias, doc_id, there=False)
-        for alias in names:
-            _put(topics, alias, doc_id, there=True)
-        if names:
-            own = own.set(doc_id, names)
-        elif doc_id in own:
-            own = own.delete(doc_id)
-    return Aliases(topics.finish(), own)
-
-
-def _updated(
-    view: Snapshot, name: Callable[[str], str], known: Index | None, changed: Iterable[str] | None
-) -> Index:
-    index = (known or Map[str, tuple[str, ...]]()).mutate()
-    for doc_id in view.ids("all") if known is None or changed is None else changed:
-        _put(index, name(doc_id), doc_id, there=doc_id in view)
-    return index.finish()
+def by_alias(view: Snapshot, known: Aliases | None, changed: Collection[str] | None) -> Aliases:
+    """Topics by their folded aliases, made anew where any topic changed: few turns change one."""
+    if known is not None and not any(doc_id.startswith(TOPICS) for doc_id in changed or ()):
+        return known
+    found: dict[str, tuple[str, ...]] = {}
+    for doc_id in view.below(TOPICS) if view.initialised else ():
+        for alias in dict.fromkeys(map(fold, aliases_of(view.document(doc_id)))):
+            found[alias] = (*found.get(alias, ()), doc_id)
+    return found
 
 
 def _put(index: MapMutation[str, tuple[str, ...]], key: str, doc_id: str, *, there: bool) -> None:

@@ -57,7 +57,7 @@ class Parsed:
             if self.owned(doc_id):
                 raise
             return Document.empty(doc_id), True  # a note that may not be read stops nothing; doctor names it
-        before = known[1].to_bytes() if known else b""
+        data, before = data or b"", known[1].to_bytes() if known else b""
         if known and before.endswith(b"\n") and data.startswith(before):  # another process appended
             document = known[1].grown(data[len(before) :]) if data != before else known[1]
         else:

@@ -65,10 +65,10 @@ def _rows(document: Document) -> list[tuple[str, object]] | None:
     return rows
 
 
-def links_of(document: Document, kind: str) -> tuple[str, ...]:
-    """Stems that its links of a kind lead to."""
+def versions_of(document: Document) -> tuple[str, ...]:
+    """Stems of what a record stands for or was described with: its links of the type "version" lead there."""
     found = map(_LINK.match, document.lines[: document.header.end])
-    return tuple(match[2] for match in found if match and match[1] == kind)
+    return tuple(match[2] for match in found if match and match[1] == "version")
 
 
 def link_to(line: str) -> str | None:

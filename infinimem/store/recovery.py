@@ -7,10 +7,10 @@ from contextlib import suppress
 from datetime import datetime
 
 from infinimem.errors import LibraryError
-from infinimem.store import hooks
 from infinimem.store.commit.transaction import displaced, recheck, recover, unfinished
 from infinimem.store.files import Files
 from infinimem.store.freshness import Freshness
+from infinimem.store.hooks import operations
 from infinimem.store.lock import exclusive
 from infinimem.store.state import last_seen, sequence, tails
 from infinimem.store.view import View
@@ -23,7 +23,7 @@ def opened(files: Files, fresh: Freshness, clock: Callable[[], datetime], view: 
         files, fresh, clock, view: of the library that is opened.
     """
     rebooted = sequence.rebooted(files)
-    left = (unfinished, displaced, tails.waiting, hooks.unfinished)
+    left = (unfinished, displaced, tails.waiting, operations().unfinished)
     if not (rebooted or any(waits(files) for waits in left)):
         return
     # A disk that refuses is no reason not to read: what was moved stands in one place at least.
@@ -41,4 +41,4 @@ def finish(files: Files, fresh: Freshness) -> None:
         fresh.doubt()  # what a dying writer appended, no folder's time tells
         tails.undo(files)
     recover(files)
-    hooks.finish(files)
+    operations().finish(files)

@@ -7,7 +7,7 @@ typed, headings, and the program's own header keys.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from infinimem import chronology, law, tokens
@@ -98,20 +98,20 @@ class _PlanRenderer:
             self._gained[add.to] += 1
             self._result.added.append((seq, line))
             self._result.rows.append(ReceiptRow(seq, "-", add.to, "added"))
-        for move in map(_line_move, plan.moves):
+        for move in plan.moves:
             place = self._view.entry(move.seq)
             assert place is not None
-            target, heading = move.to, move.heading
+            target, heading, why = move.to, move.heading, _why(move)
             if move.archives:
                 target = archive_of(move.to)
-                heading = f"{move.why.capitalize()} (receipt {self._receipt})"
+                heading = f"{why.capitalize()} (receipt {self._receipt})"
                 self._archived[move.to] += 1
             elif place.doc_id != move.to:
                 self._gained[move.to] += 1
             leaving.setdefault(place.doc_id, set()).add(move.seq)
             heirs.setdefault(place.doc_id, Counter())[move.to] += 1
             arrivals.setdefault(target, {}).setdefault(heading, []).append(place.entry.line)
-            self._result.rows.append(ReceiptRow(move.seq, place.doc_id, target, move.why))
+            self._result.rows.append(ReceiptRow(move.seq, place.doc_id, target, why))
 
         for doc_id, seqs in leaving.items():
             self._set(doc_id, self._get(doc_id).without(seqs))
@@ -172,7 +172,7 @@ class _PlanRenderer:
         document = self._get(doc_id)
         if doc_id.startswith(ARCHIVE):
             if not document.header.end:
-                document = _headed(document, {"id": quote(doc_id), "kind": "archive"})
+                document = headed(document, {"id": quote(doc_id), "kind": "archive"})
             arrivals: list[tuple[str, Sequence[str]]] = [
                 ("", ["", f"## {heading}", *lines]) for heading, lines in sections.items()
             ]
@@ -210,22 +210,24 @@ class _PlanRenderer:
         derived = {item.doc_id: item for item in plan.derived}
         there = {doc_id for doc_id in derived if doc_id in self._view} | self._result.documents.keys()
         if plan.op == "consolidate":
-            there |= {doc_id for doc_id in self._view.derived(_named_otherwise) if self._former_name(doc_id)}
+            there |= {doc_id for doc_id in self._view.below(TOPICS) if self._former_name(doc_id)}
         for doc_id in sorted(there):
             if self._result.documents.get(doc_id, ...) is None:
                 continue
             document = self._get(doc_id)
             if doc_id == CURRENT:
                 epoch = self._view.epoch + (plan.op == "consolidate")
-                self._set(doc_id, _headed(document, {"id": CURRENT, "current_epoch": str(epoch)}))
+                self._set(doc_id, headed(document, {"id": CURRENT, "current_epoch": str(epoch)}))
             elif doc_id.startswith(TOPICS):
                 item = derived.get(doc_id)
                 self._set(doc_id, self._topic(document, item or Derived(doc_id, "", ()), plan.op))
 
     def _former_name(self, doc_id: str) -> str | None:
         """The stem that a topic document had before a person renamed it, while its header still says so."""
-        named = self._view.derived(_named_otherwise).get(doc_id)
-        if named is None or named in self._view:
+        if doc_id not in self._view:
+            return None
+        named = self._view.document(doc_id).header.values.get("id")
+        if not isinstance(named, str) or not named.startswith(TOPICS) or named in self._view:
             return None
         return named.rsplit("/", 1)[-1]
 
@@ -263,22 +265,7 @@ class _PlanRenderer:
         header["aux"] = f"{{{aux}}}"
         if former := self._former_name(document.id):
             document = _also_called(document, [former])
-        return _headed(document, header)
-
-
-def _named_otherwise(
-    view: View, known: Mapping[str, str] | None, changed: Collection[str] | None
-) -> Mapping[str, str]:
-    """Topics by id whose header gives the id of another, and that."""
-    if known is None or changed is None:
-        known, changed = {}, view.below(TOPICS)
-    found = {doc_id: named for doc_id, named in known.items() if doc_id not in changed}
-    for doc_id in changed:
-        if doc_id.startswith(TOPICS) and doc_id in view:
-            named = view.document(doc_id).header.values.get("id")
-            if isinstance(named, str) and named.startswith(TOPICS) and named != doc_id:
-                found[doc_id] = named
-    return found
+        return headed(document, header)
 
 
 def described(document: Document) -> tuple[int, ...]:
@@ -290,20 +277,9 @@ def described(document: Document) -> tuple[int, ...]:
         return ()
 
 
-@dataclass(frozen=True)
-class _LineMove:
-    """A line's way: to a section of a topic, or with `archives` to that topic's archive."""
-
-    seq: int
-    to: str
-    heading: str
-    why: str
-    archives: bool
-
-
-def _line_move(move: Move) -> _LineMove:
+def _why(move: Move) -> str:
     words = {"superseded": f"superseded by {move.by}", "duplicate": f"duplicate of {move.by}"}
-    return _LineMove(move.seq, move.to, move.heading, words.get(move.why, move.why), move.archives)
+    return words.get(move.why, move.why)
 
 
 def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
@@ -311,7 +287,7 @@ def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
     return {key: value if (number := whole(value)) is None else number for key, value in row.items()}
 
 
-def _headed(document: Document, changes: Mapping[str, str | None]) -> Document:
+def headed(document: Document, changes: Mapping[str, str | None]) -> Document:
     """The document with header keys set; as it was where its header has no room or cannot be read."""
     try:
         return document.with_header(changes)
@@ -321,7 +297,7 @@ def _headed(document: Document, changes: Mapping[str, str | None]) -> Document:
 
 def _also_called(document: Document, names: Iterable[str]) -> Document:
     kept = dict.fromkeys([*aliases_of(document), *names])
-    return _headed(document, {"aliases": flow(list(kept))})
+    return headed(document, {"aliases": flow(list(kept))})
 
 
 def _title(doc_id: str) -> str:

@@ -55,7 +55,7 @@ def is_in(folder: str, project: str) -> bool:
 
 
 def _showing(view: View, keeps: Keeps, unsigned: Collection[str] = ()) -> View:
-    return view.showing(_left(view, keeps, unsigned), drawn=view.processed)
+    return view.showing(_left(view, keeps, unsigned))
 
 
 def _left(view: View, keeps: Keeps, kept: Collection[str]) -> dict[str, Document]:

@@ -180,7 +180,7 @@ class View:
             return full[0]
         last = wanted.rsplit("/", 1)[-1]
         found = self.derived(names.by_stem).get(last, ()) if "/" not in wanted else ()
-        alias = self.derived(names.by_alias).topics.get(last, ())[:1]
+        alias = self.derived(names.by_alias).get(last, ())[:1]
         visible = [doc_id for doc_id in found if self.group(doc_id) == "live"] or alias or found
         if len(visible) == 1:
             return visible[0]
@@ -229,14 +229,14 @@ class View:
         own = self.initialised and doc_id.startswith(TOPICS)
         return (self.derived(_topic_rows).get(doc_id) if own else None) or _row(self, doc_id)
 
-    def showing(self, documents: Mapping[str, Document], drawn: Set[int] | None) -> View:
+    def showing(self, documents: Mapping[str, Document]) -> View:
         """This library with other documents in it."""
         return View(
             tuple(sorted(documents)),
             documents.__getitem__,
             self.settings,
             initialised=self.initialised,
-            drawn=drawn,
+            drawn=self.processed,
             refused=self.refused,
             buffer_age=self.buffer_age,
             embedder=self.connect_embedder,
@@ -368,7 +368,7 @@ def _topic_rows(
     """The catalog's rows of topics; one also tells of the archives that bear its names."""
     if known is None or changed is None:
         known, changed = Map(), view.below(TOPICS)
-    aliases = view.derived(names.by_alias).topics
+    aliases = view.derived(names.by_alias)
     due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
     for name in (doc_id.removeprefix(ARCHIVE) for doc_id in changed if doc_id.startswith(ARCHIVE)):
         due.update((f"{TOPICS}{name}", *aliases.get(fold(name), ())))

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 MANY = 4096
 """Names after which looking at every file is quicker."""
-
-_OVERFLOW = "watchdog.observers.inotify_c"
-"""The logger that warns when the kernel dropped events: watchdog 7 tells of it in no other way, older ones
-not at all."""
 
 
 class Watcher:
@@ -38,7 +34,6 @@ class Watcher:
         self._root = f"{root}/"
         self._lock = threading.Lock()
         self._paths: set[str] = set()
-        self._lost = False
         self._begun = self._ended = False
         self._observer: BaseObserver | None = None
         self._woken = threading.Event()
@@ -66,11 +61,10 @@ class Watcher:
         return observer is not None and observer.is_alive() and all(e.is_alive() for e in observer.emitters)
 
     def take(self) -> Collection[str] | None:
-        """The files that may have changed since the last call; None for any, where events were dropped."""
+        """The files that may have changed since the last call; None for any, where there were too many."""
         with self._lock:
             named, self._paths = self._paths, set()
-            lost, self._lost = self._lost, False
-        return None if lost else named
+        return None if len(named) > MANY else named
 
     def wait(self, seconds: float) -> None:
         """Wait until anything changes in the folder, so long at most; so long where it is not watched."""
@@ -102,9 +96,6 @@ class Watcher:
         ]
         observer = Observer()
         observer.daemon = True
-        log, overflow = logging.getLogger(_OVERFLOW), _Warned(self)
-        log.addHandler(overflow)
-        weakref.finalize(self, log.removeHandler, overflow).atexit = False
         try:
             observer.schedule(Handler(), self._root.rstrip("/") or "/", recursive=True, event_filter=kinds)
             observer.start()
@@ -127,13 +118,8 @@ class Watcher:
     def tell(self, path: str) -> None:
         """A file may have changed."""
         with self._lock:
-            self._paths.add(path)
-            self._lost = self._lost or len(self._paths) > MANY
-
-    def lose(self) -> None:
-        """Events were dropped."""
-        self._lost = True
-        self._woken.set()
+            if len(self._paths) <= MANY:
+                self._paths.add(path)
 
 
 def _stop(observer: BaseObserver) -> None:
@@ -147,15 +133,3 @@ def _hush() -> None:
     warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
     if not (log := logging.getLogger("watchdog")).handlers:
         log.addHandler(logging.NullHandler())
-
-
-class _Warned(logging.Handler):
-    """Turns the warning that events were dropped into a call, as long as there is somebody to be told."""
-
-    def __init__(self, watcher: Watcher) -> None:
-        super().__init__(logging.WARNING)
-        self._watcher = weakref.ref(watcher)
-
-    def emit(self, record: Any) -> None:
-        if (watcher := self._watcher()) is not None:
-            watcher.lose()

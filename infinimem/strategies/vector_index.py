@@ -27,6 +27,9 @@ DIGITS = 6
 _SLACK = 1e-4
 """How far a sum in single precision may be off."""
 
+AT_ONCE = 256
+"""Records whose neighbours are looked for with one product."""
+
 Scored = list[tuple[str, float]]
 """Records with their cosines."""
 
@@ -201,21 +204,24 @@ class VectorIndex:
         pairs = [self.cos(one, two) for at, one in enumerate(names) for two in names[at + 1 :]]
         return round(sum(pairs) / len(pairs), DIGITS) if pairs else 1.0
 
-    def centroid(self, names: Sequence[str]) -> Row:
-        """The mean of records' vectors, of length 1 (of zeros where they cancel out).
-
-        Source: xMemory, Eq. 1 (mu of a theme), whose cosines do not hang on its length.
-        """
-        mean = np.mean(self._held.matrix[[self._place(name) for name in names]], axis=0, dtype=np.float64)
-        length = float(np.linalg.norm(mean))
-        return np.asarray(mean / (length or 1.0), np.float32)
-
     def neighbours(self, names: Iterable[str], k: int) -> dict[str, Scored]:
         """For each of these records the k that are nearest to it in its folder, itself apart (k-NN)."""
-        return {
-            name: self.nearest(self.row(name), k, (self._records[name].folder,), without=(name,))
-            for name in names
-        }
+        found: dict[str, Scored] = {name: [] for name in names}
+        groups: dict[str, list[str]] = {}
+        for name in found if k > 0 else ():
+            groups.setdefault(self._records[name].group, []).append(name)
+        for folder, group in groups.items():
+            places = self._groups[folder]
+            rows = self._held.matrix[places.all]
+            for start in range(0, len(group) if folder else 0, AT_ONCE):
+                some = group[start : start + AT_ONCE]
+                queries = self._held.matrix[[self._place(name) for name in some]]
+                scores = np.einsum("ij,kj->ki", rows, queries)
+                for name, query, own in zip(some, queries, scores, strict=True):
+                    if np.any(query):
+                        near = _best(self._held.matrix, places, own, query, k, (name,))
+                        found[name] = _sorted(near)[:k]
+        return found
 
     def nearest(self, query: Row, k: int, folders: Iterable[str], *, without: Collection[str] = ()) -> Scored:
         """The records nearest to a vector, best first; ties by order of creation (All-Mem, Eq. 4).
@@ -232,8 +238,7 @@ class VectorIndex:
         for folder in folders:
             if places := self._groups.get(folder):
                 found += _near(self._held.matrix, places, query, k, without)
-        found.sort(key=lambda item: (-item[1], number_of(item[0]), item[0]))
-        return found[:k]
+        return _sorted(found)[:k]
 
 
 class Loaded:
@@ -270,12 +275,17 @@ def _grown(before: Held, after: Held) -> bool:
 
 
 def _near(matrix: Row, places: Places, query: Row, k: int, without: Collection[str]) -> Scored:
-    """The k nearest and all that tie with the last of them, in no order."""
+    """As `_best`, of all."""
     among = places.all
     whole = 4 * len(among) > len(matrix)  # to gather a row costs as much as some products
     rows = matrix if whole else matrix[among]
     scores = np.einsum("ij,j->i", rows, query)  # "@" wakes threads, and waits for them longer than it takes
-    scores = scores[among] if whole else scores
+    return _best(matrix, places, scores[among] if whole else scores, query, k, without)
+
+
+def _best(matrix: Row, places: Places, scores: Row, query: Row, k: int, without: Collection[str]) -> Scored:
+    """By these products the k nearest and all that tie with the last of them, in no order."""
+    among = places.all
     room = k + sum(name in places for name in without)
     near = np.arange(len(scores))
     if room < len(scores):
@@ -287,6 +297,10 @@ def _near(matrix: Row, places: Places, query: Row, k: int, without: Collection[s
         return []
     exact = _exact(matrix[among[kept]], query)
     return [(names[at], score) for at, score in zip(kept, exact, strict=True)]
+
+
+def _sorted(found: Scored) -> Scored:
+    return sorted(found, key=lambda item: (-item[1], number_of(item[0]), item[0]))
 
 
 def _exact(rows: Row, query: Row) -> list[float]:

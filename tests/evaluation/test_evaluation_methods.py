@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from evaluation_data import case
 
+from infinimem import tokens
 from infinimem.embedders.lexical import Lexical
 from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.evaluation.methods import embedding
@@ -17,12 +19,15 @@ from infinimem.evaluation.methods.answering import Means
 from infinimem.evaluation.methods.embedding import Embedders
 from infinimem.evaluation.methods.library import Making
 from infinimem.evaluation.methods.registry import method
-from infinimem.evaluation.methods.spec import NAMES, parse, parse_all
+from infinimem.evaluation.methods.spec import NAMES, OWN, parse, parse_all
 from infinimem.evaluation.model import Method, Question
 from infinimem.evaluation.spending import Metered, Spending
+from infinimem.llm import tasks
 from infinimem.llm.base import LLM, total
 from infinimem.llm.offline import OfflineClient
 from infinimem.memory import open_memory
+from infinimem.model import Usage
+from infinimem.spec import strategies
 from infinimem.testing import ScriptedLLM
 
 SETTINGS = {
@@ -139,16 +144,33 @@ def test_methods_that_read_alike_made_libraries_make_one(
     make: Any, tmp_path: Path, spending: Spending
 ) -> None:
     """Bug guarded: a model paid once for each reader, or a reader that shows another's settings."""
-    history = case("one")
+    history, rules = case("one"), OfflineClient()
     costs = [
-        make(text).ingest(history)
+        make(text, keeper=rules).ingest(history)
         for text in ("infini-h", "infini-retrieve:people=false", "infini:maintenance=false")
     ]
     made = sorted(path.name for path in (tmp_path / "work").iterdir())
     assert made == ["infini", "infini_infini.maintenance=False"]
     assert costs[0].usage == costs[1].usage and costs[0].usage["extract"].calls == 1
     assert costs[0].sizes == costs[1].sizes and sum(costs[0].sizes) > 50
-    assert spending.total == total(costs[0].usage) + total(costs[2].usage)
+    assert total(rules.usage).calls == sum(total(costs[made].usage).calls for made in (0, 2))
+    assert spending.total == Usage(), "rules take nothing of a ceiling"
+    assert costs[0].turns == len(history.turns) and costs[0].disk == costs[1].disk > sum(
+        len(turn.text) for turn in history.turns
+    )
+
+
+def test_rules_are_booked_with_the_prompt_that_a_model_would_be_sent() -> None:
+    """So that what writing takes can be told of a strategy without paying for it."""
+    spending = Spending()
+    evidence = [{"doc_id": "d", "span": "1", "lines": [{"id": "1", "text": "I moved to Lisbon in March."}]}]
+    variables = {"question": "Where do I live?", "evidence": evidence, "now": "2025-03-04"}
+    with spending.account() as spent:
+        reply = Metered(OfflineClient(), spending).complete(tasks.ANSWER, variables)
+    prompt = tasks.render(tasks.ANSWER, variables)
+    assert spent == {"answer": reply.usage} and reply.usage.calls == 1
+    assert reply.usage.tokens_in == tokens.count(prompt.system) + tokens.count(prompt.user)
+    assert reply.usage.tokens_out == tokens.count(json.dumps(reply.data)) > 5
 
 
 def test_a_library_that_was_begun_is_gone_on_with(make: Any, tmp_path: Path) -> None:
@@ -185,6 +207,19 @@ def test_groups_stand_for_their_methods() -> None:
     assert [spec.text.split(":")[0] for spec in sweep] == ["allmem"] * 7 and budgets[0] == {}
     for name, default in (("anchors", 10), ("candidates", 40), ("final", 16)):
         assert [budget[name] for budget in budgets if name in budget] == [default // 2, 2 * default]
+
+
+@pytest.mark.parametrize("group", ["five", "five-answers"])
+def test_all_systems_stand_side_by_side(group: str) -> None:
+    """Each as it comes; where only rankings are compared, beside that of its paper or the library's own."""
+    specs = parse_all([group])
+    assert {spec.way.strategy for spec in specs if spec.way} == {*strategies()}
+    assert [spec.text for spec in specs[-2:]] == ["dense", "bm25"] and not OWN["infini-turns"].draws
+    assert "infini-turns" in [spec.text for spec in specs]
+    for name in set(strategies()) - {"infini"}:
+        settings = [spec.settings for spec in specs if spec.name == name]
+        assert {} in settings and (group != "five" or len(settings) == 2)
+        assert len({spec.library for spec in specs if spec.name == name}) == 1, "made once"
 
 
 def test_only_what_changes_the_writing_changes_the_library() -> None:

@@ -75,7 +75,10 @@ def test_means_by_hand(tmp_path: Path) -> None:
 def test_retrieval_report(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     out = write(
-        tmp_path / "run", RETRIEVAL, [Ingested("infini-retrieve", "conv-1", {}, 3.0, (10, 300, 4000))]
+        tmp_path / "run",
+        RETRIEVAL,
+        [Ingested("infini-retrieve", "conv-1", {}, 3.0, (10, 300, 4000))],
+        retrieval_only=True,
     )
     report = write_report(out)
     assert report["columns"] == ["method", "questions", "R@5", "R in 512", "R in 1024"]
@@ -91,6 +94,7 @@ def test_retrieval_report(tmp_path: Path) -> None:
     assert "| over questions | over categories | single-hop | temporal | (adversarial) |" in text
     assert "| bm25 | 3 | 66.7 | 900 | never |" in text, "tokens until all evidence is there"
     assert "| infini-retrieve | 3 | 1,437 | 10 | 300 | 4,000 | 4,000 |" in text, "documents"
+    assert "| bm25 | 50.0 | 83.3 | – | – | – | – | 0.0 | 0 | 900 | 500 |" in text, "costs, without a memory"
     assert "## Difference to bm25" in text
     assert json.loads((out / "report.json").read_text()) == report
     names = ["quality_tokens.png", "quality_categories.png", "document_sizes.png"]
@@ -121,13 +125,15 @@ def test_answers_report(tmp_path: Path, count: int) -> None:
     methods = [f"infini-h:markdown_length={number}000:feed=turn" for number in range(1, count + 1)]
     spent = {"extract": Usage(10, 900, 100)}
     out = write(
-        tmp_path / "run", answers(methods), [Ingested(name, "conv-1", spent, 2.0, (500,)) for name in methods]
+        tmp_path / "run",
+        answers(methods),
+        [Ingested(name, "conv-1", spent, 2.0, (500,), turns=20, disk=40960) for name in methods],
     )
     report = write_report(out)
     assert report["primary"] == "judge strict"
     assert report["rows"][0][2:] == ["50.0", "25.0"]
     text = (out / "report.md").read_text()
-    assert f"| {methods[0]} | 1,000 | 10.0 | 2.0 | 400 | 3.0 | 0.50 | 100 |" in text, "costs"
+    assert f"| {methods[0]} | 50.0 | 25.0 | 0.50 | 50 | 100 | 2.0 | 3.0 | 400 | 100 | 500 |" in text, "costs"
     assert f"| {methods[0]} | question | agent_step | 8 | 1,200 | 0 |" in text
     assert f"| {methods[0]} | construction | extract | 10 | 900 | 100 |" in text
     assert "Not finished" not in text

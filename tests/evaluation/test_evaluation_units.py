@@ -22,7 +22,7 @@ from infinimem.evaluation.runner import Ended, Run
 from infinimem.evaluation.spending import Metered, Spending
 from infinimem.evaluation.structure import structure_of, transactions_of
 from infinimem.evaluation.tally import Tally, read
-from infinimem.evaluation.units import stages, structure, writing
+from infinimem.evaluation.units import stages, structure, themes, writing
 from infinimem.llm import tasks
 from infinimem.llm.base import Reply, total
 from infinimem.llm.offline import OfflineClient
@@ -102,6 +102,22 @@ def test_the_shape_of_several_banks_by_hand() -> None:
     assert found["links"] == {"semantic": 4, "sibling": 0, "temporal": 6, "version": 2}
     assert found["dropped"] == {"COH_FAIL": 4, "LOW_CONF": 3} and found["runs"] == 2
     assert structure(Tally("bm25", ingested=[Ingested("bm25", "one")])) == {}
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_the_themes_of_several_libraries_by_hand(tmp_path: Path) -> None:
+    shapes = (
+        {"facts": 5, "reassigned": 2, "sizes": {"1": 2, "3": 1}},
+        {"facts": 5, "reassigned": 1, "sizes": {"5": 1}},
+    )
+    told = [Ingested("xmemory", name, structure=one) for name, one in zip(("a", "b"), shapes, strict=True)]
+    expected = {"themes": 4, "facts": 10, "facts_a_theme": 2.5, "largest": 5, "reassigned": 0.3}
+    assert themes(Tally("xmemory", ingested=told)) == {**expected, "sizes": {"1": 2, "3": 1, "5": 1}}
+    assert themes(Tally("allmem", ingested=INGESTED)) == {} == structure(Tally("xmemory", ingested=told))
+    found = [result("xmemory", "q1", "temporal", {"R@5": 1.0})]
+    report = write_report(write(tmp_path / "run", found, told, retrieval_only=True))
+    assert "| xmemory | 4 | 10 | 2.50 | 5 | 30.0 |" in (tmp_path / "run" / "report.md").read_text()
+    assert report["methods"]["xmemory"]["themes"]["largest"] == 5
 
 
 def test_an_archive_without_a_way_to_it_is_never_covered() -> None:

@@ -23,7 +23,7 @@ from infinimem.evaluation.methods.spec import Spec
 from infinimem.evaluation.model import Case, Drawn, Ingested, Question
 from infinimem.llm import tasks
 from infinimem.model import Evidence, Retrieved, Turn
-from infinimem.retrieval.origins import pack
+from infinimem.strategies.readers.budget import pack
 from infinimem.terms import STOP_WORDS, analyzer, fold
 
 RRF_K = 60
@@ -57,7 +57,8 @@ class Baseline:
         self._turn_of = {seq: turn.turn or str(seq) for seq, turn in enumerate(case.turns, 1)}
         with self._means.spending.account() as usage:  # vectors may be paid for
             self._rank = _ranker(self._spec, case.turns, self._means)
-        return Ingested(self._spec.text, case.name, dict(usage), time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        return Ingested(self._spec.text, case.name, dict(usage), seconds, turns=len(case.turns))
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
         """The turns in their order, within a budget."""

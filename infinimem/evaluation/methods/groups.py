@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from infinimem.spec import strategies
 
-GROUPS = {name: those for spec in strategies().values() for name, those in spec.groups.items()}
+_BESIDE = {"five": ("dense", "bm25"), "five-answers": ("dense", "bm25")}
+"""What stands for itself in a group, after the methods of all strategies that name it."""
+GROUPS = {
+    name: (
+        *(method for spec in strategies().values() for method in spec.groups.get(name, ())),
+        *_BESIDE.get(name, ()),
+    )
+    for name in dict.fromkeys((*(name for spec in strategies().values() for name in spec.groups), *_BESIDE))
+}
 
 
 def spelled_out(methods: Sequence[str]) -> list[str]:

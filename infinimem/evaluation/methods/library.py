@@ -40,6 +40,7 @@ class _Record:
     sizes: tuple[int, ...] = ()
     transactions: tuple[Transaction, ...] = ()
     structure: Mapping[str, Any] = field(default_factory=dict)
+    disk: int = 0
     done: bool = False
 
 
@@ -82,6 +83,8 @@ class LibraryMethod:
             record.transactions,
             record.structure,
             written_of(self._memory, case) if self._spec.draws else {},
+            len(case.turns),
+            record.disk,
         )
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
@@ -163,6 +166,7 @@ class Making:
                 record.sizes = tuple(row.tokens for row in memory.view.catalog(folder=TOPICS))
                 record.transactions = transactions_of(memory)
                 record.structure = structure_of(memory)
+                record.disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
                 record.done = True
             finally:
                 record.usage = {

@@ -61,7 +61,9 @@ class NotesSearch:
         options: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
         self._tools = open_memory(folder, model=self._means.keeper, trust=True, **options).tools
         self._tools.search(query=case.questions[0].text)  # indexes
-        return Ingested(self._spec.text, case.name, seconds=time.perf_counter() - began)
+        return Ingested(
+            self._spec.text, case.name, seconds=time.perf_counter() - began, turns=len(case.turns)
+        )
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
         """The hits, each as the block that its lines are from."""

@@ -13,8 +13,8 @@ from infinimem.operations.doctor.inspection import ROOM, Inspection, listed
 from infinimem.operations.provenance import at as _at
 from infinimem.spec import record_folders
 from infinimem.store.external_edits import ExternalEdits, Position, position
-from infinimem.store.lines import drawn_from, fold, former
-from infinimem.store.names import aliases_of
+from infinimem.store.lines import drawn_from, former
+from infinimem.store.names import aliases_of, by_id
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.state import sequence
 from infinimem.store.state.sequence import MARK, MAX_SEQ
@@ -39,10 +39,7 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
     """Names, headers and characters of all documents, people's notes included."""
     for doc_id, why in inspection.unreadable.items():
         yield Finding("error", why, doc_id)
-    names: dict[str, list[str]] = defaultdict(list)
-    for doc_id in inspection.view.ids("all"):
-        names[fold(doc_id)].append(doc_id)
-    for same in names.values():
+    for same in inspection.view.derived(by_id).values():
         if len(same) > 1:
             what = f"some file systems treat these names as the same; rename all but one: {', '.join(same)}"
             yield Finding("error", what, same[0])
@@ -51,7 +48,7 @@ def documents(inspection: Inspection) -> Iterator[Finding]:
         level: Level = "note" if note else "error"
         if document.header.problem:
             yield Finding(level, f"header: {document.header.problem}", f"{document.id}:1")
-        yield from _characters(document, note)
+        yield from _characters(document)
         yield from _conflicts(document, level)
         if not note:
             yield from _id(document, inspection)
@@ -92,7 +89,7 @@ def mended(document: Document, view: View) -> Document | None:
     return new if all("#" not in line and _ID_OR_ALIAS.match(line) for line in lost) else None
 
 
-def _characters(document: Document, note: bool) -> Iterator[Finding]:
+def _characters(document: Document) -> Iterator[Finding]:
     lines = document.lines
     nul = [number for number, line in enumerate(lines, 1) if "\x00" in line]
     undecoded = [n for n, line in enumerate(lines, 1) if not line.isascii() and _UNDECODED.search(line)]
@@ -101,14 +98,6 @@ def _characters(document: Document, note: bool) -> Iterator[Finding]:
     if undecoded:
         where = f"{document.id}:{undecoded[0]}"
         yield Finding("note", "contains bytes that are not UTF-8; save it as UTF-8 text", where)
-    if note:
-        return
-    if document.bom:
-        yield Finding("note", "begins with a byte-order mark, which nothing needs", document.id)
-    ended = lines if document.final_newline else lines[:-1]
-    crlf = sum(line.endswith("\r") for line in ended)
-    if 0 < crlf < len(ended):
-        yield Finding("note", f"mixes line ends: CRLF in {crlf} of {len(ended)} lines", document.id)
 
 
 def _conflicts(document: Document, level: Level) -> Iterator[Finding]:

@@ -95,11 +95,6 @@ def without_names(found: Sequence[Finding], ids: Iterable[str]) -> Sequence[Find
     return found
 
 
-def has_scanner() -> bool:
-    """Whether detect-secrets is installed."""
-    return bool(scanner())
-
-
 def _named(ids: Iterable[str]) -> list[str]:
     return [doc_id for doc_id in ids if _in(doc_id, detectors())]
 

@@ -16,11 +16,8 @@ from dataclasses import dataclass, replace
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import quote
 from infinimem.spec import archive_folders, ledger_folders, record_folders, record_name, strategies
-from infinimem.store.records import evidence_of, held_by, link_to, links_of, sources_of, stem
+from infinimem.store.records import evidence_of, held_by, link_to, sources_of, stem, versions_of
 from infinimem.store.view import View
-
-VERSION = "version"
-"""The type of link that leads to what a record stands for or was described with."""
 
 _DESCRIBES = re.compile(r"summary:|keywords:")
 
@@ -104,7 +101,7 @@ def _doomed(
     names: set[str] = set()
     held = {doc_id: set(held_by(document)) for doc_id, document in records.items()}
     made_with = {
-        doc_id: {*sources_of(document), *links_of(document, VERSION)} for doc_id, document in records.items()
+        doc_id: {*sources_of(document), *versions_of(document)} for doc_id, document in records.items()
     }
     fresh = [doc_id for doc_id, document in records.items() if held[doc_id] & turns or tells(document)]
     while fresh:
@@ -129,8 +126,8 @@ def _describes(document: Document, tells: Callable[[str], bool]) -> bool:
 
 def _orphans(before: Mapping[str, Document], after: Mapping[str, Document]) -> list[str]:
     """Ids of archived records to which a record led that goes, and none does any more."""
-    gone = {to for doc_id in before.keys() - after.keys() for to in links_of(before[doc_id], VERSION)}
-    gone.difference_update(*(links_of(document, VERSION) for document in after.values()))
+    gone = {to for doc_id in before.keys() - after.keys() for to in versions_of(before[doc_id])}
+    gone.difference_update(*(versions_of(document) for document in after.values()))
     return [doc_id for doc_id in after if doc_id.startswith(archive_folders()) and stem(doc_id) in gone]
 
 

@@ -24,7 +24,7 @@ from infinimem.spec import ledger_folders, record_folders
 from infinimem.store.names import aliases_of
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
-from infinimem.store.render import HEADER_KEYS, described
+from infinimem.store.render import HEADER_KEYS, described, headed
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS
 from infinimem.store.view import View
 
@@ -173,7 +173,7 @@ class Redaction:
             return None
         own, named = self.names.get(old.id, old.id), str(old.header.values.get("id", ""))
         if old.id in self.names or self.texts.tells(named.rpartition("/")[2]):
-            new = _headed(replace(new, id=own), {"id": quote(own)})
+            new = headed(replace(new, id=own), {"id": quote(own)})
         if old.id.startswith(EVIDENCE):
             return self._attended(new, touched)
         if old.id == CURRENT or old.id.startswith(TOPICS):
@@ -189,7 +189,7 @@ class Redaction:
             speakers = (place.entry.fields.get("speaker") for place in document.entries)
             listed = [name for name in dict.fromkeys(speakers) if name]
             changes["participants"] = flow(listed) if listed else None
-        return _headed(document, changes)
+        return headed(document, changes)
 
     def _without_headings(self, document: Document) -> Document:
         lines = list(document.lines)
@@ -218,7 +218,7 @@ class Redaction:
             changes["aliases"] = flow(left) if left else None
         if changes:
             changes["token_count"] = str(tokens.count(document.body))
-        return _headed(document, {key: value for key, value in changes.items() if key in values})
+        return headed(document, {key: value for key, value in changes.items() if key in values})
 
     def _header_blotted(self, document: Document, touched: bool) -> Document:
         """As `_summarised`, line by line, where a person left a header that cannot be read."""
@@ -232,10 +232,3 @@ class Redaction:
 def _is_empty(document: Document) -> bool:
     holds = document.entries or document.unsigned or document.has_prose
     return not holds and not document.header.values.keys() - _OWN_KEYS
-
-
-def _headed(document: Document, changes: dict[str, str | None]) -> Document:
-    try:
-        return document.with_header(changes) if changes else document
-    except ValueError:  # a header that cannot be read: the search afterwards names it
-        return document

@@ -22,7 +22,7 @@ from infinimem.model import CURRENT, Finding, Receipt
 from infinimem.operations.git.repository import Changed, GitUnusable, NoRepository, Repository
 from infinimem.spec import owned_folders
 from infinimem.store.files import Files
-from infinimem.store.hooks import Locked
+from infinimem.store.library import Library
 from infinimem.store.receipts import number_of, parse_receipt
 from infinimem.store.spec import EVIDENCE, JOURNAL, MEMORIES
 from infinimem.store.view import View
@@ -43,7 +43,7 @@ class Uncommitted:
     why: str = ""
 
 
-def keep(library: Locked, unless_known: bool = False) -> None:
+def keep(library: Library, unless_known: bool = False) -> None:
     """Commit what no commit has, under the lock. A problem with git is logged once, and stops nothing.
 
     Args:

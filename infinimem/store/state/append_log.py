@@ -46,7 +46,8 @@ def value(files: Files, path: str, empty: Callable[[], T], add: Callable[[T, lis
 
 def _read(files: Files, path: str, known: Known | None) -> tuple[bytes, int] | None:
     """The bytes from the known tail on, and the inode; None where the list is not the known one, grown."""
-    data, stamp = files.read_stamped(path, MAX_OWNED, known.end - len(known.tail) if known else 0)
+    found, stamp = files.read_stamped(path, MAX_OWNED, known.end - len(known.tail) if known else 0)
+    data = found or b""
     if known is None:
         return data, stamp.inode if stamp else 0
     same = stamp is not None and stamp.inode == known.inode and known.tail and data.startswith(known.tail)

@@ -21,7 +21,6 @@ from infinimem.store import disk
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.listing import state_of
-from infinimem.store.spec import EVIDENCE
 from infinimem.store.state.last_seen import SeenLine
 from infinimem.store.view import View, whole
 
@@ -74,10 +73,10 @@ def mend(files: Files, view: View, known: Mapping[int, SeenLine]) -> None:
     ends = [place.seq for doc_id in view.ids("evidence") for place in view.document(doc_id).entries[-1:]]
     if last := sorted(set(ends) - had):
         files.stage(DOUBTFUL, f"{format_seqs(last)}\n".encode(), durable=False)  # else it is done again
-    for doc_id in view.ids("all"):
+    for doc_id in (CURRENT, *view.ids("evidence")):
         path = f"{doc_id}.md"
-        if (doc_id == CURRENT or doc_id.startswith(EVIDENCE)) and not files.ends_whole(path):
-            data = files.read(path, MAX_OWNED) or b""
+        data = files.read(path, MAX_OWNED) or b""
+        if data and not data.endswith(b"\n"):
             start = _torn(Document.parse(doc_id, data), had)
             if start is not None:
                 files.append(f"{CONFLICTS}/torn-{path.replace('/', '-')}", data[start:])

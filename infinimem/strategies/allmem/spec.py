@@ -111,6 +111,8 @@ _GROUPS = {
         "allmem:final=8",
         "allmem:final=32",
     ),
+    "five": ("allmem:words=0:floor=0", "allmem"),
+    "five-answers": ("allmem",),
 }
 """All-Mem with one thing left out: those of its Table 10, and our own order of what is superseded; and with
 other budgets of reading, one at a time (section 4.3)."""

@@ -15,7 +15,6 @@ from infinimem.embedders import cross_encoder
 from infinimem.grounding.asked import asks_when
 from infinimem.grounding.when import day_of, mentions
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Step
-from infinimem.retrieval.origins import pack
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.records import stem
@@ -23,6 +22,7 @@ from infinimem.store.view import View
 from infinimem.strategies.gam.consolidate import DEGRADED, KIND
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.graph.walk import either_way
+from infinimem.strategies.readers.budget import pack
 from infinimem.strategies.readers.pipeline import Trace, ranked, size
 from infinimem.strategies.records.beside import beside
 from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told
@@ -118,9 +118,9 @@ class Search:
             found = [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
         else:
             words: dict[str, float] = {}
-            for item in searcher(self._view).entries(self._query, LOOKED_AT):
-                if item.doc_id.startswith(KIND.folder) and (name := stem(item.doc_id)) in self._store:
-                    words.setdefault(name, item.score)
+            for doc_id, _, score in searcher(self._view).scores(self._query, LOOKED_AT):
+                if doc_id.startswith(KIND.folder) and (name := stem(doc_id)) in self._store:
+                    words.setdefault(name, score)
             found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
         self._trace.add(Step("anchors", found=tuple(found)))
         return found

@@ -91,6 +91,8 @@ _GROUPS = {
         "gam:noise=0.4",
         "gam:rerank=cosine:network=false:beta_conf=1",
     ),
+    "five": ("gam:rerank=cosine", "gam"),
+    "five-answers": ("gam",),
 }
 """GAM with one thing left out or changed (Tables 3 and 6, Figures 3 and 4 of the paper)."""
 

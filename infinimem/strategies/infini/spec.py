@@ -65,5 +65,9 @@ SPEC = StrategySpec(
         "infini-turns": Way("infini", draws=False),
         "infini-search": Way("infini", "search", draws=False),
     },
+    groups={
+        "five": ("infini-retrieve", "infini-turns"),
+        "five-answers": ("infini", "infini-h", "infini-turns"),
+    },
     takes=("search", "reader"),
 )

@@ -208,7 +208,7 @@ class Slugs:
 
     def __init__(self, view: View) -> None:
         self._given = {fold(CURRENT)}
-        self._taken = (view.derived(by_stem), view.derived(by_alias).topics)
+        self._taken = (view.derived(by_stem), view.derived(by_alias))
 
     def new(self, title: str) -> str:
         """The id `topics/<slug>`, with -2, -3 … where the slug is taken."""

@@ -16,9 +16,9 @@ from typing import Any
 
 from infinimem.llm.base import Reply
 from infinimem.model import Retrieved, Step
-from infinimem.retrieval.origins import FIRST, pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
+from infinimem.strategies.readers.budget import FIRST, pack
 from infinimem.strategies.readers.pipeline import candidates, near, size
 from infinimem.tools import Result, Toolbox
 from infinimem.tools.compact import rows

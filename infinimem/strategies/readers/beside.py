@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from infinimem.grounding.asked import about_past
 from infinimem.model import Retrieved
 from infinimem.operations.provenance import replaced_by
-from infinimem.retrieval.origins import pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import INSTRUCTIONS, STANDING, TOPICS
 from infinimem.store.view import View, archive_of
+from infinimem.strategies.readers.budget import pack
 
 STANDING_TOKENS = 200
 """Of instructions, and as much of preferences, at most; of a small budget a quarter and an eighth."""

@@ -19,11 +19,11 @@ from infinimem.grounding.asked import about_all
 from infinimem.llm.base import LLM
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Candidate, Evidence, Retrieved, Step
-from infinimem.retrieval.origins import best_that_fit, pack
 from infinimem.retrieval.searcher import Searcher, searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
 from infinimem.strategies.readers.beside import with_beside
+from infinimem.strategies.readers.budget import best_that_fit, pack
 from infinimem.strategies.readers.spread import spread
 
 FLOOR = 0.3

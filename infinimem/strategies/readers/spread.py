@@ -12,9 +12,9 @@ from functools import partial
 
 from infinimem.grounding.asked import about_all, about_my_words
 from infinimem.model import Retrieved
-from infinimem.retrieval.origins import best_that_fit, pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
+from infinimem.strategies.readers.budget import best_that_fit, pack
 
 CANDIDATES = 2000
 """Lines that are looked at: of a long message dozens are near to a question."""

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from infinimem.model import Candidate, Evidence, Retrieved, Step
-from infinimem.retrieval.origins import pack
 from infinimem.store.view import View
 from infinimem.strategies.readers.beside import FIRST
+from infinimem.strategies.readers.budget import pack
 from infinimem.strategies.readers.pipeline import Trace, near, ranked, size
 from infinimem.strategies.recmem.spec import RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, FACT, HELD, RAW, WAITING, Held

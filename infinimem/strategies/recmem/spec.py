@@ -70,6 +70,8 @@ _GROUPS = {
         "recmem:supersede=false",
         "recmem:refine_merged=true",
     ),
+    "five": ("recmem:rank=cosine:k_sub=10", "recmem"),
+    "five-answers": ("recmem",),
 }
 """RecMem with one thing left out or changed (Figures 2 and 4 of the paper)."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from infinimem.model import Retrieved
-from infinimem.retrieval.origins import MOST, pack
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.records import held_by
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
+from infinimem.strategies.readers.budget import MOST, pack
 from infinimem.strategies.records.record_store import RecordStore
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from infinimem.model import Candidate
-from infinimem.retrieval.origins import MOST
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 from infinimem.strategies.graph.walk import heirs
+from infinimem.strategies.readers.budget import MOST
 from infinimem.strategies.records.record import record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import DIGITS, VectorIndex
@@ -16,14 +16,17 @@ from infinimem.strategies.vector_index import DIGITS, VectorIndex
 
 def turns_found(view: View, query: str) -> dict[int, float]:
     """Turns with what the library's search makes of them, by words and vectors; the best first."""
-    found = searcher(view).entries(query, MOST, "evidence")
-    return {item.seqs[0]: item.score for item in found if item.seqs}
+    found: dict[int, float] = {}
+    for _, seq, score in searcher(view).scores(query, MOST, "evidence"):
+        if seq:
+            found.setdefault(seq, score)
+    return found
 
 
 def records_found(view: View, store: RecordStore, query: str) -> dict[str, dict[str, float]]:
     """As `turns_found` the records of each folder that readers see."""
     found: dict[str, dict[str, float]] = {kind.folder: {} for kind in store.spec.kinds}
-    for doc_id, score in searcher(view).scores(query, MOST):
+    for doc_id, _, score in searcher(view).scores(query, MOST):
         folder, _, name = doc_id.rpartition("/")
         if f"{folder}/" in found and name in store:
             found[f"{folder}/"].setdefault(name, score)

@@ -24,26 +24,9 @@ FALLBACK = 3
 
 _ANSWER = re.compile(r'"answer"\s*:\s*"(.*)"', re.DOTALL)
 
-
-class Episode(NamedTuple):
-    """An episode that may be shown: its name, title and time, what it tells, and its messages."""
-
-    id: str
-    title: str
-    time: str | None
-    told: str
-    messages: str
-
-
-Facts = Sequence[Record]
-
-
-class Probe(NamedTuple):
-    """What an episode would add: its gain, and whether it or even its messages are shown for it."""
-
-    gain: float
-    shown: bool
-    messages: bool
+Records = Sequence[Record]
+Probe = tuple[float, bool, bool]
+"""What an episode would add: its gain, whether it is shown for that, and whether its messages are."""
 
 
 class Admitted(NamedTuple):
@@ -57,8 +40,8 @@ class Admitted(NamedTuple):
         before: H without any episode, where it is known.
     """
 
-    shown: list[tuple[int, bool]]
-    gains: list[float]
+    shown: Sequence[tuple[int, bool]]
+    gains: Sequence[float] = ()
     stop: str = ""
     failure: str = ""
     before: float | None = None
@@ -78,32 +61,21 @@ def uncertainty(reply: Reply) -> float | None:
 
 
 def admitted(probes: Iterable[Probe]) -> Admitted:
-    """Episodes, the likeliest first, until one of the first three adds too little, or a second one does.
-
-    Args:
-        probes: of the episodes; none is made that is not needed.
-
-    Returns:
-        At least the first.
-    """
-    found = Admitted([], [])
-    failures, stop = 0, ""
-    for number, probe in enumerate(probes, 1):
-        found.gains.append(round(probe.gain, 6))
-        if probe.shown:
-            found.shown.append((number - 1, probe.messages))
-            continue
-        failures += 1
-        if number <= EARLY or failures > 1:
+    """Episodes, the likeliest first, until one of the first three adds too little, or a second one does; at
+    least the first. No probe is made that is not needed."""
+    shown, gains, stop = list[tuple[int, bool]](), list[float](), ""
+    for number, (gain, enough, messages) in enumerate(probes, 1):
+        gains.append(round(gain, 6))
+        if enough:
+            shown.append((number - 1, messages))
+        elif number <= EARLY or number - len(shown) > 1:
             stop = f"probe {number} adds too little"
             break
-    if found.gains and not found.shown:
-        found.shown.append((0, False))
-    return found._replace(stop=stop)
+    return Admitted(shown or [(0, False) for _ in gains[:1]], gains, stop)
 
 
 def choose(
-    llm: LLM, own: XmemorySettings, question: str, facts: Facts, episodes: Sequence[Episode]
+    llm: LLM, own: XmemorySettings, question: str, facts: Records, episodes: Records, said: Sequence[str]
 ) -> Admitted:
     """The episodes that are shown, by the gate that the settings name.
 
@@ -113,76 +85,58 @@ def choose(
         question: in plain words.
         facts: that are shown.
         episodes: the likeliest first.
+        said: their messages.
 
     Raises:
         ModelUnavailable: the model does not answer.
     """
-    if own.gate == "none":
-        return Admitted([(at, True) for at in range(len(episodes))], [])
+    if own.gate == "none" or not episodes:
+        return Admitted([(at, True) for at in range(len(episodes))])
+    asked, failure = {"question": question, "facts": _rows(facts)}, ""
     if own.gate == "batch":
-        return _by_call(llm, question, facts, episodes)
-    if own.gate == "loss" and episodes:
-        before = uncertainty(_guess(llm, question, facts, ()))
+        names = [f"e{at}" for at, _ in enumerate(episodes, 1)]
+        told = zip(names, episodes, strict=True)
+        rows = [{"id": name, "time": one.time, "title": one.summary} for name, one in told]
+        return _by_call(llm.complete(GATE, {**asked, "episodes": rows}), names)
+    if own.gate == "loss":
+        before = uncertainty(llm.complete(GUESS, {**asked, "episodes": []}))
         if before is not None:
-            found = admitted(_by_loss(llm, own, question, facts, episodes, before))
-            return found._replace(before=round(before, 6))
-        return by_words(question, facts, episodes)._replace(failure="the model tells no log probabilities")
-    return by_words(question, facts, episodes)
+            replies = (llm.complete(GUESS, {**asked, "episodes": _rows([one])}) for one in episodes)
+            return admitted(_by_loss(own, before, replies))._replace(before=round(before, 6))
+        failure = "the model tells no log probabilities"
+    return admitted(_by_words(question, facts, episodes, said))._replace(failure=failure)
 
 
-def by_words(question: str, facts: Facts, episodes: Sequence[Episode]) -> Admitted:
-    """Episodes while they add a word of the question; with messages where these add one. Asks no model."""
-    return admitted(_by_words(question, facts, episodes))
-
-
-def _by_words(question: str, facts: Facts, episodes: Sequence[Episode]) -> Iterator[Probe]:
-    left = set(query_terms(question)).difference(*(terms_of(fact.summary) for fact in facts))
-    for episode in episodes:
-        told = left.intersection(terms_of(f"{episode.title}\n{episode.told}"))
-        said = left.intersection(terms_of(episode.messages)) - told
-        left -= told | said
-        yield Probe(float(len(told | said)), bool(told or said), bool(said))
-
-
-def _by_loss(
-    llm: LLM,
-    own: XmemorySettings,
-    question: str,
-    facts: Facts,
-    episodes: Sequence[Episode],
-    before: float,
-) -> Iterator[Probe]:
-    """IG(e) = H(facts) - H(facts + e), each episode by itself."""
-    for episode in episodes:
-        after = uncertainty(_guess(llm, question, facts, (episode,)))
-        gain = before - after if after is not None else 0.0
-        yield Probe(gain, gain > own.gain_min, gain > own.gain_messages)
-
-
-def _guess(llm: LLM, question: str, facts: Facts, episodes: Sequence[Episode]) -> Reply:
-    rows = [{"id": one.id, "time": one.time, "text": one.told or one.title} for one in episodes]
-    return llm.complete(GUESS, {"question": question, "facts": _rows(facts), "episodes": rows})
-
-
-def _rows(facts: Facts) -> list[dict[str, str | None]]:
-    return [{"id": str(at), "time": one.time, "text": one.summary} for at, one in enumerate(facts, 1)]
-
-
-def _by_call(llm: LLM, question: str, facts: Facts, episodes: Sequence[Episode]) -> Admitted:
-    """One call says which; names that are made up are dropped."""
-    if not episodes:
-        return Admitted([], [])
-    names = {f"e{at}": at - 1 for at in range(1, len(episodes) + 1)}
-    offered = [
-        {"id": name, "time": episodes[at].time, "title": episodes[at].title} for name, at in names.items()
+def _rows(records: Records) -> list[dict[str, str | None]]:
+    return [
+        {"id": str(at), "time": one.time, "text": one.prose or one.summary}
+        for at, one in enumerate(records, 1)
     ]
-    asked = {"question": question, "facts": _rows(facts), "episodes": offered}
-    reply = llm.complete(GATE, asked)
+
+
+def _by_words(question: str, facts: Records, episodes: Records, said: Sequence[str]) -> Iterator[Probe]:
+    """Episodes while they add a word of the question; with messages where these add one."""
+    left = set(query_terms(question)).difference(*(terms_of(fact.summary) for fact in facts))
+    for episode, messages in zip(episodes, said, strict=True):
+        told = left.intersection(terms_of(f"{episode.summary}\n{episode.prose}"))
+        more = left.intersection(terms_of(messages)) - told
+        left -= told | more
+        yield float(len(told | more)), bool(told or more), bool(more)
+
+
+def _by_loss(own: XmemorySettings, before: float, replies: Iterable[Reply]) -> Iterator[Probe]:
+    """IG(e) = H(facts) - H(facts + e), each episode by itself."""
+    for reply in replies:
+        after = uncertainty(reply)
+        gain = before - after if after is not None else 0.0
+        yield gain, gain > -own.loss_max, gain > own.gain_messages
+
+
+def _by_call(reply: Reply, names: Sequence[str]) -> Admitted:
+    """What one call said; names that are made up are dropped."""
     if reply.data is None:
-        return Admitted(
-            [(at, False) for at in range(min(FALLBACK, len(episodes)))], [], failure=reply.failure or ""
-        )
-    whole = {names[name] for name in map(bare, reply.data["messages"]) if name in names}
-    chosen = [names[name] for name in map(bare, reply.data["episodes"]) if name in names]
-    shown = [(at, at in whole) for at in dict.fromkeys(chosen)]
-    return Admitted(shown, [], "done" if reply.data["sufficient"] else "")
+        return Admitted([(at, False) for at, _ in enumerate(names[:FALLBACK])], failure=reply.failure or "")
+    whole = {*map(bare, reply.data["messages"])}
+    chosen = dict.fromkeys(name for name in map(bare, reply.data["episodes"]) if name in names)
+    stop = "done" if reply.data["sufficient"] else ""
+    return Admitted([(names.index(name), name in whole) for name in chosen], stop=stop)

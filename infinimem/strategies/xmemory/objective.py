@@ -28,19 +28,23 @@ class Theme:
         size: n_k, how many facts it has.
         centre: mu_k, the mean of their vectors, of length 1 (of zeros where they cancel out).
         cohesion: the mean cosine of its facts and mu_k (Eq. 3).
+        purity: the mean cosine of all pairs of them, which f does not take; 1 for one alone.
     """
 
     size: int
     centre: Rows
     cohesion: float
+    purity: float
 
     @classmethod
     def of(cls, rows: Rows) -> Theme:
         """The theme of facts with these vectors; at least one."""
-        mean = rows.mean(axis=0)
+        count, mean = len(rows), rows.mean(axis=0)
         length = float(np.linalg.norm(mean))
         centre = mean / length if round(length, DIGITS) else np.zeros_like(mean)
-        return cls(len(rows), centre, float((rows @ centre).mean()))
+        pairs = count * count * (mean @ mean) - (rows * rows).sum()
+        purity = float(pairs / (count * (count - 1))) if count > 1 else 1.0
+        return cls(count, centre, float((rows @ centre).mean()), purity)
 
 
 def sparsity(sizes: Sequence[int]) -> float:
@@ -81,10 +85,3 @@ def objective(themes: Iterable[Theme]) -> float:
     if not found:
         return 0.0
     return round(sparsity([theme.size for theme in found]) + semantics(found), DIGITS)
-
-
-def purity(rows: Rows) -> float:
-    """The mean cosine of all pairs of facts; 1 for one alone."""
-    count = len(rows)
-    total = rows.sum(axis=0)
-    return float((total @ total - (rows * rows).sum()) / (count * (count - 1))) if count > 1 else 1.0

@@ -5,37 +5,24 @@ Knows names and vectors alone. Source: xMemory, section 3.2 (guided attach, spli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from infinimem.strategies.xmemory.objective import DIGITS, Rows, Theme, objective, purity
+from infinimem.strategies.xmemory.objective import DIGITS, Rows, Theme, objective
+from infinimem.strategies.xmemory.spec import XmemorySettings
 from infinimem.strategies.xmemory.split import candidates
 
-AT_ONCE = 256
-"""Themes that one product compares with all."""
-SLACK = 1e-4
-"""How far it may be off."""
 PASSES = 2
 """Merges of near themes after a block at most; tiny ones apart."""
+NEAREST = 10
+"""Themes that one which changed may merge with: the paper has "a small set" of the nearest."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The thresholds, cosines unless they count facts; the paper's values are those of its embedder."""
-
-    attach: float = 0.62
-    room: float = 0.52
-    purity: float = 0.72
-    edge: float = 0.66
-    merge: float = 0.78
-    tiny: float = 0.50
-    cap: int = 12
-    context: int = 10
+Memo = dict[str, tuple[Sequence[str], Theme]]
 
 
 class Change(NamedTuple):
@@ -56,8 +43,10 @@ class Partition:
         row: gives the vector of a fact.
         name: gives the name of a theme that a fact founds.
         older: what orders themes and facts by age, the oldest first.
-        limits: the thresholds.
-        fixed: themes that a person holds: facts come in while there is room, and nothing else happens.
+        own: the thresholds, for these vectors.
+        fixed: those that a person holds: facts come in while there is room, and nothing else happens.
+        memo: what f takes of the themes, by name, with their facts; for the next partition, where these are
+            the same objects.
     """
 
     def __init__(
@@ -66,77 +55,108 @@ class Partition:
         row: Callable[[str], NDArray[Any]],
         name: Callable[[str], str],
         older: Callable[[str], tuple[object, ...]],
-        limits: Limits,
-        fixed: Sequence[str] = (),
+        own: XmemorySettings,
+        fixed: Collection[str] = (),
+        memo: Memo | None = None,
     ) -> None:
-        self.themes: dict[str, list[str]] = {}
+        self.themes: dict[str, Sequence[str]] = dict(themes)
         self.changes: list[Change] = []
-        self._row, self._name, self._older, self._limits = row, name, older, limits
-        self._fixed = frozenset(fixed)
-        self._known: dict[str, Theme] = {}
+        self._row, self._name, self._older, self._own = row, name, older, own
+        memo = {} if memo is None else memo
         for theme, facts in themes.items():
-            self._set(theme, facts)
+            if theme not in memo or memo[theme][0] is not facts:
+                memo[theme] = facts, Theme.of(self._rows(facts))
+        self._known = {theme: memo[theme][1] for theme in themes}
+        self._names = [*themes]
+        self._at = {theme: at for at, theme in enumerate(themes)}
+        self._sizes = np.array([len(facts) for facts in themes.values()], np.int64)
+        """By place, 0 for those that are gone."""
+        self._free = np.array([theme not in fixed for theme in themes], bool)
+        self._centres = np.array([theme.centre for theme in self._known.values()], np.float64)
+        self._near: dict[str, Rows] = {}
+        self._touched = {theme for theme, facts in themes.items() if len(facts) > own.theme_max}
+        """What is split and merged: themes that facts came to. What a merge fills is split once others come,
+        or splits and merges of two blocks would undo each other for ever."""
 
     def _set(self, theme: str, facts: Sequence[str]) -> None:
-        self.themes[theme] = sorted(facts, key=self._older)
-        self._known[theme] = Theme.of(self._rows(self.themes[theme]))
+        facts = sorted(facts, key=self._older)
+        known = Theme.of(self._rows(facts))
+        if theme not in self._at:
+            self._at[theme] = len(self._names)
+            self._names.append(theme)
+            self._sizes, self._free = np.append(self._sizes, 0), np.append(self._free, True)
+            self._centres = np.vstack([self._centres.reshape(-1, len(known.centre)), known.centre])
+            self._near.clear()
+        self.themes[theme], self._known[theme] = facts, known
+        at = self._at[theme]
+        self._sizes[at], self._centres[at] = len(facts), known.centre
+        self._touched.add(theme)
+        self._near.pop(theme, None)
+        for other, cosines in self._near.items():
+            cosines[at] = np.round(known.centre @ self._known[other].centre, DIGITS)
 
-    def _drop(self, theme: str) -> list[str]:
-        del self._known[theme]
+    def _drop(self, theme: str) -> Sequence[str]:
+        self._sizes[self._at[theme]] = 0
+        self._touched.discard(theme)
+        self._near.pop(theme, None)
         return self.themes.pop(theme)
 
     def _rows(self, facts: Sequence[str]) -> Rows:
         return np.stack([self._row(fact) for fact in facts]).astype(np.float64)
 
-    def _cosines(self, centre: Rows, themes: Sequence[str]) -> list[float]:
-        """Of a centre and those of themes."""
-        found = np.stack([self._known[theme].centre for theme in themes]) @ centre
-        return [round(float(one), DIGITS) for one in found]
+    def _cosines(self, theme: str) -> Rows:
+        """Of its centre and those of all."""
+        if theme not in self._near:
+            self._near[theme] = np.round(self._centres @ self._known[theme].centre, DIGITS)
+        return self._near[theme]
+
+    def _nearest(self, cosines: Rows, among: NDArray[np.bool_], count: int) -> list[str]:
+        """So many of these themes, the nearest; of equal ones the older."""
+        places = np.flatnonzero(among)
+        if 0 < count < len(places):
+            places = places[cosines[places] >= np.partition(cosines[places], -count)[-count]]
+        ranked = sorted((-cosines[at], self._older(self._names[at]), at) for at in places.tolist())
+        return [self._names[at] for _, _, at in ranked[:count]]
 
     # ── attach ──────────────────────────────────────────────────────────────────────────────────
 
     def attach(self, fact: str) -> str:
         """Put a fact into the theme whose centre is nearest, of equal ones the smaller, or found one."""
-        row, limits = self._rows([fact])[0], self._limits
-        names = [name for name in self.themes if name not in self._fixed or self._has_room(name)]
-        near = zip(names, self._cosines(row, names), strict=True) if names else ()
-        best = min(near, key=lambda one: (-one[1], len(self.themes[one[0]]), one[0]), default=("", -inf))
-        theme, cosine = best
-        if cosine >= limits.attach or (cosine >= limits.room and self._has_room(theme)):
-            self._set(theme, [*self.themes[theme], fact])
-            return theme
-        theme = self._name(fact)
-        self._set(theme, [fact])
+        row, own = self._rows([fact])[0], self._own
+        cosines = np.round(self._centres @ row, DIGITS) if self.themes else np.zeros(0)
+        among = (self._sizes > 0) & (self._free | (self._sizes < own.theme_max))
+        best = cosines[among].max(initial=-inf)
+        places = np.flatnonzero(among & (cosines == best)).tolist()
+        size, theme = min(((self._sizes[at], self._names[at]) for at in places), default=(0, ""))
+        if best < own.attach and (best < own.attach_room or size >= own.theme_max):
+            theme = self._name(fact)
+        self._set(theme, [*self.themes.get(theme, ()), fact])
         return theme
-
-    def _has_room(self, theme: str) -> bool:
-        return len(self.themes[theme]) < self._limits.cap
 
     # ── split ───────────────────────────────────────────────────────────────────────────────────
 
     def split(self) -> None:
         """Split what is over the cap, or full and not pure, by the candidate of the largest f; of equal ones
         by that with fewer parts. The largest part keeps the name, of equal ones that with the oldest fact."""
-        while due := [name for name in self.themes if name not in self._fixed and self._crowded(name)]:
+        while due := [one for one in self._touched if self._crowded(one)]:
             self._split(min(due, key=self._older))
 
     def _crowded(self, theme: str) -> bool:
-        count, cap = len(self.themes[theme]), self._limits.cap
-        if count != cap or count < 2:
-            return count > cap
-        return round(purity(self._rows(self.themes[theme])), DIGITS) < self._limits.purity
+        count, full = len(self.themes[theme]), max(self._own.theme_max, 2)
+        if count < full or not self._free[self._at[theme]]:
+            return False
+        return count > self._own.theme_max or round(self._known[theme].purity, DIGITS) < self._own.purity
 
     def _split(self, theme: str) -> None:
         facts, context = self.themes[theme], self._context([theme])
         rows = self._rows(facts)
         scored = []
-        for at, parts in enumerate(candidates(rows, self._limits.cap, self._limits.edge)):
+        for at, parts in enumerate(candidates(rows, self._own.theme_max, self._own.edge)):
             f = objective([*(Theme.of(rows[part]) for part in parts), *context])
             scored.append((-f, len(parts), at, parts))
         best, _, _, parts = min(scored)
         before = objective([self._known[theme], *context])
         largest = min(parts, key=lambda part: (-len(part), part))
-        self._drop(theme)
         names: list[str] = []
         for part in (largest, *(part for part in parts if part is not largest)):
             names.append(self._name(facts[part[0]]) if names else theme)
@@ -145,69 +165,53 @@ class Partition:
 
     def _context(self, affected: Sequence[str]) -> list[Theme]:
         """The themes nearest to those that change, which f is taken over too."""
-        others = [name for name in self.themes if name not in affected]
-        if not others:
-            return []
-        near = np.max([self._cosines(self._known[one].centre, others) for one in affected], axis=0)
-        ranked = sorted(
-            zip(others, near.tolist(), strict=True), key=lambda one: (-one[1], self._older(one[0]))
-        )
-        return [self._known[name] for name, _ in ranked[: self._limits.context]]
+        others = self._sizes > 0
+        others[[self._at[name] for name in affected]] = False
+        near = np.max([self._cosines(name) for name in affected], axis=0)
+        return [self._known[name] for name in self._nearest(near, others, self._own.context)]
 
     # ── merge ───────────────────────────────────────────────────────────────────────────────────
 
     def merge(self) -> None:
         """Merge the pair of near themes that f gains most by, twice at most; then, while f gains, a theme of
-        one fact into another."""
-        for least, tiny in ((self._limits.merge, False), (self._limits.tiny, True)):
-            left = inf if tiny else PASSES
-            pairs = self._pairs(least, tiny=tiny)
-            while left and (merged := self._merged(pairs)):
-                left -= 1
-                kept, gone = merged
-                pairs = [pair for pair in pairs if kept not in pair and gone not in pair]
-                pairs += self._pairs(least, tiny=tiny, of=kept)
+        one fact into another. One of a pair has changed since the partition was made."""
+        for _ in range(PASSES):
+            if not self._merge(self._own.merge_min, tiny=False):
+                break
+        while self._merge(self._own.tiny_min, tiny=True):
+            pass
 
-    def _pairs(self, least: float, *, tiny: bool, of: str | None = None) -> list[tuple[str, str]]:
-        """Themes that are near enough to be one and fit into one, the older first; those with one theme, or
-        all."""
-        names = [name for name in sorted(self.themes, key=self._older) if name not in self._fixed]
-        sizes = [len(self.themes[name]) for name in names]
-        rows = [at for at in range(len(names)) if (names[at] == of if of else sizes[at] == 1 or not tiny)]
-        if not rows or len(names) < 2:
-            return []
-        exact = np.stack([self._known[name].centre for name in names])
-        centres = exact.astype(np.float32)
-        found: set[tuple[int, int]] = set()
-        for start in range(0, len(rows), AT_ONCE):
-            part = rows[start : start + AT_ONCE]
-            for at, other in np.argwhere(centres[part] @ centres.T >= least - SLACK).tolist():
-                one, two = sorted((part[at], other))
-                if (
-                    one != two
-                    and sizes[one] + sizes[two] <= self._limits.cap
-                    and (not tiny or 1 in (sizes[one], sizes[two]))
-                    and round(float(exact[one] @ exact[two]), DIGITS) >= least
-                ):
-                    found.add((one, two))
-        return [(names[one], names[two]) for one, two in sorted(found)]
+    def _pairs(self, least: float, *, tiny: bool) -> list[list[str]]:
+        """Themes that changed with the nearest ones of those that are near enough and fit into one with them,
+        the older first; one of them of a single fact, if `tiny`."""
+        found = set[tuple[str, ...]]()
+        for theme in self._touched:
+            at, cosines = self._at[theme], self._cosines(theme)
+            fits = self._free & (self._sizes > 0) & (self._sizes + self._sizes[at] <= self._own.theme_max)
+            fits &= (cosines >= least) & self._free[at]
+            if tiny and self._sizes[at] > 1:
+                fits &= self._sizes == 1
+            fits[at] = False
+            found.update(tuple(sorted((theme, other))) for other in self._nearest(cosines, fits, NEAREST))
+        return sorted(
+            (sorted(pair, key=self._older) for pair in found), key=lambda pair: [*map(self._older, pair)]
+        )
 
-    def _merged(self, pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
-        """Merge the pair that f gains most by, of equal ones the older, and say which survives and which is
-        gone: the larger survives, then the older. None where f gains by none."""
-        found: tuple[float, tuple[str, str], float, float] | None = None
-        for pair in sorted(pairs, key=lambda pair: [*map(self._older, pair)]):
+    def _merge(self, least: float, *, tiny: bool) -> bool:
+        """Merge the pair that f gains most by, of equal ones the older, if it gains; the larger theme
+        survives, then the older."""
+        best, most = None, 0.0
+        for pair in self._pairs(least, tiny=tiny):
             context = self._context(pair)
             before = objective([*(self._known[name] for name in pair), *context])
             joint = self._rows([fact for name in pair for fact in self.themes[name]])
             after = objective([Theme.of(joint), *context])
-            gained = round(after - before, DIGITS)
-            if gained > 0 and (found is None or gained > found[0]):
-                found = gained, pair, before, after
-        if found is None:
-            return None
-        _, pair, before, after = found
+            if round(after - before, DIGITS) > most:
+                best, most = (pair, before, after), round(after - before, DIGITS)
+        if best is None:
+            return False
+        pair, before, after = best
         kept, gone = sorted(pair, key=lambda name: (-len(self.themes[name]), self._older(name)))
         self._set(kept, [*self.themes[kept], *self._drop(gone)])
         self.changes.append(Change("merge", (kept, gone), (kept,), before, after))
-        return kept, gone
+        return True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 from infinimem.settings import Harmless, HarmlessIf
 from infinimem.spec import PROMPT, REPLY, SUMMARY, Kind, StrategySpec, Way
@@ -18,7 +18,7 @@ _THEMES = 3
 class XmemorySettings:
     """[xmemory]: how talk is told, how facts are grouped, and what a question is shown.
 
-    The values are the paper's, or those of its code where it gives none.
+    The values are the paper's, or those of its code where it gives none, `rank` apart.
     """
 
     segmenter: Annotated[Literal["each", "batch"], HarmlessIf()] = "each"
@@ -63,14 +63,31 @@ class XmemorySettings:
     """Episodes near to a question beside those of its facts, and how many are looked at."""
     gate: Annotated[Literal["batch", "loss", "coverage", "none"], HarmlessIf()] = "batch"
     """What decides on episodes: a call, log probabilities of an answer, words of the question, nothing."""
-    gain_min: Harmless[float] = -0.4
-    """Least gain in certainty of an episode that is shown (gate loss)."""
+    loss_max: Harmless[float] = 0.4
+    """How much certainty an episode that is shown may cost at most (gate loss)."""
     gain_messages: Harmless[float] = 0.25
-    """The same of one whose messages are shown too."""
-    rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "cosine"
+    """What one must gain so that its messages are shown too."""
+    rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
     """By vectors, as in the paper, or by the library's own search, by words and vectors."""
     records: Harmless[bool] = True
     """Whether a question goes by records at all; else turns alone are shown."""
+
+
+THRESHOLDS = {
+    "attach": 0.62,
+    "attach_room": 0.52,
+    "purity": 0.72,
+    "edge": 0.66,
+    "merge_min": 0.78,
+    "tiny_min": 0.50,
+}
+"""Cosines of the published code, for text-embedding-3-small."""
+
+
+def scaled(own: XmemorySettings, scale: float) -> XmemorySettings:
+    """Settings whose thresholds are known: those of the published code by this where none is set."""
+    values: dict[str, Any] = {name: getattr(own, name) or scale * one for name, one in THRESHOLDS.items()}
+    return replace(own, **values)
 
 
 def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int, int]:
@@ -85,7 +102,7 @@ def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int
 
 _READS = (
     *("pool", "represent", "themes", "facts", "alpha", "neighbours", "normaliser", "episodes", "gate"),
-    *("gain_min", "gain_messages", "rank", "records"),
+    *("loss_max", "gain_messages", "rank", "records"),
 )
 _GROUPS = {
     "xmemory-ablations": (
@@ -100,10 +117,11 @@ _GROUPS = {
         "xmemory:theme_max=10",
         "xmemory:theme_max=8",
         "xmemory:normaliser=total",
-        "xmemory:rank=library",
+        "xmemory:rank=cosine",
         "xmemory:records=false",
-        "xmemory:rank=library:records=false",
     ),
+    "five": ("xmemory:rank=cosine", "xmemory"),
+    "five-answers": ("xmemory:rank=cosine", "xmemory"),
 }
 """xMemory with one thing left out or changed: Figure 3 and Tables 6 and 8 of the paper, then our own."""
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from infinimem import tokens
 from infinimem.llm.base import LLM
@@ -32,24 +33,17 @@ from infinimem.strategies.records.record import Record
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.rounds import edited, settled
 from infinimem.strategies.records.strategy import RecordStrategy
+from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.blocks import ended, strands
-from infinimem.strategies.xmemory.partition import Limits
-from infinimem.strategies.xmemory.read import Hierarchy, read, retrieve
-from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
-from infinimem.strategies.xmemory.write import (
-    Told,
-    bounded,
-    doubled,
-    group,
-    keep,
-    loose_facts,
-    tell,
-    themes_of,
-)
+from infinimem.strategies.xmemory.partition import Memo
+from infinimem.strategies.xmemory.read import Search
+from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings, scaled
+from infinimem.strategies.xmemory.themes import Themes
+from infinimem.strategies.xmemory.write import Told, bounded, group, keep, tell
 
 PORTION = 200
 """Turns that are looked at before anything is written."""
-SCALES: Mapping[str, float] = {"lexical": 0.903, "static": 0.958, "minilm": 0.9}
+SCALES: Mapping[str, float] = {"lexical": 0.903, "static": 0.958, "minilm": 1.195}
 """What the thresholds of the published code are multiplied by, by embedder, so that a theme has as many facts
 as in the paper (benchmarks/themes.py). Others have them as they are, for text-embedding-3-small."""
 HOLDS, NEAR = "holds", "near"
@@ -72,6 +66,7 @@ class XMemory(RecordStrategy):
     def __init__(self, llm: LLM, settings: Settings) -> None:
         super().__init__(llm, settings)
         self.own = settings.of(XmemorySettings)
+        self._memos = WeakKeyDictionary[VectorIndex, Memo]()
 
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -103,7 +98,7 @@ class XMemory(RecordStrategy):
         self, view: View, new: Sequence[Located], *, end: bool = False
     ) -> Generator[Plan, Outcome, View | None]:
         """Write the blocks that end; the library then, or None where it would not take one."""
-        open_ones = strands(view, new, self.own.block_max, end=end)
+        open_ones = [*strands(view, new, self.own.block_max, end=end)]
         found = in_order(partial(ended, self.llm, self.own), open_ones, self.own.workers)
         blocks = sorted((block for those in found for block in those), key=lambda block: block.order)
         for told in in_order(partial(tell, self.llm), blocks, self.own.workers):
@@ -116,31 +111,17 @@ class XMemory(RecordStrategy):
     def _written(self, told: Told | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""
         with self._writing.at(view) as (store, index):
-            after, asked = store.copy(), Asked(self.llm)
-            themes = themes_of(store)
-            crowded = any(len(facts) > self.own.theme_max for facts in themes.values())
-            if not (told or crowded or loose_facts(store, themes)):
-                return None
+            after, asked, fresh = store.copy(), Asked(self.llm), list[str]()
             if told:
                 if any(turn.seq in store.held or not store.stands(turn) for turn in told.block.turns):
                     return None
-                index.sync(after, keep(after, told))
-            group(after, index, asked, self.own, self._limits(view))
+                _, *fresh = names = keep(after, told)
+                index.sync(after, names)
+            own = scaled(self.own, SCALES.get(view.embedder.name.split()[0], 1.0))
+            memo = self._memos.setdefault(index, {})
+            group(after, view.derived(Themes.load), fresh, index, memo, asked, own)
             rejected = (*(told.rejected if told else ()), *asked.rejected)
             return edited("write", store, after, self.faults, rejected)
-
-    def _limits(self, view: View) -> Limits:
-        own, scale, paper = self.own, SCALES.get(view.embedder.name.split()[0], 1.0), Limits()
-        return Limits(
-            own.attach or paper.attach * scale,
-            own.attach_room or paper.room * scale,
-            own.purity or paper.purity * scale,
-            own.edge or paper.edge * scale,
-            own.merge_min or paper.merge * scale,
-            own.tiny_min or paper.tiny * scale,
-            own.theme_max,
-            own.context,
-        )
 
     def estimate(self, view: View) -> int:
         """What a model is shown of the turns that are open."""
@@ -152,7 +133,7 @@ class XMemory(RecordStrategy):
     def retrieve(self, view: View, query: str, budget: int) -> Evidence:
         """Turns by rank within `budget` tokens. Calls no model."""
         with self._reading.at(view) as (store, index):
-            return retrieve(Hierarchy(view, store, index), query, budget, self.own)
+            return Search(view, store, index, self.llm, query, budget, self.own).by_rank()
 
     def collected(self, view: View, question: str, budget: int) -> Evidence:
         """Evidence for an answer, from themes down to messages.
@@ -161,7 +142,7 @@ class XMemory(RecordStrategy):
             ModelUnavailable: the model that the gate asks does not answer.
         """
         with self._reading.at(view) as (store, index):
-            return read(Hierarchy(view, store, index), self.llm, question, budget, self.own)
+            return Search(view, store, index, self.llm, question, budget, self.own).by_records()
 
     # ── looking after it ────────────────────────────────────────────────────────────────────────
 
@@ -169,7 +150,7 @@ class XMemory(RecordStrategy):
         """What is linked to a record, the facts of themes, which themes are near to which, and what f was
         before and after a theme was last split or merged (strategies/base.py: Linked)."""
         with self._reading.at(view) as (store, index):
-            drawn, themes = store.copy(), themes_of(store)
+            drawn, themes = store.copy(), view.derived(Themes.load).facts
             for theme, facts in themes.items():
                 drawn.graph.put(theme, HOLDS, (Link(HOLDS, fact) for fact in facts))
             for theme, near in index.neighbours(themes, NEIGHBOURS).items():
@@ -178,20 +159,17 @@ class XMemory(RecordStrategy):
 
     def status(self, view: View) -> Mapping[str, Any]:
         """How many turns are open, and of the records: sizes of themes, and how many facts changed theirs."""
-        store = view.derived(RecordStore.load)
-        return {
-            "open": sum(map(len, open_turns(view).values())),
-            **by_kind(store),
-            **shape(view),
-        }
+        waiting = sum(map(len, open_turns(view).values()))
+        return {"open": waiting, **by_kind(view.derived(RecordStore.load)), **shape(view)}
 
     def faults(self, store: RecordStore, only: Collection[str] | None = None) -> list[Finding]:
-        """As of all strategies of records, and themes over the cap."""
-        return rules.faults(store, (*rules.COMMON, partial(bounded, self.own.theme_max)), only)
+        """As of all strategies of records, and themes over the cap, unless nothing is to be split."""
+        cap = (partial(bounded, self.own.theme_max),) if self.own.split else ()
+        return rules.faults(store, (*rules.COMMON, *cap), only)
 
     def check(self, view: View) -> list[Finding]:
         """As of all strategies of records, and facts that two themes hold."""
-        return [*super().check(view), *doubled(view.derived(RecordStore.load))]
+        return [*super().check(view), *view.derived(Themes.load).doubled(view.derived(RecordStore.load))]
 
 
 def _told(record: Record) -> str:
@@ -204,7 +182,7 @@ def _told(record: Record) -> str:
 def shape(view: View) -> dict[str, Any]:
     """Counts that add up over libraries: facts, how many of them changed their theme, themes by size."""
     store = view.derived(RecordStore.load)
-    sizes = Counter(map(len, themes_of(store).values()))
+    sizes = Counter(map(len, view.derived(Themes.load).facts.values()))
     return {
         "facts": by_kind(store)["facts"],
         "reassigned": sum(len(store.records[name].moved) for name in store.visible),

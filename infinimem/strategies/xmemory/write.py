@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from typing import Any
 
 from infinimem.grounding.claims import is_duplicate, unsupported
 from infinimem.grounding.when import day_of, fits
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
-from infinimem.model import Finding, RejectedReply
+from infinimem.model import RejectedReply
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.asking import Asked, named
 from infinimem.strategies.records.descriptor import undescribed
@@ -25,22 +24,17 @@ from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, number_
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.blocks import Block
-from infinimem.strategies.xmemory.partition import Change, Limits, Partition
+from infinimem.strategies.xmemory.partition import Change, Memo, Partition
 from infinimem.strategies.xmemory.spec import SPEC, XmemorySettings
 from infinimem.strategies.xmemory.tasks import EPISODE, FACTS, THEME
+from infinimem.strategies.xmemory.themes import EPISODES, FACT, GROUP, Themes, age
 
-EPISODES, FACT, GROUP = SPEC.kinds
 VERSION, SOURCE = SPEC.links
 
 MOST = 40
 """Facts of a block."""
 DEGRADED = (("degraded", "true"),)
 """`aux` of an episode that no model told: its first words stand in."""
-
-
-def age(name: str) -> tuple[object, ...]:
-    """Orders facts and themes; a theme is as old as its oldest fact was when it was made."""
-    return number_of(name), name
 
 
 # ── episode and facts ───────────────────────────────────────────────────────────────────────────
@@ -104,59 +98,49 @@ def _episode(store: RecordStore, told: Told) -> Record:
 # ── themes ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def themes_of(store: RecordStore) -> dict[str, tuple[str, ...]]:
-    """The facts of each theme; of two themes that hold a fact the older counts."""
-    found: dict[str, tuple[str, ...]] = {}
-    taken: set[str] = set()
-    for name in sorted((name for name in store.visible if name.startswith(f"{GROUP.prefix}-")), key=age):
-        facts = (one for one in store.records[name].sources if one in store.visible and one not in taken)
-        if members := tuple(one for one in facts if one.startswith(f"{FACT.prefix}-")):
-            found[name] = members
-            taken.update(members)
-    return found
-
-
-def loose_facts(store: RecordStore, themes: Mapping[str, Sequence[str]]) -> list[str]:
-    """Facts that are in no theme, the oldest first."""
-    facts = {name for name in store.visible if name.startswith(f"{FACT.prefix}-")}
-    return sorted(facts.difference(*themes.values()), key=age)
-
-
-def group(store: RecordStore, index: VectorIndex, asked: Asked, own: XmemorySettings, limits: Limits) -> None:
+def group(
+    store: RecordStore,
+    themes: Themes,
+    fresh: Collection[str],
+    index: VectorIndex,
+    memo: Memo,
+    asked: Asked,
+    own: XmemorySettings,
+) -> None:
     """Attach what is in no theme, split and merge, and put the themes that changed.
 
     Args:
         store: the records, which are edited.
-        index: where they lie.
+        themes: as they were.
+        fresh: facts that came since.
+        index: where all lie.
+        memo: of the partition.
         asked: the model that names themes.
-        own: whether themes are split and merged, and how many calls run side by side.
-        limits: thresholds of the partition.
+        own: the thresholds, whether themes are split and merged, and how many calls run side by side.
 
     Raises:
         ModelUnavailable: the model does not answer.
     """
-    before = themes_of(store)
-    fixed = [name for name in before if store.records[name].pinned]
-    themes = Partition(before, index.row, _namer(store), age, limits, fixed)
-    where = {fact: theme for theme, facts in before.items() for fact in facts}
-    where |= {fact: themes.attach(fact) for fact in loose_facts(store, before)}
+    fixed = {name for name in themes.facts if store.records[name].pinned}
+    found = Partition(themes.facts, index.row, _namer(store), age, own, fixed, memo)
+    where = {fact: found.attach(fact) for fact in sorted({*themes.loose, *fresh}, key=age)}
     if own.split:
-        themes.split()
+        found.split()
     if own.merge:
-        themes.merge()
-    changed = [name for name, facts in themes.themes.items() if tuple(facts) != before.get(name)]
+        found.merge()
+    changed = {name: facts for name, facts in found.themes.items() if tuple(facts) != themes.facts.get(name)}
     renamed = [name for name in changed if name not in fixed]
-    found = in_order(partial(_named, asked, store), [themes.themes[name] for name in renamed], own.workers)
-    names = dict(zip(renamed, found, strict=True))
-    for name in changed:
-        facts = themes.themes[name]
-        moved = {fact: where[fact] for fact in facts if where[fact] != name}
-        _put(store, name, facts, moved, names.get(name), themes.changes)
-    kept = {change.before[1]: change.before[0] for change in themes.changes if change.op == "merge"}
-    for gone in before.keys() - themes.themes.keys():
-        heir = kept[gone]
-        while heir in kept:
-            heir = kept[heir]
+    told = in_order(partial(_named, asked, store), [changed[name] for name in renamed], own.workers)
+    names = dict(zip(renamed, told, strict=True))
+    made = {name: change for change in found.changes for name in change.after}
+    for name, facts in changed.items():
+        was = {fact: where.get(fact) or themes.of[fact] for fact in facts}
+        _put(store, name, was, names.get(name), made.get(name))
+    heirs = {change.before[1]: change.before[0] for change in found.changes if change.op == "merge"}
+    for gone in sorted(themes.facts.keys() - found.themes.keys(), key=age):
+        heir = gone
+        while heir in heirs:
+            heir = heirs[heir]
         store.archive(gone)
         store.graph.add(heir, Link(VERSION, gone))
 
@@ -167,9 +151,10 @@ def _namer(store: RecordStore) -> Callable[[str], str]:
 
     def name(fact: str) -> str:
         number = number_of(fact)[0]
-        first = number_of(store.own_id(GROUP.prefix, number))[1]
-        names = (record_id(GROUP.prefix, number, suffix) for suffix in count(first))
-        taken.add(found := next(one for one in names if one not in taken))
+        found = store.own_id(GROUP.prefix, number)
+        while found in taken:
+            found = record_id(GROUP.prefix, number, number_of(found)[1] + 1)
+        taken.add(found)
         return found
 
     return name
@@ -178,35 +163,28 @@ def _namer(store: RecordStore) -> Callable[[str], str]:
 def _named(asked: Asked, store: RecordStore, facts: Sequence[str]) -> str:
     """What a model calls facts; one alone names itself, and the newest does where no reply is of use."""
     records = [store.records[name] for name in facts]
-    if len(records) == 1:
-        return records[0].summary
     rows = [{"id": str(at), "time": one.time, "text": one.summary} for at, one in enumerate(records, 1)]
-    data = asked.ask(THEME, facts=rows)
+    data = asked.ask(THEME, facts=rows) if len(rows) > 1 else None
     newest = max(records, key=lambda one: (one.age, one.order))
     return (one_liner(data["summary"]) if data else "") or newest.summary
 
 
 def _put(
-    store: RecordStore,
-    name: str,
-    facts: Sequence[str],
-    moved: Mapping[str, str],
-    summary: str | None,
-    changes: Sequence[Change],
+    store: RecordStore, name: str, was: Mapping[str, str], summary: str | None, made: Change | None
 ) -> None:
-    """Put a theme with these facts; without a summary it keeps its own."""
+    """Put a theme with these facts, which were in other themes or came to this one; without a summary it
+    keeps its own."""
     old = store.records.get(name) or Record(name, SPEC, "")
-    aux = dict(old.aux)
-    for change in changes:
-        if name in change.after:
-            aux |= {"made": change.op, "f": f"{change.f_after:.3f}", "from": f"{change.f_before:.3f}"}
+    aux, moved = dict(old.aux), dict(old.moved)
+    if made:
+        aux |= {"made": made.op, "f": f"{made.f_after:.3f}", "from": f"{made.f_before:.3f}"}
     if summary is not None:
         aux.pop("unverified", None)
-        aux |= UNVERIFIED if unsupported(summary, [store.records[fact].summary for fact in facts]) else ()
+        aux |= UNVERIFIED if unsupported(summary, [store.records[fact].summary for fact in was]) else ()
         old = replace(old, summary=summary)
-    was = {**dict(old.moved), **moved}
-    kept = tuple((fact, was[fact]) for fact in facts if fact in was)
-    store.put(replace(old, sources=tuple(facts), moved=kept, aux=tuple(aux.items())))
+    moved |= {fact: theme for fact, theme in was.items() if theme != name}
+    kept = tuple((fact, moved[fact]) for fact in was if fact in moved)
+    store.put(replace(old, sources=tuple(was), moved=kept, aux=tuple(aux.items())))
 
 
 # ── what must hold ──────────────────────────────────────────────────────────────────────────────
@@ -216,14 +194,3 @@ def bounded(cap: int, store: RecordStore, record: Record) -> Iterator[str]:
     """A theme that nobody pinned holds no more than it may."""
     if record.kind is GROUP and record.visible and len(record.sources) > cap and not record.pinned:
         yield f"it holds more than {cap} facts; infinimem consolidate splits it"
-
-
-def doubled(store: RecordStore) -> Iterator[Finding]:
-    """Facts that two themes hold."""
-    where: dict[str, str] = {}
-    themes: Collection[str] = [name for name in store.visible if name.startswith(f"{GROUP.prefix}-")]
-    for name in sorted(themes, key=age):
-        for fact in store.records[name].sources:
-            if (other := where.setdefault(fact, name)) != name:
-                what = f"{fact} is in {other} too, where it counts; take the line out of one"
-                yield Finding("error", what, store.records[name].doc_id)

@@ -10,12 +10,12 @@ from infinimem.llm.base import LLM
 from infinimem.markdown.characters import one_line
 from infinimem.markdown.header import quote
 from infinimem.model import Evidence, Finding, Located, Plan, Put, Retrieved
-from infinimem.retrieval.origins import best_that_fit
 from infinimem.retrieval.searcher import searcher
 from infinimem.settings import Settings
 from infinimem.store.records import sources_of, stem
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
+from infinimem.strategies.readers.budget import best_that_fit
 from infinimem.strategies.readers.collect import READERS, collect
 from infinimem.strategies.readers.pipeline import Trace
 from toy_memory.spec import SPEC, ToySettings
