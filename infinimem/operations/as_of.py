@@ -18,7 +18,7 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import Located, Receipt
 from infinimem.spec import ledger_folders, whole_folders
 from infinimem.store.line_map import Reverse, from_line_map, line_map, reverted
-from infinimem.store.receipts import named, receipts_of, reverse_diffs
+from infinimem.store.receipts import receipts_of, reverse_diffs
 from infinimem.store.spec import EVIDENCE
 from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
@@ -26,7 +26,7 @@ from infinimem.store.view import View
 UNREACHABLE = "(This document cannot be shown as it stood then: lines of it were forgotten since.)"
 """What stands in a document whose way back a `forget` dropped."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
-_RECEIPT = re.compile(r"(?:journal/)?\d{4,}-[a-z]+(?:\.md)?\Z")
+_NUMBER = re.compile(r"(?:journal/)?(\d{4,})-[a-z]+\Z")
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,11 @@ def moment(view: View, name: str) -> Moment:
     if name.isascii() and name.isdigit() and len(name) < 19:
         seq = int(name)
         return Moment(max((r.number for r in receipts if r.high <= seq), default=0), seq)
-    if _RECEIPT.match(name):
-        receipt = named(receipts, name)
-        return Moment(receipt.number, receipt.high)
+    if found := _NUMBER.match(name.removesuffix(".md")):
+        named = [receipt for receipt in receipts if receipt.number == int(found[1])]
+        if named:
+            return Moment(named[0].number, named[0].high)
+        raise UsageError(f"there is no receipt {name!r}; infinimem log lists them")
     until = _time(f"{name}T23:59:59.999999" if _DATE.match(name) else name)
     if until is None:
         raise UsageError(
