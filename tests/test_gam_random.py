@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import pytest
 from gam_library import alike, held, library, links, made, model, turn
 from garbage import GarbageLLM
+from random_life import live, named_once
 
-from infinimem.errors import LibraryError
+from infinimem import Turn
 from infinimem.llm.base import LLM
 from infinimem.memory import Memory
 
 
-def sound(memory: Memory, said: set[int]) -> None:
+def sound(memory: Memory, said: Collection[int]) -> None:
     """What must hold of any library that has heard these turns."""
-    view = memory.view
-    assert {place.seq for place in view.entries("evidence")} == said and not view.uncited()
-    named = [seq for seqs in held(memory).values() for seq in seqs]
-    assert len(named) == len(set(named)) and said.issuperset(named)
-    assert memory.status()["active"]["turns"] == len(said) - len(named)
+    named = named_once(memory, said, held(memory).values())
+    assert memory.status()["active"]["turns"] == len(said) - named
     assert all(len(found) <= 6 for found in links(memory).values())
-    assert [finding for finding in memory.doctor() if finding.level == "error"] == []
 
 
 def edit(root: Path, chance: random.Random) -> None:
@@ -37,32 +36,18 @@ def lived(root: Path, llm: LLM, seed: int, steps: int) -> Memory:
     """A library to which things happened, looked at after each of them."""
     chance = random.Random(seed)
     memory = library(root, llm, active_tokens=chance.choice((60, 300)))
-    said: set[int] = set()
     minute = 0
-    for _ in range(steps):
-        step = chance.choice(("say", "say", "say", "consolidate", "forget", "undo", "edit", "rebuild"))
-        if step == "say":
-            turns = []
-            for _ in range(chance.randrange(1, 9)):
-                minute += chance.choice((0, 1, 31))
-                text = f"{'% ' * (chance.random() < 0.3)}@{chance.randrange(60)} {chance.random():.4f} again"
-                turns.append(turn(text, chance.choice(("s1", "s1", "s2", f"s{minute}")), minute=minute % 720))
-            said |= {place.seq for place in memory.record(turns)}
-        elif step == "consolidate":
-            memory.consolidate()
-        elif step == "forget" and said:
-            said -= {*memory.forget([chance.choice(sorted(said))]).seqs}
-        elif step == "undo" and memory.receipts():
-            try:
-                memory.undo()
-            except LibraryError:
-                continue
-        elif step == "edit":
-            edit(root, chance)
-        elif step == "rebuild":
-            memory.rebuild()
-        memory.observe(())
-        sound(memory, said)
+
+    def say() -> list[Turn]:
+        nonlocal minute
+        turns = []
+        for _ in range(chance.randrange(1, 9)):
+            minute += chance.choice((0, 1, 31))
+            text = f"{'% ' * (chance.random() < 0.3)}@{chance.randrange(60)} {chance.random():.4f} again"
+            turns.append(turn(text, chance.choice(("s1", "s1", "s2", f"s{minute}")), minute=minute % 720))
+        return turns
+
+    live(memory, chance, steps, say, partial(edit, root, chance), partial(sound, memory))
     return memory
 
 

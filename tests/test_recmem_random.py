@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import pytest
 from garbage import GarbageLLM
+from random_life import live, named_once
 from recmem_library import exchange, held, library, longer, model
 
-from infinimem.errors import LibraryError
+from infinimem import Turn
 from infinimem.llm.base import LLM
 from infinimem.memory import Memory
 
 
-def sound(memory: Memory, said: set[int]) -> None:
+def sound(memory: Memory, said: Collection[int]) -> None:
     """What must hold of any library that has heard these turns."""
-    view = memory.view
-    assert {place.seq for place in view.entries("evidence")} == said and not view.uncited()
-    named = [seq for seqs in held(memory).values() for seq in seqs]
-    assert len(named) == len(set(named)) and said.issuperset(named)
-    assert [finding for finding in memory.doctor() if finding.level == "error"] == []
+    named_once(memory, said, held(memory).values())
     status = memory.status()
     assert status["raw"] + status["merged"] + status["consolidated"] >= status["exchanges"] >= status["raw"]
 
@@ -37,35 +36,17 @@ def lived(root: Path, llm: LLM, seed: int, steps: int) -> Memory:
     """A library to which things happened, looked at after each of them."""
     chance = random.Random(seed)
     memory = library(root, llm, theta_sim=0.97, refine_merged=chance.random() < 0.5)
-    said: set[int] = set()
-    for _ in range(steps):
-        step = chance.choice(("say", "say", "say", "consolidate", "forget", "undo", "edit", "rebuild"))
-        if step == "say":
-            turns = [
-                turn
-                for _ in range(chance.randrange(1, 6))
-                for turn in exchange(
-                    f"@{chance.randrange(60)} {chance.random():.4f}", chance.choice(("s1", "s2"))
-                )
-            ]
-            said |= {place.seq for place in memory.record(turns)}
-            memory.observe(())
-        elif step == "consolidate":
-            memory.consolidate()
-        elif step == "forget" and said:
-            done = memory.forget([chance.choice(sorted(said))])
-            said -= {*done.seqs}
-        elif step == "undo" and memory.receipts():
-            try:
-                memory.undo()
-            except LibraryError:
-                continue
-        elif step == "edit":
-            edit(root, chance)
-        elif step == "rebuild":
-            memory.rebuild()
-        memory.observe(())
-        sound(memory, said)
+
+    def say() -> list[Turn]:
+        return [
+            turn
+            for _ in range(chance.randrange(1, 6))
+            for turn in exchange(
+                f"@{chance.randrange(60)} {chance.random():.4f}", chance.choice(("s1", "s2"))
+            )
+        ]
+
+    live(memory, chance, steps, say, partial(edit, root, chance), partial(sound, memory))
     return memory
 
 

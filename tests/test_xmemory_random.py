@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import pytest
 from garbage import GarbageLLM
+from random_life import live, named_once
 from xmemory_library import blocks, library, model, themes, turns
 
-from infinimem.errors import LibraryError
+from infinimem import Turn
 from infinimem.llm.base import LLM
 from infinimem.memory import Memory
 
 
-def sound(memory: Memory, said: set[int], cap: int) -> None:
+def sound(memory: Memory, cap: int, said: Collection[int]) -> None:
     """What must hold of any library that has heard these turns."""
-    view = memory.view
-    assert {place.seq for place in view.entries("evidence")} == said and not view.uncited()
-    told = [seq for seqs in blocks(memory).values() for seq in seqs]
-    assert len(told) == len(set(told)) and said.issuperset(told)
-    assert memory.status()["open"] == len(said) - len(told)
+    told = named_once(memory, said, blocks(memory).values())
+    assert memory.status()["open"] == len(said) - told
     assert all(len(facts) <= cap for facts in themes(memory).values())
     grouped = [fact for facts in themes(memory).values() for fact in facts]
     assert len(grouped) == len(set(grouped))
-    assert [finding for finding in memory.doctor() if finding.level == "error"] == []
 
 
 def edit(root: Path, chance: random.Random) -> None:
@@ -48,32 +47,15 @@ def lived(root: Path, llm: LLM, seed: int, steps: int) -> Memory:
     cap = chance.randrange(2, 13)
     segmenter = chance.choice(("each", "batch"))
     memory = library(root, llm, theme_max=cap, segmenter=segmenter, block_max=8, attach=0.9, merge_min=0.95)
-    said: set[int] = set()
-    for _ in range(steps):
-        step = chance.choice(("say", "say", "say", "consolidate", "forget", "undo", "edit", "rebuild"))
-        if step == "say":
-            texts = [
-                f"{chance.choice(('New ', ''))}{chance.random():.4f} @{chance.randrange(90)}"
-                for _ in range(chance.randrange(1, 9))
-            ]
-            heard = memory.record(turns(*texts, session=chance.choice(("s1", "s2"))))
-            said |= {place.seq for place in heard}
-            memory.observe(())
-        elif step == "consolidate":
-            memory.consolidate()
-        elif step == "forget" and said:
-            said -= {*memory.forget([chance.choice(sorted(said))]).seqs}
-        elif step == "undo" and memory.receipts():
-            try:
-                memory.undo()
-            except LibraryError:
-                continue
-        elif step == "edit":
-            edit(root, chance)
-        elif step == "rebuild":
-            memory.rebuild()
-        memory.observe(())
-        sound(memory, said, cap)
+
+    def say() -> list[Turn]:
+        texts = [
+            f"{chance.choice(('New ', ''))}{chance.random():.4f} @{chance.randrange(90)}"
+            for _ in range(chance.randrange(1, 9))
+        ]
+        return turns(*texts, session=chance.choice(("s1", "s2")))
+
+    live(memory, chance, steps, say, partial(edit, root, chance), partial(sound, memory, cap))
     memory.consolidate()
     assert memory.status()["open"] == 0 and memory.consolidate() is None
     return memory
