@@ -17,7 +17,7 @@ from infinimem.grounding.when import day_of, mentions
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Step
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
 from infinimem.store.view import View
-from infinimem.strategies.gam.consolidate import DEGRADED, KIND
+from infinimem.strategies.gam.consolidate import KIND
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.graph.walk import either_way
 from infinimem.strategies.readers.budget import pack
@@ -25,7 +25,7 @@ from infinimem.strategies.readers.pipeline import Trace, ranked, size
 from infinimem.strategies.records.beside import beside
 from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told
 from infinimem.strategies.records.open_turns import open_turns
-from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, moment, number_of
+from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.relevance import records_found, turns_found
 from infinimem.strategies.records.speakers import speakers
@@ -38,7 +38,7 @@ _ANY_DAY = date(2000, 1, 1)
 
 def is_verified(topic: Record) -> bool:
     """Whether a model told it, and claimed nothing that was not said."""
-    return not {DEGRADED, *UNVERIFIED}.intersection(topic.aux)
+    return not {*DEGRADED, *UNVERIFIED}.intersection(topic.aux)
 
 
 def probabilities(cosines: Sequence[float]) -> list[float]:
