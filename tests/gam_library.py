@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from recmem_library import Angles
+from recmem_library import opened
 
-from infinimem import Turn, open_memory
+from infinimem import Turn
 from infinimem.llm.base import LLM
 from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
@@ -49,14 +49,7 @@ def model(**scripts: Script | Callable[..., Any]) -> ScriptedLLM:
 
 def library(root: Path, llm: LLM | str, **settings: object) -> Memory:
     """One that ranks by vectors, unless told."""
-    root.mkdir(parents=True, exist_ok=True)
-    lines = (f"{key} = {_toml(value)}\n" for key, value in {"rerank": "cosine", **settings}.items())
-    (root / "infinimem.toml").write_text("[gam]\n" + "".join(lines))
-    return open_memory(root, model=llm, strategy="gam", create=True, embedder=Angles())
-
-
-def _toml(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+    return opened(root, "gam", llm, {"rerank": "cosine", **settings})
 
 
 def turn(text: str, session: str = "s1", speaker: str = "Ann", minute: int = 0) -> Turn:

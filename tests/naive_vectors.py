@@ -63,7 +63,6 @@ def pick(
     budget: int,
     alpha: float = 0.7,
     knn: int = 10,
-    coverage: float = 1.0,
     normaliser: str = "max",
 ) -> list[int]:
     """Eq. 4: nodes that are relevant and stand for what none before them stands for, in order of choice."""
@@ -81,7 +80,7 @@ def pick(
     z = max(sums) if normaliser == "max" else sum(sums)
     chosen: list[int] = []
     covered: set[int] = set()
-    while len(covered) < len(nodes) and len(chosen) < budget and len(covered) / len(nodes) < coverage:
+    while len(covered) < len(nodes) and len(chosen) < budget:
         ranked = []
         for i in nodes:
             if i not in chosen:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -73,21 +75,25 @@ def model(**scripts: Script | Callable[..., Any]) -> ScriptedLLM:
 
 def library(root: Path, llm: LLM | str, **settings: object) -> Memory:
     """One that consolidates three exchanges within ten degrees."""
+    usual = {"theta_sim": COS_10, "theta_count": 3, "rank": "cosine"}
+    return opened(root, "recmem", llm, {**usual, **settings})
+
+
+def opened(root: Path, strategy: str, llm: LLM | str, settings: Mapping[str, object]) -> Memory:
+    """A library of a strategy with these settings, where cosines are known."""
     root.mkdir(parents=True, exist_ok=True)
-    lines = {"theta_sim": COS_10, "theta_count": 3, "rank": "cosine", **settings}
-    toml = "".join(f"{key} = {_toml(value)}\n" for key, value in lines.items())
-    (root / "infinimem.toml").write_text(f"[recmem]\n{toml}")
-    return open_memory(root, model=llm, strategy="recmem", create=True, embedder=Angles())
+    lines = (f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
+    (root / "infinimem.toml").write_text(f"[{strategy}]\n{''.join(lines)}")
+    return open_memory(root, model=llm, strategy=strategy, create=True, embedder=Angles())
 
 
-def _toml(value: object) -> str:
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f'"{value}"'
-        if isinstance(value, str)
-        else f"{value}"
-    )
+def observe_in_parts(memory: Memory, turns: Sequence[Turn], seed: int) -> None:
+    """A few at a time."""
+    chance = random.Random(seed)
+    while turns:
+        size = chance.randrange(1, 5)
+        memory.observe(turns[:size])
+        turns = turns[size:]
 
 
 def exchange(text: str, session: str = "s1", reply: str = "I see.") -> list[Turn]:

@@ -23,6 +23,7 @@ from gam_library import (
     topics,
     turn,
 )
+from recmem_library import observe_in_parts
 
 from infinimem import Turn
 from infinimem.errors import ModelUnavailable
@@ -126,13 +127,12 @@ def test_a_tail_that_is_too_large_by_itself_does_not_stay(tmp_path: Path) -> Non
     assert [FORCED in topic.aux for topic in topics(memory).values()] == [False, True]
 
 
-@pytest.mark.parametrize(("third", "first_part"), [(50, [1, 2]), (2, [1, 2])])
+@pytest.mark.parametrize(("times", "first_part"), [((0, 50, 52, 52), [1]), ((0, 0, 0, 0), [1, 2])])
 def test_too_many_turns_are_cut_in_two_where_no_reply_can_be_read(
-    tmp_path: Path, third: int, first_part: list[int]
+    tmp_path: Path, times: tuple[int, ...], first_part: list[int]
 ) -> None:
     """At the longest silence, or in the middle."""
     memory = library(tmp_path, model(segment=lambda _: "no JSON"), active_tokens=100, gap_minutes=0)
-    times = (0, 0, third, third)
     memory.observe([turn(LONG, minute=minute) for minute in times])
     assert list(held(memory).values()) == [first_part] and FORCED in topics(memory)["gt-000001"].aux
     assert any("segment" in note for note in memory.receipts()[0].notes)
@@ -389,11 +389,8 @@ def test_topics_and_turns_may_be_ranked_by_the_librarys_search(tmp_path: Path) -
     say(memory, "@20 a zither", "% @60 an oboe", "@20 a zither again")
     end(memory)
     trace = {step.stage: [one.id for one in step.found] for step in memory.retrieve("a zither").trace}
-    assert (
-        trace["anchors"] == ["gt-000001"]
-        and trace["turns"] == ["1"]
-        and memory.retrieve("zither").items[0].seqs == (1,)
-    )
+    assert trace["anchors"] == ["gt-000001"] and trace["turns"] == ["1"]
+    assert memory.retrieve("zither").items[0].seqs == (1,)
 
 
 # ── people, time ────────────────────────────────────────────────────────────────────────────────
@@ -452,15 +449,10 @@ def talk(seed: int) -> list[Turn]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_one_call_or_many_give_the_same_topics(tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
     whole = library(tmp_path / "whole", model(relate=alike), active_tokens=400)
     whole.observe(talk(seed))
     parts = library(tmp_path / "parts", model(relate=alike), active_tokens=400)
-    turns = talk(seed)
-    while turns:
-        size = chance.randrange(1, 5)
-        parts.observe(turns[:size])
-        turns = turns[size:]
+    observe_in_parts(parts, talk(seed), seed)
     one, two = (made(tmp_path / name) for name in ("whole", "parts"))
     assert one == two and len(one) > 4
     everything(parts)
@@ -530,7 +522,5 @@ def test_a_model_that_stops_answering_leaves_nothing_half_done(tmp_path: Path, t
     again.observe(())
     whole = library(tmp_path / "whole", model(relate=alike))
     whole.observe(turns)
-    assert made(tmp_path / "whole") == {
-        path.name: path.read_bytes() for path in (tmp_path / "gam").rglob("*.md")
-    }
+    assert made(tmp_path / "whole") == made(tmp_path)
     assert store(again).graph == store(whole).graph

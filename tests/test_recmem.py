@@ -9,7 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recmem_library import COS_10, exchange, fact, held, library, longer, model, one_episode, records, say
+from recmem_library import (
+    COS_10,
+    exchange,
+    fact,
+    held,
+    library,
+    longer,
+    model,
+    observe_in_parts,
+    one_episode,
+    records,
+    say,
+)
 
 from infinimem import Turn
 from infinimem.errors import ModelUnavailable
@@ -314,15 +326,10 @@ def made(root: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_one_call_or_many_give_the_same_records(tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
     whole = library(tmp_path / "whole", model(merge_episodes=longer), theta_sim=0.97)
     whole.observe(talk(seed))
     parts = library(tmp_path / "parts", model(merge_episodes=longer), theta_sim=0.97)
-    turns = talk(seed)
-    while turns:
-        size = chance.randrange(1, 5)
-        parts.observe(turns[:size])
-        turns = turns[size:]
+    observe_in_parts(parts, talk(seed), seed)
     one, two = (made(tmp_path / name) for name in ("whole", "parts"))
     assert one == two and one
 

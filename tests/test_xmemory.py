@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xmemory_library import blocks, cuts, facts, library, model, records, themes, turns
+from xmemory_library import blocks, library, model, records, themes, turns
 
 from infinimem.errors import ModelUnavailable
 from infinimem.llm.base import Reply
@@ -457,4 +457,4 @@ def test_the_counts_of_a_library_can_be_told_as_json(tmp_path: Path) -> None:
     memory.observe(turns("a @0", "b @60", "New c"))
     status = json.loads(json.dumps(memory.status()))
     assert (status["open"], status["episodes"], status["facts"], status["themes"]) == (1, 1, 2, 2)
-    assert memory.estimate() > 0 and cuts and facts
+    assert memory.estimate() > 0

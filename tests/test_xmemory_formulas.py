@@ -120,7 +120,6 @@ class TestPick:
         assert pick([0.9, 0.1, 0.5], self.NEAR, 1, 0.7) == [0]
         assert pick([0.9, 0.1, 0.5], self.NEAR, 3, 0.0) == [0, 2]
         assert pick([0.9, 0.1, 0.5], self.NEAR, 3, 1.0) == [1]  # it covers all
-        assert pick([0.9, 0.1, 0.5], self.NEAR, 3, 0.7, coverage=0.5) == [0]
         assert pick([], (), 3, 0.7) == []
 
     def test_of_two_twins_one_is_taken_and_another_component_before_the_second(self) -> None:

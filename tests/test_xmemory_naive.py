@@ -141,11 +141,11 @@ def selected(seed: int) -> Sequence[int]:
     rows = Stream(seed).rows
     relevance = chance.choice([0.1, 0.2, 0.5, float(chance.random())], len(rows)).tolist()
     budget, knn = int(chance.integers(1, 12)), int(chance.integers(0, 12))
-    alpha, coverage = float(chance.random()), float(chance.choice([1.0, 0.5, 0.9]))
+    alpha = float(chance.random())
     kind = "max" if seed % 2 else "total"
-    found = pick(relevance, covered(rows, knn), budget, alpha, coverage, kind)
+    found = pick(relevance, covered(rows, knn), budget, alpha, kind)
     vectors = [[float(one) for one in row] for row in rows]
-    assert found == naive_pick(relevance, vectors, budget, alpha, knn, coverage, kind), seed
+    assert found == naive_pick(relevance, vectors, budget, alpha, knn, kind), seed
     return found
 
 

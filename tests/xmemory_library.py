@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from recmem_library import Angles
+from recmem_library import opened
 
-from infinimem import Turn, open_memory
+from infinimem import Turn
 from infinimem.llm.base import LLM
 from infinimem.llm.scripted import Script, ScriptedLLM
 from infinimem.memory import Memory
@@ -51,16 +51,8 @@ def model(**scripts: Script | Callable[..., Any]) -> ScriptedLLM:
 
 def library(root: Path, llm: LLM | str, **settings: object) -> Memory:
     """One whose themes are of facts within ten degrees."""
-    root.mkdir(parents=True, exist_ok=True)
     near = {"attach": 0.985, "attach_room": 0.985, "merge_min": 0.99, "tiny_min": 0.99, "edge": 0.99}
-    lines = {**near, "purity": 0.9, **settings}
-    told = "".join(f"{key} = {_toml(value)}\n" for key, value in lines.items())
-    (root / "infinimem.toml").write_text(f"[xmemory]\n{told}")
-    return open_memory(root, model=llm, strategy="xmemory", create=True, embedder=Angles())
-
-
-def _toml(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+    return opened(root, "xmemory", llm, {**near, "purity": 0.9, **settings})
 
 
 def turns(*texts: str, session: str = "s1") -> list[Turn]:

@@ -156,9 +156,12 @@ class VectorIndex:
         if not fresh:
             return self._held
         turns = {said.ref.seq for name in fresh for said in store.quotes(name)} if self._stored else ()
-        places = {place.doc_id for place in map(store.turn, turns) if place}
-        stored = self._stored
-        texts = [record.text for record in fresh.values()]
+        said = (place for place in map(store.turn, turns) if place)
+        return self._with([record.text for record in fresh.values()], said)
+
+    def _with(self, texts: Sequence[str], said: Iterable[Located]) -> Held:
+        """The library's vectors, with those of these texts, which tell of what was said."""
+        stored, places = self._stored, {turn.doc_id for turn in said}
         return self._vectors.add(texts, lambda: stored is not None and unchanged(stored, places))
 
     def embed(self, query: str) -> Row:
@@ -194,9 +197,8 @@ class VectorIndex:
         Raises:
             ModelUnavailable, ModelNotConfigured: of the embedder.
         """
-        stored, texts = self._stored, [turn.text for turn in turns]
-        places = {turn.doc_id for turn in turns}
-        held = self._vectors.add(texts, lambda: stored is not None and unchanged(stored, places))
+        texts = [turn.text for turn in turns]
+        held = self._with(texts, turns)
         return _exact(held.matrix[held.rows(list(map(text_key, texts)))], query) if turns else []
 
     def coherence(self, names: Sequence[str]) -> float:

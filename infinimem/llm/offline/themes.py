@@ -25,8 +25,8 @@ def theme(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def gate(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `gate`: each episode whose title has a word of the question that nothing before has."""
-    known = {term for fact in variables["facts"] for term in terms_of(fact["text"])}
-    left = {term for term in query_terms(variables["question"]) if term not in known}
+    known = (terms_of(fact["text"]) for fact in variables["facts"])
+    left = set(query_terms(variables["question"])).difference(*known)
     chosen: list[str] = []
     for episode in variables["episodes"]:
         if new := left.intersection(terms_of(episode["title"])):

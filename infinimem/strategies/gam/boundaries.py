@@ -6,15 +6,15 @@ Source: GAM, section 3.3 and Algorithm 2.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
-from infinimem import tokens
 from infinimem.llm.base import LLM
 from infinimem.model import Located, RejectedReply
 from infinimem.store.view import View
 from infinimem.strategies.gam.spec import GamSettings
+from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records.open_turns import ended_by, open_until
 from infinimem.strategies.segment import segments, silence
 
@@ -46,11 +46,6 @@ def due_after(view: View, turn: Located, own: GamSettings) -> list[Due]:
     """The active turns of its session up to this one, where they are too many."""
     said = open_until(view, turn)
     return [Due(said, "full")] if size(said) > own.active_tokens else []
-
-
-def size(turns: Iterable[Located]) -> int:
-    """Tokens of what was said."""
-    return sum(tokens.count(turn.text) for turn in turns)
 
 
 def parts(llm: LLM, due: Due, own: GamSettings) -> tuple[list[Part], Sequence[RejectedReply]]:

@@ -24,7 +24,7 @@ from infinimem.strategies.records.asking import Asked
 from infinimem.strategies.records.descriptor import Descriptor, descriptor, undescribed
 from infinimem.strategies.records.narrated import narrated
 from infinimem.strategies.records.prompt_views import shown_descriptor, shown_turns
-from infinimem.strategies.records.record import Ref
+from infinimem.strategies.records.record import DEGRADED, Ref
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.rounds import edited
 from infinimem.strategies.records.rules import Check
@@ -32,8 +32,6 @@ from infinimem.strategies.vector_index import VectorIndex
 
 FORCED = ("forced", "true")
 """`aux` of a topic that was cut off although the talk went on."""
-DEGRADED = ("degraded", "true")
-"""`aux` of one that no model told: its first words stand in."""
 
 (KIND,) = SPEC.kinds
 
@@ -88,7 +86,7 @@ class Consolidation:
         """Put a topic into the network."""
         after, first = self._after, part.turns[0]
         found = told or undescribed("\n".join(turn.text for turn in part.turns))
-        aux = [*([FORCED] if part.forced else ()), *(() if told else [DEGRADED])]
+        aux = [*([FORCED] if part.forced else ()), *(() if told else DEGRADED)]
         name = after.own_id(KIND.prefix, first.seq)
         refs = (Ref(turn.seq) for turn in part.turns)
         topic = narrated(after, name, found.summary, refs, aux, found.keywords)

@@ -16,10 +16,8 @@ from infinimem.grounding.asked import asks_when
 from infinimem.grounding.when import day_of, mentions
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Step
 from infinimem.retrieval.priors import asked_of, nameless, read_dates
-from infinimem.retrieval.searcher import searcher
-from infinimem.store.records import stem
 from infinimem.store.view import View
-from infinimem.strategies.gam.consolidate import DEGRADED, KIND
+from infinimem.strategies.gam.consolidate import KIND
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.graph.walk import either_way
 from infinimem.strategies.readers.budget import pack
@@ -27,20 +25,20 @@ from infinimem.strategies.readers.pipeline import Trace, ranked, size
 from infinimem.strategies.records.beside import beside
 from infinimem.strategies.records.evidence_builder import EvidenceBuilder, told
 from infinimem.strategies.records.open_turns import open_turns
-from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, moment, number_of
+from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, Ref, moment, number_of
 from infinimem.strategies.records.record_store import RecordStore
+from infinimem.strategies.records.relevance import records_found, turns_found
 from infinimem.strategies.records.speakers import speakers
 from infinimem.strategies.vector_index import DIGITS, Row, VectorIndex
 
 SPREAD = 0.05  # by which a cosine exceeds that of rank ten which has the probability 0.73
-LOOKED_AT = 200  # rows of search
 _ANY_DAY = date(2000, 1, 1)
 """Against which words are read that name a time, where no more is asked than that they do."""
 
 
 def is_verified(topic: Record) -> bool:
     """Whether a model told it, and claimed nothing that was not said."""
-    return not {DEGRADED, *UNVERIFIED}.intersection(topic.aux)
+    return not {*DEGRADED, *UNVERIFIED}.intersection(topic.aux)
 
 
 def probabilities(cosines: Sequence[float]) -> list[float]:
@@ -117,10 +115,7 @@ class Search:
             near = self._index.nearest(self._row, most, (KIND.folder,))
             found = [Candidate(name, {"cosine": cosine}, cosine) for name, cosine in near]
         else:
-            words: dict[str, float] = {}
-            for doc_id, _, score in searcher(self._view).scores(self._query, LOOKED_AT):
-                if doc_id.startswith(KIND.folder) and (name := stem(doc_id)) in self._store:
-                    words.setdefault(name, score)
+            words = records_found(self._view, self._store, self._query)[KIND.folder]
             found = [Candidate(name, {"words": score}, score) for name, score in [*words.items()][:most]]
         self._trace.add(Step("anchors", found=tuple(found)))
         return found
@@ -183,9 +178,9 @@ class Search:
     def _near(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
         """P_sem of the turns that are nearest, as "p"."""
         if self._own.rerank == "library" and not self._own.cross_encoder:
-            found = searcher(self._view).entries(self._query, LOOKED_AT, "evidence")
-            words = {item.seqs[0]: item.score / found[0].score for item in found if item.score > 0}
-            return {seq: {"p": round(words[seq], DIGITS)} for seq in turns if seq in words}
+            words = turns_found(self._view, self._query)
+            most = max(words.values(), default=0.0)
+            return {seq: {"p": round(words[seq] / most, DIGITS)} for seq in turns if words.get(seq, 0.0) > 0}
         rows = zip(turns, self._index.of_turns(self._row, list(turns.values())), strict=True)
         best = dict(sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter])
         shares = probabilities([*best.values()])

@@ -18,10 +18,11 @@ from infinimem.settings import Settings
 from infinimem.store.outcome import Rejected
 from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
-from infinimem.strategies.gam.boundaries import Due, due_after, due_before, size
+from infinimem.strategies.gam.boundaries import Due, due_after, due_before
 from infinimem.strategies.gam.consolidate import KIND, Consolidation
 from infinimem.strategies.gam.read import Search, is_verified
 from infinimem.strategies.gam.spec import SPEC, GamSettings
+from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records.figures import by_kind, links
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record_store import RecordStore

@@ -18,7 +18,7 @@ from infinimem import tokens
 from infinimem.grounding.asked import about_all
 from infinimem.llm.base import LLM
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Candidate, Evidence, Retrieved, Step
+from infinimem.model import CURRENT, Candidate, Evidence, Located, Retrieved, Step
 from infinimem.retrieval.searcher import Searcher, searcher
 from infinimem.settings import ReaderSettings
 from infinimem.store.view import View
@@ -67,7 +67,7 @@ def listed(document: Document) -> dict[str, str]:
     return told | ({"title": document.title} if document.title else {})
 
 
-def size(items: Iterable[Retrieved]) -> int:
+def size(items: Iterable[Retrieved | Located]) -> int:
     """Tokens of all texts together."""
     return sum(tokens.count(item.text) for item in items)
 

@@ -101,11 +101,8 @@ def _by_cosine(held: Held, query: str, own: RecmemSettings, most: Mapping[str, i
 
 def _by_words(view: View, held: Held, query: str, own: RecmemSettings) -> tuple[Tiers, Alone]:
     """By the library's search, in which words count, and vectors beside them."""
-    said, records, units = (
-        turns_found(view, query),
-        records_found(view, held.records, query),
-        dict[str, float](),
-    )
+    said, records = turns_found(view, query), records_found(view, held.records, query)
+    units: dict[str, float] = {}
     for seq, score in said.items():
         name = held.units.unit_of.get(seq)
         if name and (own.units == "all" or held.is_open(name)):

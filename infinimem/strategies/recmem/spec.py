@@ -51,7 +51,6 @@ class RecmemSettings:
 
 def estimate(size: int, turns: int, settings: RecmemSettings) -> tuple[int, int, int]:
     """Some exchanges recur; of each cluster an episode is made, and facts."""
-
     calls = max(round(_CALLS * turns / 2), 1)
     shown = calls * (_SHOWN * 2 * size // turns + settings.k_old * SUMMARY // 2)
     return calls, calls * PROMPT + shown, calls * 3 * REPLY

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from infinimem.grounding.sentences import sentences
-from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.characters import one_line
 from infinimem.strategies.records.codec import clean_prose
-from infinimem.strategies.records.descriptor import SUMMARY, Descriptor, unverified
+from infinimem.strategies.records.descriptor import SUMMARY, Descriptor, descriptor, unverified
 from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, moment
 from infinimem.strategies.records.record_store import RecordStore
 
@@ -20,7 +20,7 @@ PROSE = 4000
 
 def one_liner(text: str) -> str:
     """A model's text as a summary."""
-    return " ".join(one_line(clean_text(text)).split())[:SUMMARY].rstrip()
+    return descriptor(text, ()).cut().summary
 
 
 def narrative(text: str) -> str:

@@ -17,6 +17,8 @@ ANEW = "infinimem rebuild makes all records anew"
 
 UNVERIFIED = (("unverified", "true"),)
 """`aux` of a record whose words claim what its evidence does not hold."""
+DEGRADED = (("degraded", "true"),)
+"""`aux` of one that no model told: its first words stand in."""
 
 _ID = re.compile(r"([a-z]{1,8})-([0-9]{6,18})(?:-([0-9]{2,9}))?\Z")
 

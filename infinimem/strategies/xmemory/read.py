@@ -101,12 +101,8 @@ class Search:
             ModelUnavailable: the model that the gate asks does not answer.
         """
         facts, episodes = self._shown(self._own)
-        items = [
-            told(self._view, self._store, one.id, one.parts["near"])
-            for one in sorted(
-                facts, key=lambda one: -one.parts["near"]
-            )  # where room is short the nearest stay
-        ]
+        facts.sort(key=lambda one: -one.parts["near"])  # where room is short the nearest stay
+        items = [told(self._view, self._store, one.id, one.parts["near"]) for one in facts]
         for episode, messages in episodes:
             items.append(told(self._view, self._store, episode.id, episode.score))
             if messages or not self._store.records[episode.id].prose:

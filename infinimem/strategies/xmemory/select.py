@@ -38,7 +38,6 @@ def pick(
     near: Near,
     budget: int,
     alpha: float,
-    coverage: float = 1.0,
     kind: Normaliser = "max",
 ) -> list[int]:
     """Candidates in the order in which they are taken.
@@ -48,13 +47,12 @@ def pick(
         near: what each covers.
         budget: how many at most.
         alpha: the share of the coverage term, 0 to 1.
-        coverage: the share of candidates that is enough to be covered.
         kind: of Z.
     """
     shares, whole = min_max(relevance), normaliser(near, kind)
     known: set[int] = set()
     taken: list[int] = []
-    while len(taken) < min(budget, len(near)) and len(known) < coverage * len(near):
+    while len(taken) < min(budget, len(near)) and len(known) < len(near):
         left = [one for one in range(len(near)) if one not in taken]
         best = max(
             left,

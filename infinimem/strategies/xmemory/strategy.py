@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from infinimem import tokens
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import Evidence, Finding, Located, Plan
@@ -24,6 +23,7 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.graph.draw import Topology
 from infinimem.strategies.graph.links import Link
+from infinimem.strategies.readers.pipeline import size
 from infinimem.strategies.records import rules
 from infinimem.strategies.records.asking import Asked
 from infinimem.strategies.records.figures import by_kind
@@ -125,8 +125,7 @@ class XMemory(RecordStrategy):
 
     def estimate(self, view: View) -> int:
         """What a model is shown of the turns that are open."""
-        turns = (turn for those in open_turns(view).values() for turn in those)
-        return _READ * sum(tokens.count(turn.entry.text) for turn in turns)
+        return _READ * sum(map(size, open_turns(view).values()))
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 

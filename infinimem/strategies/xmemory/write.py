@@ -15,12 +15,13 @@ from infinimem.grounding.when import day_of, fits
 from infinimem.llm.base import LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import RejectedReply
+from infinimem.store.records import stem
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.asking import Asked, named
 from infinimem.strategies.records.descriptor import undescribed
 from infinimem.strategies.records.narrated import narrated, narrative, one_liner
 from infinimem.strategies.records.prompt_views import shown_turns
-from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, number_of, record_id
+from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, Ref, number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.blocks import Block
@@ -33,8 +34,6 @@ VERSION, SOURCE = SPEC.links
 
 MOST = 40
 """Facts of a block."""
-DEGRADED = (("degraded", "true"),)
-"""`aux` of an episode that no model told: its first words stand in."""
 
 
 # ── episode and facts ───────────────────────────────────────────────────────────────────────────
@@ -67,13 +66,12 @@ def tell(llm: LLM, block: Block) -> Told:
 def keep(store: RecordStore, told: Told) -> list[str]:
     """Put the episode of a block and its facts; their names."""
     turns = told.block.turns
-    session, times = turns[0].doc_id.rsplit("/", 1)[-1], [turn.seq for turn in turns]
+    session = stem(turns[0].doc_id)
     episode = replace(_episode(store, told), session=session)
     store.put(episode)
-    names = [episode.id]
-    texts: list[str] = []
+    names, texts = [episode.id], list[str]()
     for row in told.facts:
-        text, seqs = one_liner(row["text"]), named(row["from"], times)
+        text, seqs = one_liner(row["text"]), named(row["from"], (turn.seq for turn in turns))
         if text and seqs and len(texts) < MOST and not any(is_duplicate(text, one) for one in texts):
             texts.append(text)
             fact = narrated(store, store.new_id(FACT.prefix, turns[0].seq), text, map(Ref, seqs))
