@@ -66,6 +66,7 @@ def main() -> None:
         log.write_text(json.dumps(line) + "\n")
         os.environ.update(
             INFINIMEM_LIBRARY=str(library),
+            INFINIMEM_TRUST=str(library),
             INFINIMEM_MODEL="offline",
             XDG_RUNTIME_DIR=folder,
             XDG_CACHE_HOME=folder,

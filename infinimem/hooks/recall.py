@@ -19,9 +19,9 @@ from infinimem.model import Retrieved
 from infinimem.reader import Reader
 from infinimem.retrieval.priors import related
 from infinimem.retrieval.searcher import searcher
-from infinimem.settings import HookSettings
 from infinimem.store.sources import folders_of
-from infinimem.terms import Analyzer, analyzer
+from infinimem.store.view import View
+from infinimem.terms import analyzer
 from infinimem.tools.tool import LABEL, fenced, shown
 
 WORTH, OURS = 0.8, 1.25
@@ -65,14 +65,10 @@ class Recall:
         self._shown: dict[str, set[str]] = {}
         self._owed: set[str] = set()  # sessions whose start did not arrive
 
-    @property
-    def _settings(self) -> HookSettings:
-        return self._memory.view.settings.hooks
-
     def text(self, event: Event) -> str:
         """What an event is shown; a start that came too late is shown with the session's next prompt."""
         try:
-            wanted = self._settings.recall
+            wanted = self._memory.view.settings.hooks.recall
             if wanted == "off":
                 return ""
             if event.name == "SessionStart":
@@ -105,83 +101,45 @@ class Recall:
     def near(self, prompt: str, cwd: str) -> list[Hit]:
         """The lines that a prompt in a folder deserves, the best first, and those that came near."""
         view = self._memory.view
-        words = analyzer(view.settings.search.language)
-        asked = read(_spaced(prompt), cwd, words)
+        asked = read(_spaced(prompt), cwd, analyzer(view.settings.search.language))
         if not asked.terms:
             return []
         query = " ".join((*asked.terms, *related(asked.terms)))
         items = self._memory.retrieve(query, CANDIDATES).items
         counts, lines = searcher(view).frequencies(asked.terms)
-        hits = [
-            self._hit(
-                item, asked, cwd, words, lambda term: counts.get(term, 0) <= max(RARE, RARE_SHARE * lines)
-            )
-            for item in items
-        ]
+
+        def rare(term: str) -> bool:
+            return counts.get(term, 0) <= max(RARE, RARE_SHARE * lines)
+
+        hits = [_hit(view, item, asked, cwd, rare) for item in items]
         best = max((hit.score for hit in hits if not hit.why), default=0.0)
         hits = [
             replace(hit, why="another line tells more") if not hit.why and hit.score < WORTH * best else hit
             for hit in hits
         ]
-        return self._fitting(sorted(hits, key=lambda hit: (-hit.score, hit.where)))
-
-    def _hit(
-        self, item: Retrieved, asked: Asked, cwd: str, words: Analyzer, rare: Callable[[str], bool]
-    ) -> Hit:
-        """How near a line comes to a prompt."""
-        view = self._memory.view
-        folders = {
-            folder
-            for seq in item.origin
-            if (place := view.entry(seq))
-            for folder in folders_of(view, place.entry)
-        }
-        here = is_of(folders, cwd)
-        terms = words.tokens(item.text)
-        points, counted = score(asked, terms, here, rare)
-        why = ""
-        if folders and not here and not about_oneself(item.text):
-            why = "said in another project"
-        elif view.group(item.doc_id) == "archive":
-            why = "superseded"
-        elif points < 1:
-            why = "too few telling words"
-        where, about = f"{item.doc_id}:{item.start_line}", (item.time, item.source, item.speaker)
-        return Hit(
-            where,
-            _row(item.text, *about),
-            round(points * (OURS if here and points >= 1 else 1), 2),
-            tuple(counted),
-            why,
-        )
+        return _fitting(sorted(hits, key=lambda hit: (-hit.score, hit.where)), view)
 
     def opening(self, cwd: str) -> tuple[list[Hit], list[Hit]]:
         """What was said in a folder or names it, and what is newest; of other projects nothing."""
-        view, words = self._memory.view, analyzer(self._memory.view.settings.search.language)
+        view = self._memory.view
+        words = analyzer(view.settings.search.language)
         name = {*words.tokens(_spaced(PurePath(cwd).name))}
         of, newest = list[Hit](), list[Hit]()
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in sorted(places, key=lambda place: -place.seq):
-            entry = place.entry
-            text = _row(entry.text, entry.time, entry.source, entry.fields.get("speaker"))
-            hit, folders = Hit(f"{place.doc_id}:{place.start_line}", text, 0.0), folders_of(view, entry)
+            entry, folders = place.entry, folders_of(view, place.entry)
             if is_of(folders, cwd) or (name and not folders and name.issubset(words.tokens(entry.text))):
-                of.append(hit)
+                part = of
             elif not folders or about_oneself(entry.text):
-                newest.append(hit)
+                part = newest
+            else:
+                continue
+            if len(part) < LINES:
+                row = _row(entry.text, entry.time, entry.source, entry.fields.get("speaker"))
+                part.append(Hit(f"{place.doc_id}:{place.start_line}", row, 0.0))
             if len(of) == len(newest) == LINES:
                 break
-        return self._fitting(of[:LINES]), self._fitting(newest[:LINES])
-
-    def _fitting(self, hits: Iterable[Hit]) -> list[Hit]:
-        """What is to be shown of them, as far as the budget goes."""
-        left, room, found = self._settings.budget, LINES, []
-        for hit in hits:
-            if not hit.why:
-                left, room = left - tokens.estimate(f"{hit.where} {hit.text}"), room - 1
-                hit = replace(hit, why="over budget") if left < 0 or room < 0 else hit
-            found.append(hit)
-        return found
+        return _fitting(of, view), _fitting(newest, view)
 
     def _marked(self, session: str, parts: Mapping[str, Iterable[Hit]]) -> str:
         known = self._shown.setdefault(session, set())
@@ -193,6 +151,35 @@ class Recall:
             known.update(rows)
             lines += [f"[{title}]", *rows] if rows else []
         return "\n".join((BEGIN, LABEL, fenced(lines), END)) if lines else ""
+
+
+def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[str], bool]) -> Hit:
+    """How near a line comes to a prompt."""
+    turns = filter(None, map(view.entry, item.origin))
+    folders = {folder for place in turns for folder in folders_of(view, place.entry)}
+    here = is_of(folders, cwd)
+    points, counted = score(asked, analyzer(view.settings.search.language).tokens(item.text), here, rare)
+    why = ""
+    if folders and not here and not about_oneself(item.text):
+        why = "said in another project"
+    elif view.group(item.doc_id) == "archive":
+        why = "superseded"
+    elif points < 1:
+        why = "too few telling words"
+    row = _row(item.text, item.time, item.source, item.speaker)
+    rank = round(points * (OURS if here and points >= 1 else 1), 2)
+    return Hit(f"{item.doc_id}:{item.start_line}", row, rank, tuple(counted), why)
+
+
+def _fitting(hits: Iterable[Hit], view: View) -> list[Hit]:
+    """What is to be shown of them, as far as the budget goes."""
+    left, room, found = view.settings.hooks.budget, LINES, []
+    for hit in hits:
+        if not hit.why:
+            left, room = left - tokens.estimate(f"{hit.where} {hit.text}"), room - 1
+            hit = replace(hit, why="over budget") if left < 0 or room < 0 else hit
+        found.append(hit)
+    return found
 
 
 def is_of(folders: Iterable[str], cwd: str) -> bool:

@@ -140,14 +140,14 @@ def score(
         rare: whether few lines hold a term.
     """
     weight, counted = 0.0, dict[str, None]()
-    passed_over = frozenset[str]() if here else _common() | _terms(_WORK)
+    work, passed_over = _terms(_WORK), frozenset[str]() if here else _common()
     for term, worth in asked.terms.items():
-        if term in line and term not in passed_over:
+        if term in line and term not in passed_over and (here or term not in work):
             weight += worth * _weight(term, here or (term not in asked.names and rare(term)))
             counted[term] = None
-        elif term not in _terms(_WORK):
-            told = kin().get(term, frozenset()).intersection(line) - counted.keys() - passed_over
-            found = sorted(told - _terms(_WORK))[:SEVERAL]
+        elif term not in work:
+            told = kin().get(term, frozenset()).intersection(line) - work - passed_over
+            found = sorted(told - counted.keys())[:SEVERAL]
             weight += min(worth, 1.0) * KIN * len(found)
             counted.update(dict.fromkeys(found))
     return weight / asked.needed(counted, here), [*counted]

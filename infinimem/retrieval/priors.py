@@ -19,7 +19,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from infinimem.settings import SearchSettings
@@ -247,6 +246,8 @@ def _bare(word: str) -> str:
 @cache
 def kin() -> Mapping[str, frozenset[str]]:
     """Each term of everyday questions with those that answers use in its place, or that belong with it."""
+    from importlib import resources  # few searches come here, and it is slow to import
+
     rows = (resources.files("infinimem.retrieval") / "kin.txt").read_text(encoding="utf-8").split("\n")
     groups = [frozenset(term for word in row.split() for term in tokens(word)) for row in rows if row]
     return {

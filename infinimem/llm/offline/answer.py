@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -88,18 +88,29 @@ class _Line:
         return split_speaker(strip_ordinal(self.text))[1]
 
 
+@dataclass(frozen=True)
+class _Asked:
+    text: str
+    weights: Mapping[str, float]
+    """How much each of its terms tells: a rare one more, a common word and a name little."""
+    people: frozenset[str]
+    """Those that are of names."""
+    wanted: Sequence[re.Pattern[str]]
+    """What an answer to it holds."""
+
+
 def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `answer`; more is never asked for."""
     searching: dict[str, Any] = {"calls": []} if "calls" in variables else {}
-    question = variables["question"]
     lines = [line for doc in variables["evidence"] for line in _lines(doc)]
-    wants_list, ranked = _LIST.search(question), _ranked(question, lines)
+    asked = _asked(variables["question"], lines)
+    wants_list, ranked = _LIST.search(asked.text), _ranked(asked, lines)
     found = [(line, score) for line, score, _ in ranked] if wants_list else _current(ranked)
     if not found:
         return {"answer": NOTHING, "cites": [], **searching}
     floor, most = (LIST_FLOOR, LISTED) if wants_list else (FLOOR, LINES)
     quoted = [line for line, score in found if score >= floor * found[0][1]][:most]
-    lead = QUOTED if _is_sure(question, quoted[0], lines) else CLOSEST
+    lead = QUOTED if _is_sure(asked, quoted[0]) else CLOSEST
     told = "\n".join(f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in quoted)
     return {"answer": f"{lead}\n{told}", "cites": [line.id for line in quoted], **searching}
 
@@ -130,70 +141,56 @@ Ranked = list[tuple[_Line, float, frozenset[str]]]
 """Lines with their scores and the question's terms that they hold, the closest first."""
 
 
-def _ranked(question: str, lines: Sequence[_Line]) -> Ranked:
-    """The lines that share more with a question than people's names, unless it holds nothing else."""
-    terms = query_terms(question)
+def _asked(question: str, lines: Sequence[_Line]) -> _Asked:
     people = frozenset(term for name in names(question) for term in tokens(name))
     spread = Counter(term for line in lines for term in set(tokens(strip_ordinal(line.text))))
-    weights = _weights(terms, people, spread, len(lines))
-    fitting = [holds for asked, holds in _ASKED if asked.match(question)]
+    weights = {
+        term: math.log(1 + (len(lines) + 1) / (1 + spread[term]))
+        * (PEOPLE if term in people else COMMON if term in common_terms() else 1)
+        for term in query_terms(question)
+    }
+    return _Asked(question, weights, people, [holds for kind, holds in _ASKED if kind.match(question)])
+
+
+def _ranked(asked: _Asked, lines: Iterable[_Line]) -> Ranked:
+    """The lines that share more with a question than people's names, unless it holds nothing else."""
     ranked: Ranked = []
     for line in lines:
-        found = {term: share * weights[term] for term, share in _shares(line, terms, people).items()}
-        if found.keys() - people or (found and people >= set(terms)):
+        found = {term: share * asked.weights[term] for term, share in _shares(line, asked).items()}
+        if found.keys() - asked.people or (found and asked.weights.keys() <= asked.people):
             length = sum(1 for term in set(tokens(line.said)) if term not in _stop_terms())
             # Of two lines with the same words the one that says less besides is closer.
             score = sum(found.values()) * (1 + 0.15 * len(found) / (len(found) + length))
-            asks = line.said.rstrip().endswith("?")
-            fits = any(holds.search(line.said) for holds in fitting)
-            ranked.append(
-                (
-                    line,
-                    score * (ASKING if asks or line.by_assistant else 1) * (FITS if fits else 1),
-                    frozenset(found),
-                )
-            )
-    # Of equal ones the newest.
-    return sorted(sorted(ranked, key=lambda item: item[0].age, reverse=True), key=lambda item: -item[1])
+            if line.said.rstrip().endswith("?") or line.by_assistant:
+                score *= ASKING
+            if any(holds.search(line.said) for holds in asked.wanted):
+                score *= FITS
+            ranked.append((line, score, frozenset(found)))
+    return sorted(ranked, key=lambda item: (item[1], item[0].age), reverse=True)  # of equal ones the newest
 
 
-def _weights(
-    terms: Iterable[str], people: Set[str], spread: Mapping[str, int], lines: int
-) -> dict[str, float]:
-    """How much each of a question's terms tells: a rare one more, a common word and a name little."""
-    return {
-        term: math.log(1 + (lines + 1) / (1 + spread[term]))
-        * (PEOPLE if term in people else COMMON if term in common_terms() else 1)
-        for term in terms
-    }
-
-
-def _is_sure(question: str, line: _Line, lines: Sequence[_Line]) -> bool:
+def _is_sure(asked: _Asked, line: _Line) -> bool:
     """Whether a line holds enough of a question to count as its answer, what is asked for, and nobody is
     missing. Who it is may be the speaker."""
-    if any(asked.match(question) and not holds.search(line.text) for asked, holds in _ASKED):
+    if not all(holds.search(line.text) for holds in asked.wanted):
         return False
     said = line.text if re.search(r"\bI\b", line.said) else line.said
-    known = {*_NAME.findall(question), *MONTHS, *_DID.findall(line.said)}
-    if _WHO.match(question) and known.issuperset(_NAME.findall(said)):
+    known = {*_NAME.findall(asked.text), *MONTHS, *_DID.findall(line.said)}
+    if _WHO.match(asked.text) and known.issuperset(_NAME.findall(said)):
         return False
-    terms = query_terms(question)
-    people = frozenset(term for name in names(question) for term in tokens(name))
-    spread = Counter(term for line in lines for term in set(tokens(strip_ordinal(line.text))))
-    weights = _weights(terms, people, spread, len(lines))
-    shares = _shares(line, terms, people)
-    held = sum(share * weights[term] for term, share in shares.items())
-    return people <= shares.keys() and held >= SURE * sum(weights.values())
+    shares = _shares(line, asked)
+    held = sum(share * asked.weights[term] for term, share in shares.items())
+    return asked.people <= shares.keys() and held >= SURE * sum(asked.weights.values())
 
 
-def _shares(line: _Line, terms: Iterable[str], people: frozenset[str]) -> dict[str, float]:
+def _shares(line: _Line, asked: _Asked) -> dict[str, float]:
     """How well each of the question's terms is found in a line, its speaker's name or its date."""
     said = frozenset(tokens(line.said))
     beside = frozenset(tokens(split_speaker(strip_ordinal(line.text))[0] + " " + _date(line.time[:10])))
     title = frozenset(tokens(line.title)) - common_terms()
-    called = people.intersection(term for name in vocatives(line.said) for term in tokens(name))
+    called = asked.people.intersection(term for name in vocatives(line.said) for term in tokens(name))
     kept: dict[str, float] = {}
-    for term in terms:
+    for term in asked.weights:
         if term in said or term in beside:
             kept[term] = CALLED if term in called and term in said else 1.0
         elif len(term) > 4 and any(_is_form(term, other) for other in said):
