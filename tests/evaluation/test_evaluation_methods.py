@@ -221,7 +221,7 @@ def test_what_a_member_of_a_group_sets_itself_stands() -> None:
 @pytest.mark.parametrize("page", ["FIVE", "BENCHMARKS"])
 def test_commands_of_the_documentation_name_methods_that_there_are(page: str) -> None:
     text = Path(__file__).parents[2].joinpath("docs", f"{page}.md").read_text().replace("\\\n", "")
-    named = re.findall(r"--methods ([\w:=.,/-]+)", text)
+    named = re.findall(r"--methods +([\w:=.,/-]+)", text)
     assert named and all(parse_all(methods.split(",")) for methods in named)
 
 
