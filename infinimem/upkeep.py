@@ -165,6 +165,7 @@ class Upkeep(Reader):
         """Counts for people and scripts."""
         from infinimem.operations.status import counts
         from infinimem.retrieval.cache import cache_folder
+        from infinimem.store.siblings import siblings
 
         view = self.view
         on_disk = cache_folder(str(self.library.files.root), "index", view.spec.name)
@@ -175,8 +176,8 @@ class Upkeep(Reader):
             "spent": {day: vars(one) for day, one in usage.by_day(self.library.files).items()},
             "strategy": view.spec.name,
             "strategies": {
-                one.view.spec.name: sum(len(view.below(folder)) for folder in one.view.spec.folders)
-                for one in self.siblings()
+                one.spec.name: sum(len(view.below(folder)) for folder in one.spec.folders)
+                for one in siblings(self.library)
             },
             "model": self.llm.name,
         }

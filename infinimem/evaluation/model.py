@@ -101,8 +101,8 @@ class Ingested:
         seconds: of wall clock.
         sizes: tokens of each document that was made.
         transactions: of the library, in their order.
-        structure: what the memory tells of its shape (bench/structure.py).
-        written: what became of what was said (bench/written.py).
+        structure: what the memory tells of its shape (evaluation/structure.py).
+        written: what became of what was said (evaluation/written.py).
         turns: that were taken in.
         disk: bytes of the library's files.
     """

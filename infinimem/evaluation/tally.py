@@ -114,7 +114,7 @@ class Tally:
         return [
             item.scores.get(measure, inf)
             for item in self.counted
-            if any(" in " in measure for measure in item.scores)
+            if any(" in " in name for name in item.scores)
         ]
 
     def ungraded(self) -> int:

@@ -48,7 +48,7 @@ def case(name: str, asked: int = len(ASKED)) -> Case:
 
 
 class Small:
-    """A benchmark (bench/model.py) of two cases; its file's content does not matter."""
+    """A benchmark (evaluation/model.py) of two cases; its file's content does not matter."""
 
     name = "small"
 

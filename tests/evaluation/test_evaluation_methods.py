@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -207,6 +208,21 @@ def test_groups_stand_for_their_methods() -> None:
     assert [spec.text.split(":")[0] for spec in sweep] == ["allmem"] * 7 and budgets[0] == {}
     for name, default in (("anchors", 10), ("candidates", 40), ("final", 16)):
         assert [budget[name] for budget in budgets if name in budget] == [default // 2, 2 * default]
+
+
+def test_what_a_member_of_a_group_sets_itself_stands() -> None:
+    by_cosine = parse_all(["gam-ablations:rerank=cosine"])
+    assert {spec.settings["gam"]["rerank"] for spec in by_cosine} == {"cosine"}
+    assert len(by_cosine) == 12, "the two that rank by vectors anyway are not there twice"
+    ten = [spec.text for spec in parse_all(["recmem-ablations:k_sub=10"])]
+    assert "recmem:k_sub=0" in ten and "recmem:k_epi=0:k_sub=10" in ten
+
+
+@pytest.mark.parametrize("page", ["FIVE", "BENCHMARKS"])
+def test_commands_of_the_documentation_name_methods_that_there_are(page: str) -> None:
+    text = Path(__file__).parents[2].joinpath("docs", f"{page}.md").read_text().replace("\\\n", "")
+    named = re.findall(r"--methods +([\w:=.,/-]+)", text)
+    assert named and all(parse_all(methods.split(",")) for methods in named)
 
 
 @pytest.mark.parametrize("group", ["five", "five-answers"])

@@ -34,7 +34,7 @@ _PLAN = "plan-"
 
 
 class Beam:
-    """The data set (bench/model.py: Benchmark)."""
+    """The data set (evaluation/model.py: Benchmark)."""
 
     name = "beam"
 

@@ -26,7 +26,7 @@ _HOPS = {"sh": "single-hop", "mh": "multi-hop"}
 
 
 class FactConsolidation:
-    """The data set (bench/model.py: Benchmark)."""
+    """The data set (evaluation/model.py: Benchmark)."""
 
     name = "factconsolidation"
 

@@ -53,7 +53,7 @@ def gold_turns(evidence: Iterable[object], known: Collection[str]) -> list[str]:
 
 
 class LoCoMo:
-    """The data set (bench/model.py: Benchmark).
+    """The data set (evaluation/model.py: Benchmark).
 
     Args:
         corrections: a published audit's file: a list of objects that name a question (`question`,

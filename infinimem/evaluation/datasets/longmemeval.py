@@ -27,7 +27,7 @@ _FIELDS = ("question_id", "question_type", "question", "answer", "question_date"
 
 
 class LongMemEval:
-    """The data set (bench/model.py: Benchmark).
+    """The data set (evaluation/model.py: Benchmark).
 
     Args:
         name: "longmemeval" or "longmemeval-mix".

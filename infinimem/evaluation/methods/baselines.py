@@ -37,7 +37,7 @@ Ranker = Callable[[str], Sequence[int]]
 
 
 class Baseline:
-    """A method without a memory (bench/model.py: Method).
+    """A method without a memory (evaluation/model.py: Method).
 
     Args:
         spec: which one.

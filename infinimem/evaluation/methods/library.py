@@ -45,7 +45,7 @@ class _Record:
 
 
 class LibraryMethod:
-    """A reader over a library (bench/model.py: Method).
+    """A reader over a library (evaluation/model.py: Method).
 
     Args:
         spec: which reader, and its settings.

@@ -22,7 +22,7 @@ LIMIT = 50
 
 
 class NotesSearch:
-    """A method (bench/model.py: Method).
+    """A method (evaluation/model.py: Method).
 
     Args:
         spec: its settings; without any the folder holds notes and nothing else.
