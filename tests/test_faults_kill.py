@@ -108,7 +108,7 @@ class Killing:
             died = strace.killed(partial(job, self._copy()), point)
             told = {**before, **acknowledged(self.told)}
             found[point] = wrong(self.folder / "m", told, self.expected)
-            # one run may make a call more than another: files saved a moment ago are looked at again
+            # one run may make a call more than another
             if not died and point in strace.points(partial(job, self._copy())):
                 found[point].append("it did not die there")
         return found

@@ -28,7 +28,7 @@ CUTS = (5, 10)
 
 
 class Notes:
-    """The data set (evaluation/model.py: Benchmark). A turn is a block of a note; its id says where it stands.
+    """The data set (evaluation/model.py: Benchmark). A turn is a block of a note; its id says where that is.
 
     Args:
         split: "dev", or "held" for the questions that no choice may be made by.
