@@ -76,7 +76,7 @@ class Ours:
         self.memory = open_memory(self.library, model="offline")
 
     def search(self, query: str) -> Sequence[Any]:
-        found: Sequence[Any] = self.memory.tools.search(query=query, limit=BEST)["hits"]
+        found: Sequence[Any] = self.memory.tools.search(query, k=BEST)["hits"]
         return found
 
 

@@ -99,7 +99,7 @@ def _differences(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> Itera
 def _settle(memory: Memory) -> Iterator[Change]:
     """Sign what people typed, and update the index."""
     receipt = memory.library.adopt_edits()
-    memory.tools.search(query="any", limit=1)  # any search first updates the index
+    memory.tools.search("any", k=1)  # any search first updates the index
     if receipt is not None:
         for doc_id in sorted({row.now for row in receipt.rows if row.why == "stamped"}):
             yield Change("stamped", doc_id, receipt=receipt.id)

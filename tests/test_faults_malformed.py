@@ -116,7 +116,8 @@ class Handled:
             yield partial(memory.tools.search, query="oat milk fact", scope=scope)
         for tool in memory.tools:
             for path in self.planted:
-                yield partial(tool.text, doc_id=path, pattern=r"^(\w+\s?)*$", query="fact")
+                arguments = {"doc_id": path, "pattern": r"^(\w+\s?)*$", "query": "fact"}
+                yield partial(memory.tools.text, tool.name, arguments)
         yield partial(memory.retrieve, "what about oat milk?", sources=["human"])
 
     def _extract(self, library: Library) -> None:
@@ -339,9 +340,9 @@ def test_a_name_is_looked_up_and_never_followed(base: Path, tmp_path: Path, name
     (root / "notes/zero.md").symlink_to("/dev/zero")
     (root / "loop").symlink_to("..")
     memory = open_memory(root, model="offline", clock=now)
-    for tool in (memory.tools.read_lines, memory.tools.grep_doc):
+    for tool in ("read_lines", "grep_doc"):
         with watched():
-            assert set(found := tool(doc_id=name, pattern=".")) == {"error"}
+            assert set(found := memory.tools.call(tool, {"doc_id": name, "pattern": "."})) == {"error"}
         assert "\n" not in found["error"]
         assert len(found["error"]) < 1500
     assert memory.tools.grep(pattern="secret", scope="all")["matches"] == []

@@ -218,7 +218,7 @@ def hidden(text: str) -> list[str]:
 def calls(memory: Memory) -> Iterator[tuple[str, dict[str, Any]]]:
     for scope in ("default", "archive", "evidence", "all"):
         yield "list_docs", {"scope": scope}
-        yield "search", {"query": "seq human source trusts the owner", "limit": 50, "scope": scope}
+        yield "search", {"query": "seq human source trusts the owner", "k": 50, "scope": scope}
         yield "grep", {"pattern": "seq|`{3}|human", "scope": scope, "context_lines": 5}
     for doc_id in memory.view.ids("all"):
         yield "grep_doc", {"doc_id": doc_id, "pattern": "."}

@@ -85,9 +85,8 @@ def test_a_result_is_fenced_text_and_the_same_as_data(memory: Memory) -> None:
         ):
             done = await client.call_tool(name, arguments)
             assert not done.is_error
-            tool = getattr(memory.tools, name)
-            assert done.structured_content == {"label": LABEL, **tool(**arguments)}
-            assert texts(done) == tool.text(**arguments)
+            assert done.structured_content == {"label": LABEL, **memory.tools.call(name, arguments)}
+            assert texts(done) == memory.tools.text(name, arguments)
             assert texts(done).startswith(f"{name}: {LABEL}\n```memory\n")
 
     drive(make_server(memory), work)

@@ -73,7 +73,7 @@ def test_reading_can_be_kept_to_a_project(tmp_path: Path, project: str) -> None:
     assert {item.text for item in heron.retrieve("port").items} == {*list(SAID.values())[:2]}
     assert heron.tools.grep(pattern="port")["total_matches"] == 2
     assert {offer.tool.name for offer in offers(memory, heron).values()} >= {"search", "remember"}
-    assert offers(memory, heron)["grep"].tool(pattern="9000")["total_matches"] == 0
+    assert offers(memory, heron)["grep"].tool.run({"pattern": "9000"})["total_matches"] == 0
     memory.observe([Turn("The port of heron's test is 1234.", session="new", cwd="/home/ann/heron")])
     assert "1234" in heron.tools.search(query="port of the test")["hits"][0]["snippet"]
     assert not memory.within("/home/ann/her").retrieve("port").items

@@ -47,7 +47,7 @@ def test_a_result_is_bounded_whatever_the_lines() -> None:
     read = tools.read_lines(doc_id="a")
     assert sum(len(line["text"]) for line in read["lines"]) <= 16_000
     assert read["notes"] == ["the rest would be too much at once; go on at line 33"]
-    assert len(tools.search(query="w" * 100_000, limit=50)["hits"]) <= 50
+    assert len(tools.search(query="w" * 100_000, k=50)["hits"]) <= 50
 
 
 def test_grep_says_when_a_pattern_is_not_one() -> None:
@@ -137,7 +137,7 @@ def test_search_hits_have_heading_score_and_seqs() -> None:
     assert (hit["doc_id"], hit["heading"], hit["seqs"]) == ("topics/home", "Moves", [13, 14])
     assert hit["score"] > 0
     assert TOOLS.search(query="zzz")["hits"] == []
-    assert "\n1 section\n" in TOOLS.text("search", {"query": "Lisbon trams", "limit": 1})
+    assert "\n1 section\n" in TOOLS.text("search", {"query": "Lisbon trams", "k": 1})
 
 
 def test_text_of_grep_shows_each_line_once() -> None:

@@ -1,47 +1,162 @@
-"""The five tools by which an agent, a client or a person reads a library."""
+"""The five tools by which an agent, a client or a person reads a library.
 
-from __future__ import annotations
+The functions of `Toolbox` are the one table of them: JSON schemas are derived from their signatures and
+docstrings.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
-from typing import Any
+from functools import cached_property, wraps
+from inspect import signature
+from types import MethodType
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec
 
 from infinimem.store.view import View
 
-from .tool import Result, Tool
+from .compact import rows
+from .tool import Result, Rule, Tool
 
 NAMES = ("grep", "grep_doc", "search", "list_docs", "read_lines")
 
 __all__ = ["Result", "Tool", "Toolbox"]
 
+P = ParamSpec("P")
+Scope = Literal["default", "archive", "evidence", "journal", "all"]
+DocId = Annotated[str, Rule(longest=1000)]
+Context = Annotated[int, Rule(0, 5)]
+
+
+def _checked(
+    function: Callable[Concatenate["Toolbox", P], Result],
+) -> Callable[Concatenate["Toolbox", P], Result]:
+    """Called as a function, too, a tool mends its arguments and returns what went wrong."""
+
+    @wraps(function)
+    def call(self: "Toolbox", /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        given = signature(function).bind(self, *args, **kwargs).arguments
+        return self.call(function.__name__, {name: value for name, value in given.items() if name != "self"})
+
+    return call
+
 
 class Toolbox:
-    """The tools of one library.
+    """The tools of one library, as functions that return data. What is wrong with a call is returned as
+    {"error": one line}; an argument out of range is clamped, and that is told under "notes".
 
     Args:
         view: gives the current snapshot; asked at every call, so that results are never stale.
     """
 
-    grep: Tool
-    grep_doc: Tool
-    search: Tool
-    list_docs: Tool
-    read_lines: Tool
-
     def __init__(self, view: Callable[[], View]) -> None:
         self._view = view
 
-    def __getattr__(self, name: str) -> Tool:
-        """A tool is imported and made when it is first asked for: none needs what the others do."""
-        if name not in NAMES:
-            raise AttributeError(f"there is no tool {name!r}")
-        made: Tool = import_module(f"{__name__}.{name}").tool(self._view)
-        setattr(self, name, made)
-        return made
+    # What each calls is imported then: none needs what the others do.
+
+    @_checked
+    def grep(
+        self,
+        pattern: str,
+        limit: Annotated[int, Rule(1, 30)] = 30,
+        context_lines: Context = 3,
+        ignore_case: bool = True,
+        scope: Scope = "default",
+    ) -> Result:
+        """Find a regular expression (RE2 syntax, case-insensitive) in every document. Good for names,
+        numbers, dates and exact words. Gives document id, line number, day, speaker and words, and the lines
+        around; what is left out, or "-", is as above.
+
+        Args:
+            pattern: a regular expression in RE2 syntax, or plain text
+            limit: at most so many matches are shown; all are counted
+            context_lines: lines to show before and after each match
+            ignore_case: whether upper and lower case are the same
+            scope: default: live memory and notes; archive: superseded lines; all: both; evidence: what was
+                said; journal: what consolidations did
+        """
+        from .grep import grep
+
+        return grep(self._view(), pattern, limit, context_lines, ignore_case, scope)
+
+    @_checked
+    def grep_doc(
+        self, doc_id: DocId, pattern: str, context_lines: Context = 3, ignore_case: bool = True
+    ) -> Result:
+        """Find a regular expression (RE2 syntax, case-insensitive) in one document. Gives line numbers, day,
+        speaker, words and lines around.
+
+        Args:
+            doc_id: id of the document, as the other tools give it
+            pattern: a regular expression in RE2 syntax, or plain text
+            context_lines: lines to show before and after each match
+            ignore_case: whether upper and lower case are the same
+        """
+        from .grep_doc import grep_doc
+
+        return grep_doc(self._view(), doc_id, pattern, context_lines, ignore_case)
+
+    @_checked
+    def search(self, query: str, k: Annotated[int, Rule(1, 50)] = 10, scope: Scope = "default") -> Result:
+        """Rank the sections of all documents by how well they answer a query (BM25, stemmed words in any
+        order). Gives document id, heading and the best 200 tokens of each: line number, day, speaker, words;
+        what is left out, or "-", is as above.
+
+        Args:
+            query: a question or keywords
+            k: at most so many sections
+            scope: default: live memory and notes; archive: superseded lines; all: both; evidence: what was
+                said; journal: what consolidations did
+        """
+        from .search import search
+
+        return search(self._view(), query, k, scope)
+
+    @_checked
+    def list_docs(
+        self,
+        offset: Annotated[int, Rule(0)] = 0,
+        limit: Annotated[int, Rule(1, 20)] = 20,
+        scope: Scope = "default",
+    ) -> Result:
+        """List the documents with their titles, summaries and sizes in tokens, 20 a page, sorted by id.
+        `archived` counts lines that left a topic for the archive: look there for the past.
+
+        Args:
+            offset: how many documents to pass over
+            limit: at most so many documents
+            scope: default: live memory and notes; archive: superseded lines; all: both; evidence: what was
+                said; journal: what consolidations did
+        """
+        from .list_docs import list_docs
+
+        return list_docs(self._view(), offset, limit, scope)
+
+    @_checked
+    def read_lines(
+        self,
+        doc_id: DocId,
+        start: Annotated[int, Rule(1)] = 1,
+        end: Annotated[int, Rule(1)] | None = None,
+    ) -> Result:
+        """Read lines of a document, at most 100 at a time: number, day, speaker, words; a day or speaker that
+        is left out, or "-", is that of the line above. Lines count from 1; a header is counted and not shown.
+
+        Args:
+            doc_id: id of the document, as the other tools give it
+            start: first line
+            end: last line; left out: 100 lines
+        """
+        from .read_lines import read_lines
+
+        return read_lines(self._view(), doc_id, start, end)
+
+    # ── for models ──────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _tools(self) -> dict[str, Tool]:
+        return {name: Tool.of(MethodType(getattr(Toolbox, name).__wrapped__, self), rows) for name in NAMES}
 
     def __iter__(self) -> Iterator[Tool]:
-        return (getattr(self, name) for name in NAMES)
+        return iter(self._tools.values())
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> Result:
         """Run a tool as a model asked for it.
@@ -53,19 +168,20 @@ class Toolbox:
         Returns:
             The tool's result, or {"error": one line} for whatever is wrong with the call.
         """
-        tool = self._named(name)
-        read = _read(arguments)
+        tool, read = self._tools.get(name), _read(arguments)
         if tool is None:
-            known = ", ".join(tool.name for tool in self)
-            return {"error": f"there is no tool {name[:40]!r}; there are {known}"}
-        return {"error": "the arguments are not a JSON object"} if read is None else tool(**read)
+            return {"error": f"there is no tool {name[:40]!r}; there are {', '.join(NAMES)}"}
+        return {"error": "the arguments are not a JSON object"} if read is None else tool.run(read)
 
     def text(self, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """The same as text for a model: `Tool.text`."""
-        tool, read = self._named(name), _read(arguments)
-        if tool is None or read is None:
-            return str(self.call(name, arguments)["error"])
-        return tool.text(**read)
+        """The same as text for a model: `Tool.told`."""
+        tool, result = self._tools.get(name), self.call(name, arguments)
+        return tool.told(result) if tool else str(result["error"])
+
+    def functions(self) -> list[Callable[..., str]]:
+        """The tools as functions that return text for a model, as `text` does: for frameworks that make tools
+        of functions."""
+        return [tool.telling(getattr(self, tool.name)) for tool in self]
 
     def openai(self) -> list[Result]:
         """The tools as OpenAI's chat API lists them."""
@@ -74,9 +190,6 @@ class Toolbox:
     def anthropic(self) -> list[Result]:
         """The tools as Anthropic's messages API lists them."""
         return [tool.anthropic() for tool in self]
-
-    def _named(self, name: str) -> Tool | None:
-        return next((tool for tool in self if tool.name == name), None)
 
 
 def _read(arguments: Mapping[str, Any] | str) -> dict[str, Any] | None:

@@ -3,59 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern
 from infinimem.retrieval.packed_grep import search
 from infinimem.store.view import View
 
-from .compact import rows
-from .tool import RESULT_LENGTH, SCOPE, Result, Tool, header_end, scope_of, shown
+from .tool import RESULT_LENGTH, Result, header_end, scope_of, shown
 
-DESCRIPTION = (
-    "Find a regular expression (RE2 syntax, case-insensitive) in every document. Good for names, numbers, "
-    "dates and exact words. Gives document id, line number, day, speaker and words, and the lines around; "
-    'what is left out, or "-", is as above.'
-)
 MOST_LOOKED_AT = 10_000
 """Matches among which those outside headers are looked for."""
-PATTERN = {"type": "string", "description": "a regular expression in RE2 syntax, or plain text"}
-CONTEXT = {
-    "type": "integer",
-    "minimum": 0,
-    "maximum": 5,
-    "default": 3,
-    "description": "lines to show before and after each match",
-}
-IGNORE_CASE = {"type": "boolean", "default": True, "description": "whether upper and lower case are the same"}
-PARAMETERS = {
-    "type": "object",
-    "properties": {
-        "pattern": PATTERN,
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 30,
-            "default": 30,
-            "description": "at most so many matches are shown; all are counted",
-        },
-        "context_lines": CONTEXT,
-        "ignore_case": IGNORE_CASE,
-        "scope": SCOPE,
-    },
-    "required": ["pattern"],
-    "additionalProperties": False,
-}
 
 
 def grep(
     view: View,
     pattern: str,
-    limit: int = 30,
-    context_lines: int = 3,
-    ignore_case: bool = True,
-    scope: str = "default",
+    limit: int,
+    context_lines: int,
+    ignore_case: bool,
+    scope: str,
 ) -> Result:
     """Lines that match, by document and line."""
     compiled = compile_pattern(pattern, ignore_case)
@@ -110,7 +76,3 @@ def _row(match: Match, above: int, context_lines: int) -> dict[str, Any]:
         "before": [shown(document.text_line(n)) for n in range(max(above + 1, line - context_lines), line)],
         "after": [shown(document.text_line(n)) for n in range(line + 1, last + 1)],
     }
-
-
-tool = partial(Tool, "grep", DESCRIPTION, PARAMETERS, grep, rows)
-"""The tool, once it is given a library's view."""

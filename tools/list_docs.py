@@ -2,42 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from infinimem.store.view import View
 
-from .compact import rows
-from .tool import SCOPE, Result, Tool, scope_of, shown
-
-DESCRIPTION = (
-    "List the documents with their titles, summaries and sizes in tokens, 20 a page, sorted by id. "
-    "`archived` counts lines that left a topic for the archive: look there for the past."
-)
-PAGE = 20
-PARAMETERS = {
-    "type": "object",
-    "properties": {
-        "offset": {
-            "type": "integer",
-            "minimum": 0,
-            "default": 0,
-            "description": "how many documents to pass over",
-        },
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": PAGE,
-            "default": PAGE,
-            "description": "at most so many documents",
-        },
-        "scope": SCOPE,
-    },
-    "required": [],
-    "additionalProperties": False,
-}
+from .tool import Result, scope_of, shown
 
 
-def list_docs(view: View, offset: int = 0, limit: int = PAGE, scope: str = "default") -> Result:
+def list_docs(view: View, offset: int, limit: int, scope: str) -> Result:
     """One page of the catalog."""
     ids = view.ids(scope_of(scope))
     page = [view.row(doc_id) for doc_id in ids[offset : offset + limit]]
@@ -52,7 +22,3 @@ def list_docs(view: View, offset: int = 0, limit: int = PAGE, scope: str = "defa
         for row in page
     ]
     return {"docs": docs, "total": len(ids), "has_more": offset + len(docs) < len(ids)}
-
-
-tool = partial(Tool, "list_docs", DESCRIPTION, PARAMETERS, list_docs, rows)
-"""The tool, once it is given a library's view."""

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from infinimem.store.view import View
 
-from .compact import rows
-from .tool import DOC_ID, RESULT_LENGTH, Result, Tool, header_end, shown
+from .tool import RESULT_LENGTH, Result, header_end, shown
 
-DESCRIPTION = (
-    "Read lines of a document, at most 100 at a time: number, day, speaker, words; a day or speaker that is "
-    'left out, or "-", is that of the line above. Lines count from 1; a header is counted and not shown.'
-)
 MOST = 100
-PARAMETERS = {
-    "type": "object",
-    "properties": {
-        "doc_id": DOC_ID,
-        "start": {"type": "integer", "minimum": 1, "default": 1, "description": "first line"},
-        "end": {"type": "integer", "minimum": 1, "description": "last line; left out: 100 lines"},
-    },
-    "required": ["doc_id"],
-    "additionalProperties": False,
-}
 
 
-def read_lines(view: View, doc_id: str, start: int = 1, end: int | None = None) -> Result:
+def read_lines(view: View, doc_id: str, start: int, end: int | None) -> Result:
     """Lines `start` to `end`, as many as fit a result.
 
     Raises:
@@ -60,7 +43,3 @@ def read_lines(view: View, doc_id: str, start: int = 1, end: int | None = None) 
         "header_lines": header_end(view, document),
     }
     return {**result, "notes": notes} if notes else result
-
-
-tool = partial(Tool, "read_lines", DESCRIPTION, PARAMETERS, read_lines, rows)
-"""The tool, once it is given a library's view."""

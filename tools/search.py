@@ -6,7 +6,6 @@ files as they are in that view; no model is called.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from infinimem import tokens
@@ -16,39 +15,17 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 from infinimem.terms import Analyzer, analyzer
 
-from .compact import rows
-from .tool import SCOPE, Result, Tool, scope_of, shown
+from .tool import Result, scope_of, shown
 
-DESCRIPTION = (
-    "Rank the sections of all documents by how well they answer a query (BM25, stemmed words in any order). "
-    "Gives document id, heading and the best 200 tokens of each: line number, day, speaker, words; "
-    'what is left out, or "-", is as above.'
-)
 SNIPPET = 200
 """Tokens of a snippet, about."""
-PARAMETERS = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "description": "a question or keywords"},
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 50,
-            "default": 10,
-            "description": "at most so many sections",
-        },
-        "scope": SCOPE,
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
 
 
-def search(view: View, query: str, limit: int = 10, scope: str = "default") -> Result:
+def search(view: View, query: str, k: int, scope: str) -> Result:
     """Blocks by score, each with the lines around its best one."""
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
-    blocks = searcher(view).blocks(query, limit, scope_of(scope))
+    blocks = searcher(view).blocks(query, k, scope_of(scope))
     return {"hits": [_hit(view.document(block.doc_id), block, terms, words) for block in blocks]}
 
 
@@ -84,7 +61,3 @@ def snippet(
             break
         first, last = min(first, line), max(last, line)
     return first, last
-
-
-tool = partial(Tool, "search", DESCRIPTION, PARAMETERS, search, rows)
-"""The tool, once it is given a library's view."""

@@ -12,7 +12,7 @@ from infinimem.cli.options import Command, Options, pass_options, snapshot, snap
 from infinimem.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
-    from infinimem.tools import Result, Tool
+    from infinimem.tools import Result
 
 PAGE = 20
 """Documents that the tool lists at once."""
@@ -37,8 +37,8 @@ def search(
     options: Options, query: str, limit: int, scope: str, moment: str | None, project: str | None
 ) -> None:
     """Find the sections that answer a query best."""
-    tool = snapshot(options, options.looking(), moment, project).tools.search
-    _show(options, _run(tool, query=query, limit=limit, scope=scope))
+    tools = snapshot(options, options.looking(), moment, project).tools
+    _show(options, _found(tools.search(query, limit, scope)))
 
 
 @click.command(cls=Command)
@@ -62,10 +62,10 @@ def grep(
     """Find lines that match a regular expression (RE2, any case)."""
     tools = snapshot(options, options.looking(), moment, project).tools
     if doc:
-        found = _run(tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
+        found = tools.grep_doc(doc, pattern, context)
     else:
-        found = _run(tools.grep, pattern=pattern, context_lines=context, scope=scope)
-    _show(options, found)
+        found = tools.grep(pattern, context_lines=context, scope=scope)
+    _show(options, _found(found))
 
 
 @click.command(cls=Command)
@@ -78,12 +78,12 @@ def ls(
     options: Options, offset: int, limit: int, scope: str, moment: str | None, project: str | None
 ) -> None:
     """List the documents and their summaries."""
-    tool, out = snapshot(options, options.looking(), moment, project).tools.list_docs, options.out
-    found = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
+    tools, out = snapshot(options, options.looking(), moment, project).tools, options.out
+    found = _found(tools.list_docs(offset, min(limit, PAGE), scope))
     docs = found["docs"]
     while found["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
         left = min(limit - len(docs), PAGE)
-        found = _run(tool, offset=offset + len(docs), limit=left, scope=scope)
+        found = _found(tools.list_docs(offset + len(docs), left, scope))
         docs += found["docs"]
 
     def show() -> None:
@@ -106,9 +106,9 @@ def read(options: Options, doc_id: str, lines: str | None, moment: str | None, p
     Lines count from 1, the header included.
     """
     start, end = _range(lines)
-    tool = snapshot(options, options.looking(), moment, project).tools.read_lines
+    tools = snapshot(options, options.looking(), moment, project).tools
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    _show(options, _run(tool, doc_id=name, start=start, end=end))
+    _show(options, _found(tools.read_lines(name, start or 1, end)))
 
 
 def _range(text: str | None) -> tuple[int | None, int | None]:
@@ -122,8 +122,7 @@ def _range(text: str | None) -> tuple[int | None, int | None]:
     return start, end
 
 
-def _run(tool: Tool, **arguments: object) -> Result:
-    found = tool(**arguments)
+def _found(found: Result) -> Result:
     if "error" in found:
         raise LibraryError(found["error"])
     return found

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Annotated
 
 from infinimem.reader import Reader
-from infinimem.store.view import View
-from infinimem.tools.tool import Result, Tool, shown
-
-DESCRIPTION = (
-    "Answer a question from memory, with citations. Slower than search: a model reads what is found. "
-    "Says so where memory holds nothing about it."
-)
-PARAMETERS = {
-    "type": "object",
-    "properties": {
-        "question": {"type": "string", "maxLength": 4000, "description": "a question in plain words"},
-    },
-    "required": ["question"],
-    "additionalProperties": False,
-}
+from infinimem.tools.tool import Result, Rule, Tool, shown
 
 
 def rows(result: Result) -> Iterator[str]:
@@ -33,9 +20,15 @@ def rows(result: Result) -> Iterator[str]:
 def tool(memory: Reader) -> Tool:
     """The tool, bound to a library and its model."""
 
-    def ask(view: View, question: str) -> Result:
+    def ask(question: Annotated[str, Rule(longest=4000)]) -> Result:
+        """Answer a question from memory, with citations. Slower than search: a model reads what is found.
+        Says so where memory holds nothing about it.
+
+        Args:
+            question: a question in plain words
+        """
         answer = memory.ask(question)
         citations = [{**asdict(cited), "text": shown(cited.text)} for cited in answer.citations]
         return {"answer": "\n".join(map(shown, answer.text.split("\n"))), "citations": citations}
 
-    return Tool("ask", DESCRIPTION, PARAMETERS, ask, rows, lambda: memory.view)
+    return Tool.of(ask, rows)

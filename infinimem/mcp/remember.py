@@ -6,43 +6,14 @@ the others find it done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Literal
 
 from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory
 from infinimem.model import Turn
-from infinimem.store.view import View
-from infinimem.tools.tool import Result, Tool, shown
-
-DESCRIPTION = (
-    "Write something down for later conversations. Nothing is overwritten: a correction is remembered anew. "
-    "Gives the number it was recorded under and the entries drawn from it."
-)
-PROPERTIES: Mapping[str, Mapping[str, Any]] = {
-    "text": {
-        "type": "string",
-        "maxLength": 50_000,
-        "description": "one fact or a short passage, with names instead of pronouns",
-    },
-    "session": {"type": "string", "description": "name of the conversation"},
-    "speaker": {"type": "string", "maxLength": 200, "description": "name of who said it"},
-    "time": {"type": "string", "maxLength": 40, "description": "when it was said, ISO 8601"},
-    "key": {"type": "string", "maxLength": 500, "description": "the same key is recorded once"},
-}
-ROLE: Mapping[str, Any] = {
-    "type": "string",
-    "enum": ["assistant", "user"],
-    "default": "assistant",
-    "description": "user: these are the user's own words; assistant: yours, or a summary",
-}
-"""Offered only to clients that are trusted to tell a person's words from a model's."""
-
-
-def parameters(trust_user: bool) -> dict[str, Any]:
-    """JSON schema of the arguments."""
-    properties = {**PROPERTIES, "role": ROLE} if trust_user else dict(PROPERTIES)
-    return {"type": "object", "properties": properties, "required": ["text"], "additionalProperties": False}
+from infinimem.tools.tool import Result, Rule, Tool, shown
 
 
 def rows(result: Result) -> Iterator[str]:
@@ -60,8 +31,26 @@ def tool(memory: Memory, trust_user: bool = False) -> Tool:
         trust_user: let the caller say that a text is the user's; else all of it counts as an AI's.
     """
 
-    def remember(view: View, text: str, role: str = "assistant", **about: str | None) -> Result:
-        places = memory.record([Turn(text=text, role=role, **about)])
+    def remember(
+        text: Annotated[str, Rule(longest=50_000)],
+        session: str | None = None,
+        speaker: Annotated[str, Rule(longest=200)] | None = None,
+        time: Annotated[str, Rule(longest=40)] | None = None,
+        key: Annotated[str, Rule(longest=500)] | None = None,
+        role: Literal["assistant", "user"] = "assistant",
+    ) -> Result:
+        """Write something down for later conversations. Nothing is overwritten: a correction is remembered
+        anew. Gives the number it was recorded under and the entries drawn from it.
+
+        Args:
+            text: one fact or a short passage, with names instead of pronouns
+            session: name of the conversation
+            speaker: name of who said it
+            time: when it was said, ISO 8601
+            key: the same key is recorded once
+            role: user: these are the user's own words; assistant: yours, or a summary
+        """
+        places = memory.record([Turn(text, role, speaker, time, session, key=key)])
         notes = []
         try:
             memory.observe(())
@@ -77,4 +66,8 @@ def tool(memory: Memory, trust_user: bool = False) -> Tool:
         }
         return {**result, "notes": notes} if notes else result
 
-    return Tool("remember", DESCRIPTION, parameters(trust_user), remember, rows, lambda: memory.view)
+    made = Tool.of(remember, rows)
+    if not trust_user:  # then nobody can tell a person's words from a model's
+        properties = {name: rule for name, rule in made.parameters["properties"].items() if name != "role"}
+        made = replace(made, parameters={**made.parameters, "properties": properties})
+    return made

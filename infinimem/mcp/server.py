@@ -79,7 +79,7 @@ def listed(offer: Offer) -> Tool:
 def _called(offer: Offer, arguments: Mapping[str, Any]) -> CallToolResult:
     """A tool's result: text for a model to read, fenced and labelled, and the same as data; or one line."""
     try:
-        result = offer.tool(**arguments)
+        result = offer.tool.run(arguments)
     except Exception as error:
         log.debug("%s failed", offer.tool.name, exc_info=True)
         result = {"error": _unexpected(error)}

@@ -60,14 +60,14 @@ class NotesSearch:
         embedder = self._means.embedders.memory(self._spec.embedder)
         options: dict[str, Any] = {} if embedder is None else {"embedder": embedder}
         self._tools = open_memory(folder, model=self._means.keeper, trust=True, **options).tools
-        self._tools.search(query=case.questions[0].text)  # indexes
+        self._tools.search(case.questions[0].text)  # indexes
         return Ingested(
             self._spec.text, case.name, seconds=time.perf_counter() - began, turns=len(case.turns)
         )
 
     def retrieve(self, question: Question, budget: int | None) -> Drawn:
         """The hits, each as the block that its lines are from."""
-        hits = self._tools.search(query=question.text, limit=LIMIT)["hits"]
+        hits = self._tools.search(question.text, LIMIT)["hits"]
         return Drawn(
             tuple(Found(hit["snippet"], (self._block(hit),), tokens.count(hit["snippet"])) for hit in hits)
         )
