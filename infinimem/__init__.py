@@ -9,12 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from infinimem.async_memory import AsyncMemory
     from infinimem.errors import InfinimemError
     from infinimem.memory import Memory, open_memory
     from infinimem.model import Answer, Entry, Evidence, Receipt, Retrieved, Turn
 
 __all__ = [
     "Answer",
+    "AsyncMemory",
     "Entry",
     "Evidence",
     "InfinimemError",
@@ -25,12 +27,17 @@ __all__ = [
     "open_memory",
 ]
 
+_ELSEWHERE = {
+    "AsyncMemory": "async_memory",
+    "InfinimemError": "errors",
+    "Memory": "memory",
+    "open_memory": "memory",
+}
+
 
 def __getattr__(name: str) -> object:
     """Each is imported when first asked for: neither `infinimem --help` nor a hook must wait for it."""
     if name not in __all__:
         raise AttributeError(f"module 'infinimem' has no attribute {name!r}")
-    facade = name in ("Memory", "open_memory")
-    module = "memory" if facade else "errors" if name == "InfinimemError" else "model"
-    found: object = getattr(import_module(f"infinimem.{module}"), name)
+    found: object = getattr(import_module(f"infinimem.{_ELSEWHERE.get(name, 'model')}"), name)
     return globals().setdefault(name, found)

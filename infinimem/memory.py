@@ -29,6 +29,9 @@ from infinimem.store.view import View
 from infinimem.upkeep import Upkeep
 
 if TYPE_CHECKING:
+    from typing import Self
+
+    from infinimem.messages import Message
     from infinimem.strategies.base import Plans
     from infinimem.strategies.driving import Note
 
@@ -86,15 +89,32 @@ class Memory(Upkeep):
         self._spend = self._spending
         self._extracting = Lock()  # of threads side by side one asks about what is pending
 
+    def __repr__(self) -> str:
+        kept = f"strategy={self.library.spec.name!r}, model={self.llm.name!r}"
+        return f"Memory({str(self.library.root)!r}, {kept})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop watching the folder, and end connections to the model. All that was written is on disk without
+        it; what is called afterwards works, and connects anew."""
+        self.library.fresh.stop()
+        self.llm.close()
+
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def observe(
-        self, turns: Iterable[Turn], progress: Progress | None = None, max_tokens: int | None = None
+        self, turns: Iterable[Turn | Message], progress: Progress | None = None, max_tokens: int | None = None
     ) -> tuple[Located, ...]:
         """Record turns and draw entries from them, and from turns that are still pending.
 
         Args:
-            turns: what was said, in order.
+            turns: what was said, in order; messages of a chat, too (`{"role": …, "content": …}`, as
+                OpenAI's and Anthropic's APIs have them). Of these the text of users and assistants counts.
             progress: told how far it is.
             max_tokens: make no further call once so many tokens are spent; the other turns stay pending.
 
@@ -103,7 +123,7 @@ class Memory(Upkeep):
             records, the turns that have one now.
 
         Raises:
-            UsageError: a turn is empty or its time is no time; nothing is recorded.
+            UsageError: a turn is empty, its time is no time, or a message is none; nothing is recorded.
             NotALibrary: the folder was not made a library.
             ModelUnavailable: the turns are recorded, and drawn from at the next call.
         """
@@ -111,13 +131,15 @@ class Memory(Upkeep):
         with self._spending(max_tokens):
             return self._extract(progress)
 
-    def record(self, turns: Iterable[Turn]) -> tuple[Located, ...]:
+    def record(self, turns: Iterable[Turn | Message]) -> tuple[Located, ...]:
         """Write turns down, without a model, and give the new lines; the next `observe` draws from them.
 
         Raises:
             UsageError, NotALibrary: as `observe`.
         """
-        return self.library.record(tuple(turns))
+        from infinimem import messages
+
+        return self.library.record(tuple(messages.turns(turns)))
 
     def _extract(self, progress: Progress | None = None) -> tuple[Located, ...]:
         with self._extracting:
@@ -241,7 +263,7 @@ class Memory(Upkeep):
             ModelUnavailable: the model does not answer, or the cap is spent.
         """
         with self._spending(max_tokens):
-            return tuple(one.compared(question, now) for one in self.siblings())
+            return tuple(one._compared(question, now) for one in self._siblings())
 
     def estimate(self) -> int:
         """Tokens that `consolidate` would send to a model, roughly."""

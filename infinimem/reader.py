@@ -148,7 +148,7 @@ class Reader:
         spent = total(self.llm.usage) - before
         return Answer(found.text, found.citations, found.evidence.trace, spent), found.evidence
 
-    def compared(self, question: str, now: str | None = None) -> Compared:
+    def _compared(self, question: str, now: str | None = None) -> Compared:
         """As `ask`, for `Memory.compare`: by the reader of `[reader] name` where the strategy has it, else
         by its own."""
         chosen = self.chosen()

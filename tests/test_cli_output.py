@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import time
 
 import pytest
+from cli_runner import Shell
 
 from infinimem.cli import output
+from infinimem.cli.app import COMMANDS
 from infinimem.cli.output import Output, filtered_streams
+from infinimem.log import log
 
 
 class Terminal(io.StringIO):
@@ -110,3 +114,39 @@ def test_a_terminal_shows_text_and_no_pictures_for_it(monkeypatch: pytest.Monkey
     terminal = at_a_terminal(monkeypatch)
     Output().line("the :key: is at topics/house:100:")
     assert terminal.getvalue() == "the :key: is at topics/house:100:\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "words"),
+    [
+        (["search", "x", "--library", "nowhere", "--json"], 1, "nowhere"),
+        (["--json", "search", "--nope"], 2, "see: infinimem search --help"),
+        (["serch", "--json"], 2, "serch"),
+        (["history", "99", "--json"], 1, "no line"),
+        (["add", "", "--json"], 2, "empty"),
+        (["ask", "Where?", "--json", "--model", "gpt"], 1, "OPENAI_API_KEY"),
+    ],
+)
+def test_with_json_a_failure_is_json_too(call: list[str], code: int, words: str, shell: Shell) -> None:
+    shell("init")
+    failed = shell(*call)
+    assert (failed.code, failed.err) == (code, "")
+    assert list(failed.json) == ["error"]
+    assert words in failed.json["error"]
+    assert shell("search", "--nope").err.startswith("error: ")
+    assert shell("search", "--nope", "--", "--json").out == ""
+
+
+def test_every_command_fails_in_json(shell: Shell) -> None:
+    for command in COMMANDS.keys() - {"hook"}:  # that never fails
+        failed = shell(command, "--json", "--no-such-option")
+        assert (failed.code, failed.err) == (2, ""), command
+        assert "--no-such-option" in failed.json["error"], command
+
+
+def test_what_the_log_warns_of_is_told_on_stderr(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell("init")
+    monkeypatch.setattr("infinimem.operations.status.counts", lambda library: log.warning("a \x1b warning"))
+    assert "a \\x1b warning\n" in shell("status").err
+    assert "warning" not in shell("search", "x").err
+    assert [type(handler) for handler in log.handlers] == [logging.NullHandler]

@@ -19,7 +19,7 @@ from infinimem.spec import strategies
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("lean",),
+    ("lean", "log"),
     ("model", "errors", "user_folders"),
     ("plugins",),
     ("spec",),
@@ -40,10 +40,10 @@ ROOMS = (
     ("strategies",),
     ("answer", "estimate"),
     ("importers",),
-    ("reader",),
+    ("messages", "reader"),
     ("upkeep",),
     ("memory",),
-    ("watch",),
+    ("async_memory", "watch"),
     ("testing",),
     ("adapters", "evaluation", "hooks", "mcp"),
     ("cli",),

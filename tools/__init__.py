@@ -18,7 +18,7 @@ from .tool import Result, Rule, Tool
 
 NAMES = ("grep", "grep_doc", "search", "list_docs", "read_lines")
 
-__all__ = ["Result", "Tool", "Toolbox"]
+__all__ = ["Result", "Scope", "Tool", "Toolbox"]
 
 P = ParamSpec("P")
 Scope = Literal["default", "archive", "evidence", "journal", "all"]

@@ -6,7 +6,6 @@ command says is worded as Anthropic documents it for the memory tool, for models
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,14 +15,13 @@ from typing import Any
 from infinimem.adapters import wording
 from infinimem.adapters.paths import ROOT, MemoryPath, Refused, namesake, path_of
 from infinimem.errors import InfinimemError
+from infinimem.log import log
 from infinimem.memory import Memory
 from infinimem.model import Plan, Put, Turn
 from infinimem.store.outcome import Applied
 from infinimem.store.plans import MEMORY
 from infinimem.store.spec import MEMORIES
 from infinimem.store.view import View
-
-log = logging.getLogger("infinimem")
 
 MAX_BYTES = 1_000_000
 """Of a file."""

@@ -10,14 +10,15 @@ import gc
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import takewhile
 from typing import Any
 
 import click
 
 from infinimem.cli.options import Group, Options
-from infinimem.cli.output import filtered_streams
+from infinimem.cli.output import as_json, filtered_streams
 from infinimem.errors import InfinimemError, UsageError
 
 COMMANDS: Mapping[str, str] = {
@@ -58,12 +59,17 @@ COMMANDS: Mapping[str, str] = {
 
 
 class _Failure(click.ClickException):
-    """One line on stderr."""
+    """One line on stderr; with --json an object on stdout."""
+
+    json = False
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
 
     def show(self, file: Any = None) -> None:
+        if self.json:
+            click.echo(as_json({"error": self.format_message()}))
+            return
         click.echo(f"error: {self.format_message()}", file=file, err=file is None, color=True)
 
 
@@ -84,9 +90,11 @@ class _Root(Group):
         found: click.Command = getattr(import_module(f"infinimem.cli.{module}"), attribute or name)
         return found
 
-    def main(self, *args: Any, **kwargs: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
+        given = sys.argv[1:] if args is None else args  # a wrong call may end before its options are read
+        _Failure.json = "--json" in takewhile(lambda word: word != "--", given)
         with filtered_streams():
-            return super().main(*args, **kwargs)
+            return super().main(args, *more, **kwargs)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
@@ -95,6 +103,12 @@ class _Root(Group):
             raise _one_line(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
+        import logging
+
+        from infinimem.log import log
+
+        log.addHandler(shown := logging.StreamHandler())
+        shown.setLevel(logging.WARNING)
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -113,6 +127,8 @@ class _Root(Group):
 
                 click.echo(traceback.format_exc(), err=True)
             raise _failure(error) from error
+        finally:
+            log.removeHandler(shown)
 
 
 def _one_line(error: click.UsageError) -> click.ClickException:

@@ -12,7 +12,7 @@ from infinimem.cli.options import Command, Options, pass_options, snapshot, snap
 from infinimem.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
-    from infinimem.tools import Result
+    from infinimem.tools import Result, Scope
 
 PAGE = 20
 """Documents that the tool lists at once."""
@@ -34,7 +34,7 @@ _scope = click.option(
 @snapshot_options
 @pass_options
 def search(
-    options: Options, query: str, limit: int, scope: str, moment: str | None, project: str | None
+    options: Options, query: str, limit: int, scope: Scope, moment: str | None, project: str | None
 ) -> None:
     """Find the sections that answer a query best."""
     tools = snapshot(options, options.looking(), moment, project).tools
@@ -55,7 +55,7 @@ def grep(
     pattern: str,
     doc: str | None,
     context: int,
-    scope: str,
+    scope: Scope,
     moment: str | None,
     project: str | None,
 ) -> None:
@@ -75,7 +75,7 @@ def grep(
 @snapshot_options
 @pass_options
 def ls(
-    options: Options, offset: int, limit: int, scope: str, moment: str | None, project: str | None
+    options: Options, offset: int, limit: int, scope: Scope, moment: str | None, project: str | None
 ) -> None:
     """List the documents and their summaries."""
     tools, out = snapshot(options, options.looking(), moment, project).tools, options.out

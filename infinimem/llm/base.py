@@ -119,6 +119,11 @@ class Wrapper:
     def usage(self) -> dict[str, Usage]:
         return self._llm.usage
 
+    def close(self) -> None:
+        """End connections, of a client that has any."""
+        if close := getattr(self._llm, "close", None):
+            close()
+
 
 class Capped(Wrapper):
     """Passes calls on until a cap is reached; of calls side by side those under way are let end."""

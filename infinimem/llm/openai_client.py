@@ -110,6 +110,10 @@ class OpenAIClient:
         )
         self._dialect = Dialect()
 
+    def close(self) -> None:
+        """End connections that are kept; the next call makes a new one."""
+        self._endpoint.close()
+
     def __repr__(self) -> str:
         return f"OpenAIClient({self.name!r} at {self._endpoint.host})"
 

@@ -6,7 +6,6 @@ remember.py. Calls of a model have threads of their own, so that a slow one keep
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -37,6 +36,7 @@ from mcp.types import (
 )
 
 from infinimem.errors import InfinimemError
+from infinimem.log import log
 from infinimem.memory import Memory
 from infinimem.reader import Reader
 from infinimem.store.view import View
@@ -44,8 +44,6 @@ from infinimem.tools.tool import LABEL, shown
 
 from . import resources
 from .tools import Offer, offers
-
-log = logging.getLogger("infinimem")
 
 NAME = "infinimem"
 ASKING = 8

@@ -71,7 +71,7 @@ class Connections:
             keepalive_expiry=_IDLE,
             network_backend=_Backend(self._clock),
         )
-        weakref.finalize(self, self._pool.close)
+        self.close = weakref.finalize(self, self._pool.close)
 
     def post(self, url: str, headers: Mapping[str, str], content: bytes, seconds: float) -> Answer:
         """Send a request and read the answer, all within so many seconds.

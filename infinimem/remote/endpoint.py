@@ -132,6 +132,13 @@ class Endpoint:
         """Host and port, without the credentials that a URL can carry."""
         return self._url.netloc.rpartition("@")[2]
 
+    def close(self) -> None:
+        """End connections that are kept; the next exchange makes a new one."""
+        with self._connecting:
+            kept, self._connections = self._connections, None
+        if kept is not None:
+            kept.close()
+
     def ask(self, path: str, request: Mapping[str, Any]) -> Any:
         """Post a request until there is an answer.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import gc
 import json
-import logging
 import os
 import shutil
 import threading
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infinimem.log import log
 from infinimem.markdown.document import Document
 from infinimem.retrieval import cache
 from infinimem.retrieval.origins import KnownLines, Origins
@@ -43,8 +43,6 @@ SLOW = 1000
 """Documents whose indexing people wait for, and are told so."""
 BESIDE_DOCUMENTS, BESIDE_BYTES = 64, 4 << 20
 """How much may have changed before it is committed."""
-
-log = logging.getLogger("infinimem")
 
 
 @dataclass(frozen=True, eq=False)

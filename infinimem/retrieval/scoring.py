@@ -16,7 +16,6 @@ dense.BESIDE_WEIGHT were chosen on both together (docs/SEARCH.md gives the figur
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from infinimem.errors import ModelUnavailable
+from infinimem.log import log
 from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.priors import factors
@@ -51,8 +51,6 @@ WHOLES = 300
 """Documents whose rows profit from what the whole says: the best ones."""
 DIGITS = 4
 """Of a score, so that an order does not hang on the last bits of a float."""
-
-log = logging.getLogger("infinimem")
 
 
 @dataclass(frozen=True)

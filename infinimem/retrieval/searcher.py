@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from infinimem.log import log
 from infinimem.markdown.sections import partitions
 from infinimem.model import Retrieved
 from infinimem.retrieval.cache import cache_folder
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from infinimem.retrieval.rows import Kind, Row
     from infinimem.retrieval.scoring import Ranking
 
-log = logging.getLogger("infinimem")
 
 COMPARED, GATHERED = 10_000, 2000
 """Documents that are compared with a text one by one; of more, the nearest so many by the index."""

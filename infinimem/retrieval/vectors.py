@@ -12,7 +12,6 @@ written over. Readers map the files and take no lock. What is garbled is dropped
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import threading
 import time
@@ -29,12 +28,11 @@ from numpy.typing import NDArray
 
 from infinimem.embedders.base import Embedder
 from infinimem.errors import LibraryError
+from infinimem.log import log
 from infinimem.retrieval import cache
 from infinimem.retrieval.rows import KEY, text_key
 from infinimem.store.listing import state_of
 from infinimem.store.view import Stored
-
-log = logging.getLogger("infinimem")
 
 Matrix = NDArray[np.float32]
 Keys = NDArray[np.uint64]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from infinimem.llm.base import LLM, total
+from infinimem.log import log
 from infinimem.model import Plan, Receipt
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.view import View
 from infinimem.strategies.base import Plans
-
-log = logging.getLogger("infinimem")
 
 Note = Callable[[Plan, Outcome], Outcome]
 

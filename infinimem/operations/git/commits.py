@@ -10,7 +10,6 @@ the next receipt's commit includes both. A message never contains the text of a 
 from __future__ import annotations
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from infinimem.errors import LibraryError
+from infinimem.log import log
 from infinimem.model import CURRENT, Finding, Receipt
 from infinimem.operations.git.repository import Changed, GitUnusable, NoRepository, Repository
 from infinimem.spec import owned_folders
@@ -32,7 +32,6 @@ LISTED, PARAGRAPHS = 40, 20
 """Rows of a receipt, and receipts, that a message lists."""
 LENGTH = 30_000
 """Characters of a message: it is one argument of a command, and names may be long."""
-log = logging.getLogger("infinimem")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,50 @@
+"""Messages of a chat as turns.
+
+In: dictionaries in the shape of OpenAI's or Anthropic's API. Out: turns. Promise: only what users and
+assistants say in text becomes a turn (no system prompt, tool call or result, thinking or picture), and what
+is no message is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from infinimem.errors import UsageError
+from infinimem.importers import openai_messages
+from infinimem.importers.fields import ROLES
+from infinimem.model import Turn
+
+Message = Mapping[str, Any]
+"""`{"role": …, "content": …}`; content is a text or a list of parts. Fields of `Turn` may stand beside."""
+
+
+def turns(said: Iterable[Turn | Message]) -> Iterator[Turn]:
+    """Turns as they are, and messages as turns; parts of messages may be objects of these APIs' SDKs.
+
+    Raises:
+        UsageError: a message has no role or no content, or its role is unknown.
+    """
+    for one in said:
+        if isinstance(one, Mapping):
+            yield from _turns(one)
+        else:
+            yield one
+
+
+def _turns(message: Message) -> Iterator[Turn]:
+    role = message.get("role")
+    if not isinstance(role, str) or message.keys().isdisjoint(("content", "tool_calls")):
+        raise UsageError('a message needs a role and content; write {"role": "user", "content": "…"}')
+    if role.lower() not in ROLES:
+        raise UsageError(f"role {role[:40]!r} is unknown; write user, assistant or tool")
+    if ROLES[role.lower()] == "tool":
+        return
+    content = message.get("content")
+    if isinstance(content, list | tuple):
+        content = [part.model_dump() if hasattr(part, "model_dump") else part for part in content]
+    for turn in openai_messages.turns({**message, "content": content or ""}, "", Counter()):
+        if turn.text.strip():
+            yield replace(turn, session=turn.session or None)
