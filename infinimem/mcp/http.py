@@ -72,12 +72,12 @@ def listen(address: str, remote: bool = False) -> socket.socket:
 
 
 def names(address: str, listening: socket.socket) -> list[str]:
-    """The names with port under which clients may call it: the one that was given, and those of loopback."""
+    """The names with port under which clients may call it: the one that was given, and those of loopback, since
+    a container's port is passed on from there. No page of another site has one of these."""
     at = listening.getsockname()
     ip = ipaddress.ip_address(at[0])
     hosts = [address.rpartition(":")[0], f"[{ip}]" if ip.version == 6 else str(ip)]
-    if ip.is_loopback:
-        hosts += ["localhost", "127.0.0.1", "[::1]"]
+    hosts += ["localhost", "127.0.0.1", "[::1]"]
     return [f"{host}:{at[1]}" for host in dict.fromkeys(hosts)]
 
 

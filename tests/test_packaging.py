@@ -1,0 +1,84 @@
+"""What is packaged and how it is released: metadata, container, workflow."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import socket
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cli_runner import Shell
+
+from infinimem.mcp.http import names
+
+ROOT = Path(__file__).parents[1]
+
+if not (ROOT / "Dockerfile").exists():
+    pytest.skip("what is packaged is in the checkout alone", allow_module_level=True)
+
+TABLE = tomllib.loads((ROOT / "pyproject.toml").read_text())
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+
+
+def test_the_page_of_the_package_leads_to_the_project() -> None:
+    links = TABLE["project"]["urls"]
+    assert links.keys() >= {"Homepage", "Documentation", "Changelog", "Issues"}
+    assert all(link.startswith("https://github.com/infinimem/infinimem") for link in links.values())
+
+
+def test_the_release_is_tested_with_every_python_that_it_names() -> None:
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(TABLE["project"]["classifiers"]))
+    jobs = release()["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == named
+    assert set(jobs["publish"]["needs"]) == {"build", "test"}
+
+
+def test_only_the_job_that_publishes_may_and_it_runs_nothing_else() -> None:
+    jobs = release()["jobs"]
+    may = [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})]
+    assert may == ["publish"]
+    assert release()["permissions"] == {}
+    assert not [step for step in jobs["publish"]["steps"] if "run" in step]
+
+
+def release() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    return found
+
+
+def test_an_image_is_built_of_all_that_the_package_is_made_of() -> None:
+    let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    tools = TABLE["tool"]["setuptools"]
+    folders = {name.split(".")[0] for name in tools["packages"]} | set(tools["package-dir"].values())
+    project = TABLE["project"]
+    assert let_in == {*folders, "pyproject.toml", project["readme"], *project["license-files"]}
+
+
+def test_what_the_image_is_told_to_run_are_commands(shell: Shell) -> None:
+    told = re.sub(r" \\\n#", "", DOCKERFILE)
+    calls = [
+        shlex.split(line)[1:] for line in re.findall(r"^# +docker run .* (infinimem mcp.*)$", told, re.M)
+    ]
+    assert calls == [["mcp", "--http", "memory:8321", "--remote"], ["mcp"]]
+    for call in calls:
+        assert shell(*call, "--help").code == 0
+    assert 'ENTRYPOINT ["infinimem"]' in DOCKERFILE
+
+
+def test_a_port_that_is_passed_on_is_called_by_the_names_of_loopback() -> None:
+    class Listening(socket.socket):
+        def getsockname(self) -> tuple[str, int]:
+            return "172.17.0.2", 8321
+
+    with Listening() as listening:
+        assert names("memory:8321", listening) == [
+            "memory:8321",
+            "172.17.0.2:8321",
+            "localhost:8321",
+            "127.0.0.1:8321",
+            "[::1]:8321",
+        ]
