@@ -458,7 +458,7 @@ EXPORTS: dict[str, Export] = {
         [
             ("user", "A history of natural dyes.", None, "2025-01-10T09:00:00Z"),
             ("user", "Answer in Dutch.", None, "2025-01-10T09:00:00Z"),
-            ("user", "madder.md › Madder: grows in Zeeland", None, "2025-01-11T10:00:00Z"),
+            ("user", "madder: grows in Zeeland", None, "2025-01-11T10:00:00Z"),
         ],
         ["Book of dyes 9f8e7d6c"],
         "natural dyes",
@@ -488,7 +488,7 @@ EXPORTS: dict[str, Export] = {
         "markdown",
         {"pour-over.md": BASIC_MEMORY},
         [
-            ("user", "Pour Over: type: note; tags: coffee, brewing", None, None),
+            ("user", "Pour Over: tags: coffee, brewing", None, None),
             (
                 "user",
                 "Pour Over: [method] Water at 94 degrees gives a clear cup #brewing (tried in May)",
@@ -566,7 +566,7 @@ EXPORTS: dict[str, Export] = {
         [
             ("user", "my trout comes from Silkeborg", None, "2025-05-01T18:00:00Z"),
             ("user", "how long do I smoke a trout?", None, "2025-05-02T18:00:00Z"),
-            ("assistant", "About two hours:\n\n- dry it\n\n- keep 70 °C", None, "2025-05-02T18:00:00Z"),
+            ("assistant", "About two hours:\n\n- dry it\n- keep 70 °C", None, "2025-05-02T18:00:00Z"),
         ],
         ["Gemini 2025-05-01", "Gemini 2025-05-02"],
         "trout Silkeborg",
@@ -577,7 +577,7 @@ EXPORTS: dict[str, Export] = {
         [
             (
                 "user",
-                f"Glaze café\n\n{FIRED}\n\n[attached: recipe.pdf]",
+                f"Glaze café: {FIRED} [attached: recipe.pdf]",
                 "Orla Quinn",
                 "2024-07-01T10:00:00+02:00",
             ),

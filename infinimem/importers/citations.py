@@ -11,9 +11,9 @@ import re
 
 _MARK = re.compile(r"\ue200(\w+)((?:\ue202[^\ue200\ue201]*)*)\ue201")
 _BARE = re.compile(r" ?\b(?:file|nav)?cite(?:turn\d+[a-z]+\d+)+")
-_BRACKETED = re.compile(r" ?【\d+(?::\d+)?†[^】\n]*】")
+_BRACKETED = re.compile(r" ?【\d+(?::\d+)?†[^【】\n]*】")
 _FILE = re.compile(r" ?\b(?:sediment|file-service|sandbox)://?[^\s)\]]+")
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\((?:sandbox|sediment|file-service):[^)\n]*\)")
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\((?:sandbox|sediment|file-service):[^()\n]*\)")
 _CAMPAIGN = re.compile(r"([?&])utm_source=(?:chatgpt\.com|openai)(&|(?![\w.]))")
 _PRIVATE = re.compile(r"[\ue200-\ue206]")
 

@@ -7,6 +7,7 @@ conversations, and of each project. A project is what the person gave: descripti
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from infinimem.importers import markdown
 from infinimem.importers.fields import (
@@ -92,5 +93,5 @@ def _given(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
             skipped[NO_TEXT] += 1
             continue
         time = iso(first(doc, "created_at")) or iso(record.get("created_at"))
-        title = as_name(first(doc, "filename"))
+        title = PurePath(as_name(doc.get("filename")) or "").stem
         yield from markdown.turns(doc["content"], session, skipped, title=title, time=time)

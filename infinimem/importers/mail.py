@@ -92,12 +92,12 @@ def _turns(mail: Message, stem: str, skipped: Skipped) -> Iterator[Turn]:
     skipped[ATTACHED] += len(attached)
     text = _written("\n\n".join(texts))
     if attached:
-        text += f"\n\n[attached: {', '.join(attached)}]"
+        text = f"{text} [attached: {', '.join(attached)}]"
     if not text.strip():
         skipped[NO_TEXT] += 1
         return
     if bare and bare == subject:
-        text = f"{subject}\n\n{text}"
+        text = f"{subject}: {text}"
     name, address = parseaddr(_decoded(mail["From"]))
     root = blake2b(thread.encode("utf-8", "replace"), digest_size=4).hexdigest()
     yield Turn(

@@ -28,7 +28,7 @@ _BOLD = re.compile(r"(\*\*|__)(?=\S)([^\n*_.!?]{1,60}?):?\1:?")
 _CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)
 _EMBED = re.compile(r"!\[\[[^\[\]\n]+\]\]")
 _LINK = re.compile(r"\[\[(?=\S)([^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
-_BLOCK_ID = re.compile(r"\s+\^[0-9a-f]{6}$", re.MULTILINE)
+_BLOCK_ID = re.compile(r"[ \t]\^[0-9a-f]{6}$", re.MULTILINE)
 _RELATION = re.compile(r"(\w+) (\[\[(?=\S)[^\[\]\n]+\]\](?:\s+\([^()\n]*\))?)")
 _QUERY = re.compile(r"(?:```|~~~)\s*(?:dataview(?:js)?|tasks|query|base)\b")
 _NO_CONTEXT = ("observations", "relations")
@@ -116,11 +116,13 @@ class _Context:
 
     def before(self, words: str) -> str:
         """The words with what they are about set before them; a block of lines starts on its own."""
-        titles = (self.title, *(heading for _, heading in self.headings))
-        path = dict.fromkeys(title for title in titles if title and _date(title) != title)
+        path: dict[str, str] = {}
+        for title in (self.title, *(heading for _, heading in self.headings)):
+            if title and _date(title) != title:
+                path.setdefault(title.casefold(), title)
         if not path:
             return words
-        return " › ".join(path).rstrip(":") + (":\n" if words[0] in "`~|>" else ": ") + words
+        return " › ".join(path.values()).rstrip(":") + (":\n" if words[0] in "`~|>" else ": ") + words
 
 
 def _transcript(blocks: list[_Block], like: Turn) -> Iterator[Turn]:
@@ -147,18 +149,23 @@ def _plain(text: str, skipped: Skipped) -> str:
     for at in range(0, len(parts), 2):
         found, embeds = _EMBED.subn("", _BLOCK_ID.sub("", parts[at]))
         skipped[ATTACHED] += embeds
-        parts[at] = _LINK.sub(lambda link: link[2] or link[1], found)
+        parts[at] = _LINK.sub(_label, found)
     return "".join(parts)
+
+
+def _label(link: re.Match[str]) -> str:
+    return link[2] or link[1]
 
 
 def _said(values: Mapping[str, object]) -> str:
     """A header as a line, "tags: work, rowing; born: 1990-03-02", of the keys that hold words."""
-    lists = {key: value if isinstance(value, list) else [value] for key, value in values.items()}
-    said = {
-        key: ", ".join(_LINK.sub(lambda link: link[2] or link[1], str(one)) for one in listed)
-        for key, listed in lists.items()
-        if key.casefold() not in _UNSAID and not any(isinstance(one, dict | list) for one in listed)
-    }
+    said = {}
+    for key, value in values.items():
+        listed = value if isinstance(value, list) else [value]
+        if key.casefold() not in _UNSAID and not any(isinstance(one, dict | list) for one in listed):
+            said[key] = ", ".join(_LINK.sub(_label, str(one)) for one in listed)
+    if said.get("type") == "note":  # basic-memory's word for any note
+        del said["type"]
     return "; ".join(f"{key}: {value}" for key, value in said.items() if value.strip())
 
 

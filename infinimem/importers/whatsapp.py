@@ -28,7 +28,7 @@ _MEDIA = re.compile(r"<[^<>\n]{3,60}>|\S+\.\w{2,5} \([^()\n]+\)|<?attached: [^\n
 _OMITTED = re.compile(
     r"(?:\S+ )?(?:\S+ )?(?:omitted|weggelassen|absente?|omitid[oa]|omess[oa]|weggelaten)|<[^<>\n]+>"
 )
-_EDITED = re.compile(r"\s*\u200e?<[^<>\n]*(?:edited|bearbeitet|modifié|editó|editado)[^<>\n]*>\s*\Z")
+_EDITED = re.compile(r"\u200e?<[^<>\n]{,40}(?:edited|bearbeitet|modifié|editó|editado)[^<>\n]{,9}>\Z")
 _DELETED = re.compile(r"(?:This message was deleted|You deleted this message|null)\.?")
 _MARKS = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -51,7 +51,7 @@ def turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
         if sent is None:
             skipped[NOTICES] += 1
             continue
-        words = _EDITED.sub("", sent[2].rstrip())
+        words = _EDITED.sub("", sent[2].rstrip()).rstrip()
         if why := _unspoken(words):
             skipped[why] += 1
             words = words.partition("\n")[2] if why == ATTACHED else ""
