@@ -1,6 +1,6 @@
 """The text of HTML: paragraphs, items and line breaks stay lines; styles, scripts and quoted mails go.
 
-Not by html.parser: it looks for the end of each open tag anew, and takes minutes for a hostile page of 300 kB.
+Not by html.parser: it looks for the end of each open tag anew, minutes for a hostile page of 300 kB.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def text_of_html(html: str) -> str:
         if not quoted:
             parts.append(re.sub(r"\s+", " ", html[at : tag.start()]))
         at, name = tag.end(), (tag[2] or "").lower()
-        parts.append("" if quoted else "\n" if tag[1] and name == "p" else _BREAKS.get(name, "") * (not tag[1]))
+        parts.append(
+            "" if quoted else "\n" if tag[1] and name == "p" else _BREAKS.get(name, "") * (not tag[1])
+        )
         if not tag[1] and name and name not in _VOID:
             open_.append((name, quoted or bool(_QUOTED.search(tag[3]))))
             times[name] += 1

@@ -86,6 +86,8 @@ _FAMILIES: dict[str, Family] = {
     "mcp-memory": mcp_memory,
     "openai": openai_messages,
 }
+_TAKES_ANY = "openai"
+"""What has a role or a sender and a text; so have records of some programs that are not read."""
 _TEXTS = {"mail": mail, "whatsapp": whatsapp}
 _BUILT_IN = (*_FAMILIES, *_LOGS, "slack", *_TEXTS, "markdown")
 
@@ -187,7 +189,7 @@ def _parts(
                 continue
             values = records(source, path.name, lenient=True)
             found, leading = _recognised(values, format_)
-            if found is None:
+            if found is None or (found[0] == _TAKES_ANY and format_ is None and why_record(leading[0])):
                 raise _unknown(path, format_, leading)
             name, importer = found
             rows = _sound(chain(leading, values), not isinstance(importer, Family), skipped)
