@@ -1,13 +1,12 @@
 """Exports of other programs, each as its program writes it; people and words are invented.
 
-`EXPORTS` has for each the format that it is recognised as, and the turns that it holds.
+`EXPORTS` has them by the names that docs/IMPORTS.md gives the programs, with what else tells them apart.
 """
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -202,11 +201,12 @@ born: 1990-03-02
 ---
 ## Work
 - baker at [[Nordlicht|the Nordlicht bakery]] ^a1b2c3
+
 ![[portrait.png]]
 
 ## Allergies
 - peanuts
-  - and ![[rash.jpg]]walnuts
+  - and [[Nuts#Black]] walnuts ![[rash.jpg|200]]
 
 ```dataview
 TABLE born FROM #person
@@ -359,7 +359,7 @@ Content-Type: text/plain; charset="utf-8"
 Content-Transfer-Encoding: quoted-printable
 
 The celadon needs 3=20percent iron.
-From now on we fire on Fridays.
+>From now on we fire on Fridays.
 On Monday I wrote: more to come.
 
 --=20
@@ -416,7 +416,7 @@ Sent from my phone
 FIRED = "The celadon needs 3 percent iron.\nFrom now on we fire on Fridays.\nOn Monday I wrote: more to come."
 
 EXPORTS: dict[str, Export] = {
-    "chatgpt": Export(
+    "ChatGPT": Export(
         "chatgpt",
         {"conversations.json": CHATGPT},
         [
@@ -431,7 +431,7 @@ EXPORTS: dict[str, Export] = {
         ["Kayaks 77aa0011"],
         "kayak Bergen",
     ),
-    "claude": Export(
+    "Claude": Export(
         "claude",
         {"conversations.json": CLAUDE},
         [
@@ -441,7 +441,7 @@ EXPORTS: dict[str, Export] = {
         ["Sourdough c1a0de00"],
         "starter called",
     ),
-    "claude's memories": Export(
+    "Claude, memories": Export(
         "claude",
         {"memories.json": CLAUDE_MEMORIES},
         [
@@ -452,7 +452,7 @@ EXPORTS: dict[str, Export] = {
         ["Claude's memory", "Claude's memory of project 9f8e7d6c"],
         "chemistry Gent",
     ),
-    "claude's projects": Export(
+    "Claude, projects": Export(
         "claude",
         {"projects.json": CLAUDE_PROJECTS},
         [
@@ -473,7 +473,7 @@ EXPORTS: dict[str, Export] = {
         ["mem0 tomas"],
         "window seats",
     ),
-    "mcp-memory": Export(
+    "MCP memory server": Export(
         "mcp-memory",
         {"memory.jsonl": MCP_MEMORY},
         [
@@ -501,20 +501,20 @@ EXPORTS: dict[str, Export] = {
         ["pour-over"],
         "coffee brewing",
     ),
-    "obsidian": Export(
+    "Obsidian": Export(
         "markdown",
         VAULT,
         [
             ("user", "Anna Berg: tags: person, rowing; born: 1990-03-02", None, None),
             ("user", "Anna Berg › Work: baker at the Nordlicht bakery", None, None),
-            ("user", "Anna Berg › Allergies: peanuts\n  - and walnuts", None, None),
+            ("user", "Anna Berg › Allergies: peanuts\n  - and Nuts > Black walnuts [rash.jpg]", None, None),
             ("user", 'Anna Berg › Allergies:\n```bash\n[[ -f x ]] && echo "[[kept]]"\n```', None, None),
             ("user", "Rowed with Anna Berg #rowing", None, "2025-04-06"),
         ],
         ["Anna Berg", "daily/2025-04-06"],
         "Anna Berg born",
     ),
-    "whatsapp (iPhone)": Export(
+    "WhatsApp, iPhone": Export(
         "whatsapp",
         {"_chat.txt": WHATSAPP_IPHONE},
         [
@@ -524,7 +524,7 @@ EXPORTS: dict[str, Export] = {
         ["Rowing club 2024-05-31", "Rowing club 2024-06-01"],
         "boat house key",
     ),
-    "whatsapp (Android)": Export(
+    "WhatsApp, Android": Export(
         "whatsapp",
         {"WhatsApp Chat with Biscuit's people.txt": WHATSAPP_ANDROID},
         [
@@ -534,7 +534,7 @@ EXPORTS: dict[str, Export] = {
         ["Biscuit's people 2024-05-09", "Biscuit's people 2024-06-01"],
         "vet moved",
     ),
-    "telegram": Export(
+    "Telegram": Export(
         "telegram",
         {"result.json": TELEGRAM},
         [
@@ -544,7 +544,7 @@ EXPORTS: dict[str, Export] = {
         ["Lena Vogt 2024-02-01", "Lena Vogt 2024-02-02"],
         "cello lesson",
     ),
-    "slack": Export(
+    "Slack": Export(
         "slack",
         SLACK,
         [
@@ -560,7 +560,7 @@ EXPORTS: dict[str, Export] = {
         ["Orla, Wei Lin 2024-07-02", "#kiln 2024-07-01"],
         "Shelf cracked",
     ),
-    "gemini": Export(
+    "Gemini": Export(
         "gemini",
         {"My Activity.json": GEMINI},
         [
@@ -571,7 +571,7 @@ EXPORTS: dict[str, Export] = {
         ["Gemini 2025-05-01", "Gemini 2025-05-02"],
         "trout Silkeborg",
     ),
-    "mbox": Export(
+    "mail, mbox": Export(
         "mail",
         {"pottery.mbox": MBOX},
         [
@@ -586,7 +586,7 @@ EXPORTS: dict[str, Export] = {
         ["Glaze café 2790adab"],
         "celadon iron",
     ),
-    "eml": Export(
+    "mail, eml": Export(
         "mail",
         {"ladder.eml": EML},
         [
@@ -600,14 +600,14 @@ EXPORTS: dict[str, Export] = {
         ["Ladder 9d6d4b3e"],
         "ladder shed",
     ),
-    "openai": Export(
+    "anything else": Export(
         "openai",
         {"chat.jsonl": '{"role": "user", "content": "My bike is a red Pashley.", "time": "2025-01-01"}\n'},
         [("user", "My bike is a red Pashley.", None, "2025-01-01")],
         ["chat"],
         "red Pashley",
     ),
-    "markdown": Export(
+    "notes and journals": Export(
         "markdown",
         {"plants.md": "# Plants\n\n## Balcony\n\n- two figs since 2019\n"},
         [("user", "Plants › Balcony: two figs since 2019", None, None)],
@@ -615,5 +615,3 @@ EXPORTS: dict[str, Export] = {
         "two figs",
     ),
 }
-
-Saved = Callable[[Path], Path]

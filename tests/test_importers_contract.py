@@ -86,7 +86,14 @@ class TestEveryFormat:
         assert shell.tree() == before
 
 
-def test_every_format_of_ours_that_is_no_data_set_has_an_export_here() -> None:
+LOGS = {"Claude Code", "Codex"}
+"""Tried in tests/test_importers_logs.py."""
+
+
+def test_every_row_of_the_page_is_tried_and_every_format_has_one() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "IMPORTS.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.endswith("` |")]
+    tried = {name.partition(",")[0]: export.format for name, export in EXPORTS.items()}
+    assert {row[0]: row[-1].strip("`") for row in rows if row[0] not in LOGS} == tried
     data_sets = {"locomo", "longmemeval", "memoryagentbench"}
-    logs = {"claude-code", "codex"}  # tests/test_importers_logs.py
-    assert {export.format for export in EXPORTS.values()} == set(formats()) - data_sets - logs
+    assert {row[-1].strip("`") for row in rows} == set(formats()) - data_sets

@@ -56,6 +56,7 @@ ALIKE: dict[str, tuple[Any, str]] = {
     "telegram.json": ({"about": "x", "chats": {"list": []}}, "an export of Telegram without messages"),
     "contacts.vcf": ("BEGIN:VCARD\nVERSION:3.0\nFN:Bo\nEND:VCARD\n", "an address book"),
     "dates.ics": ("BEGIN:VCALENDAR\nVERSION:2.0\nEND:VCALENDAR\n", "a calendar"),
+    "Plan.excalidraw.md": ("---\nexcalidraw-plugin: parsed\n---\n# Drawing\n", "a drawing"),
     "letter.rtf": ("{\\rtf1 hello}", "a document in RTF"),
 }
 
@@ -78,14 +79,14 @@ def test_any_text_may_be_asked_to_be_a_note(tmp_path: Path) -> None:
 
 
 def test_a_zip_is_what_its_folder_is(tmp_path: Path) -> None:
-    for name in ("chatgpt", "claude's memories", "slack", "telegram", "mbox", "whatsapp (iPhone)"):
+    for name in ("ChatGPT", "Claude, memories", "Slack", "Telegram", "mail, mbox", "WhatsApp, iPhone"):
         export = EXPORTS[name]
-        found = survey(export.zip(tmp_path / f"{name}.zip"))
+        found = survey(export.zip(tmp_path / f"{export.format}.zip"))
         assert (found.formats, found.turns) == ((export.format,), len(export.turns))
 
 
 def test_all_parts_of_claudes_export_come_of_one_zip(tmp_path: Path) -> None:
-    parts = [EXPORTS[name] for name in ("claude", "claude's memories", "claude's projects")]
+    parts = [EXPORTS[name] for name in ("Claude", "Claude, memories", "Claude, projects")]
     with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
         for part in parts:
             for name, content in part.files.items():
@@ -101,14 +102,14 @@ def test_a_slack_export_may_lie_in_a_folder_of_the_zip_or_among_others(tmp_path:
         for name, content in SLACK.items():
             archive.writestr(f"acme/{name}", json.dumps(content))
     assert survey(tmp_path / "s.zip").turns == 3
-    EXPORTS["slack"].save(tmp_path / "downloads" / "acme")
+    EXPORTS["Slack"].save(tmp_path / "downloads" / "acme")
     (tmp_path / "downloads" / "note.md").write_text("- a walnut\n")
     found = survey(tmp_path / "downloads")
     assert (found.formats, found.turns, found.left_out) == (("markdown", "slack"), 4, {})
 
 
 def test_one_damaged_day_refuses_a_slack_export(shell: Shell, tmp_path: Path) -> None:
-    folder = EXPORTS["slack"].save(tmp_path / "acme")
+    folder = EXPORTS["Slack"].save(tmp_path / "acme")
     day = folder / "kiln" / "2024-07-01.json"
     day.write_text(day.read_text()[:-9])
     shell("init", ".")
@@ -120,7 +121,7 @@ def test_one_damaged_day_refuses_a_slack_export(shell: Shell, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["../conversations.json", "/etc/conversations.json", "a/../../x.json"])
 def test_a_zip_with_paths_that_lead_out_is_refused(name: str, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        archive.writestr("conversations.json", json.dumps(EXPORTS["claude"].files["conversations.json"]))
+        archive.writestr("conversations.json", json.dumps(EXPORTS["Claude"].files["conversations.json"]))
         archive.writestr(name, "[]")
     with pytest.raises(ImportFormatError, match="leads elsewhere"):
         survey(tmp_path / "x.zip")
@@ -129,7 +130,7 @@ def test_a_zip_with_paths_that_lead_out_is_refused(name: str, tmp_path: Path) ->
 def test_a_slack_zip_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = EXPORTS["slack"].zip(tmp_path / "x.zip")
+    path = EXPORTS["Slack"].zip(tmp_path / "x.zip")
     monkeypatch.setattr(reading, "MAX_FILE", 500)
     with pytest.raises(ImportFormatError, match="unpacks to more than"):
         survey(path)
@@ -138,7 +139,7 @@ def test_a_slack_zip_that_unpacks_to_too_much_is_refused(
 def test_a_mailbox_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = EXPORTS["mbox"].save(tmp_path)
+    path = EXPORTS["mail, mbox"].save(tmp_path)
     path.write_text(path.read_text() * 20)
     monkeypatch.setattr(reading, "MAX_FILE", 5000)
     with pytest.raises(ImportFormatError, match="holds more than"):

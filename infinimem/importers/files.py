@@ -31,7 +31,7 @@ _NAMES = (
     ".gz",
     ".xz",
     ".zst",
-    ".mbox",
+    "mbox",
     ".eml",
     ".html",
 )

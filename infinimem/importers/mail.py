@@ -78,7 +78,7 @@ def _mails(lines: Iterable[str]) -> Iterator[str]:
         size += len(line)
         if size > MAX_MAIL:
             raise ImportFormatError(f"a mail is over {MAX_MAIL >> 20} MB: take its attachments out")
-        mail.append(line)
+        mail.append(line[1:] if line.startswith(">From ") else line)  # as a mailbox keeps "From "
     if mail:
         yield "".join(mail)
 

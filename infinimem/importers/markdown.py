@@ -26,7 +26,7 @@ _DATE = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
 _MARK = re.compile(r"[*_]{0,2}([A-Za-z]+)(?:[*_]{0,2}:[*_]{0,2}|[*_]{2})\s*")
 _BOLD = re.compile(r"(\*\*|__)(?=\S)([^\n*_.!?]{1,60}?):?\1:?")
 _CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)
-_EMBED = re.compile(r"!\[\[[^\[\]\n]+\]\]")
+_EMBED = re.compile(r"!\[\[([^\[\]|\n]+)[^\[\]\n]*\]\]")
 _LINK = re.compile(r"\[\[(?=\S)([^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
 _BLOCK_ID = re.compile(r"[ \t]\^[0-9a-f]{6}$", re.MULTILINE)
 _RELATION = re.compile(r"(\w+) (\[\[(?=\S)[^\[\]\n]+\]\](?:\s+\([^()\n]*\))?)")
@@ -119,10 +119,10 @@ class _Context:
         path: dict[str, str] = {}
         for title in (self.title, *(heading for _, heading in self.headings)):
             if title and _date(title) != title:
-                path.setdefault(title.casefold(), title)
+                path.setdefault(title.casefold(), title.rstrip(":"))
         if not path:
             return words
-        return " › ".join(path.values()).rstrip(":") + (":\n" if words[0] in "`~|>" else ": ") + words
+        return " › ".join(path.values()) + (":\n" if words[0] in "`~|>" else ": ") + words
 
 
 def _transcript(blocks: list[_Block], like: Turn) -> Iterator[Turn]:
@@ -142,19 +142,24 @@ def _heading(block: _Block) -> tuple[str, int]:
 
 
 def _plain(text: str, skipped: Skipped) -> str:
-    """The text with links between notes as their words, and without what is embedded; code as it stands."""
+    """The text with links between notes as their words, and what is embedded by its name; code as it stands.
+
+    A text that only shows something has none.
+    """
     if "[[" not in text and " ^" not in text:
         return text
     parts = _CODE.split(text)
+    if len(parts) == 1 and not _EMBED.sub("", text).strip():
+        skipped[ATTACHED] += 1
+        return ""
     for at in range(0, len(parts), 2):
-        found, embeds = _EMBED.subn("", _BLOCK_ID.sub("", parts[at]))
-        skipped[ATTACHED] += embeds
-        parts[at] = _LINK.sub(_label, found)
+        named = _EMBED.sub(lambda embed: f"[{embed[1]}]", _BLOCK_ID.sub("", parts[at]))
+        parts[at] = _LINK.sub(_label, named)
     return "".join(parts)
 
 
 def _label(link: re.Match[str]) -> str:
-    return link[2] or link[1]
+    return link[2] or link[1].strip("#").replace("#", " > ")
 
 
 def _said(values: Mapping[str, object]) -> str:

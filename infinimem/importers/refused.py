@@ -26,6 +26,8 @@ _TEXTS = {
 
 def why_text(head: str) -> str | None:
     """What a text is that is no note, by its beginning; None where nothing is known against it."""
+    if head.startswith("---") and "\nexcalidraw-plugin:" in head:
+        return "a drawing (Excalidraw): write what it shows as a note"
     if _HTML.match(head):
         page = next((why for name, why in _PAGES.items() if name in head), None)
         return page or "a web page: save its text, or have the program export JSON"
