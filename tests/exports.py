@@ -134,7 +134,7 @@ CLAUDE_PROJECTS = [
     {"uuid": "s-1", "name": "How to use Claude", "is_starter_project": True, "docs": [], "description": "x"},
 ]
 
-MEM0 = {
+MEM0: dict[str, Any] = {
     "count": 2,
     "next": None,
     "previous": None,

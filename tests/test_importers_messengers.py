@@ -122,3 +122,37 @@ def test_marks_of_chatgpts_page_go_and_words_stay(text: str, expected: str | Non
 def test_chatgpts_export_is_cleaned(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(CHATGPT))
     assert not any(mark in turn.text for turn in read_turns(tmp_path / "a.json").turns for mark in "\ue200†")
+
+
+def test_headers_in_plain_utf8_and_a_long_way_to_the_sender(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    route = "Received: by x\n" + "".join(f"X-Hop-{number}: {'y' * 90}\n" for number in range(60))
+    path.write_text(
+        route + EML.replace("Return-Path: <bo@example.org>\n", "").replace("Re: Ladder", "Gärtnerei")
+    )
+    (turn,) = read_turns(path).turns
+    assert (turn.speaker, (turn.session or "")[:10]) == ("Bo", "Gärtnerei ")
+    assert turn.text.startswith("Gärtnerei: The ladder")
+
+
+def test_a_mail_inside_a_mail_is_attached_and_not_said(tmp_path: Path) -> None:
+    inner = "--b\nContent-Type: message/rfc822\n\nFrom: Ida <i@b>\nSubject: Old\n\nnot mine\n--b--\n"
+    mixed = "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nlook at this\n"
+    (tmp_path / "a.eml").write_text("From: Bo <a@b>\nTo: c@d\n" + mixed + inner)
+    assert [turn.text for turn in read_turns(tmp_path / "a.eml").turns] == [
+        "look at this [attached: message/rfc822]"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Date: 5 May\nWeather: sun\n\nslept\n",
+        "From: Ann\n\nslept\n",
+        "Subject: pears\nplain words\n",
+        "From 8:00 to 9\n",
+    ],
+)
+def test_a_note_that_begins_like_a_mail_is_a_note(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(text)
+    assert read_turns(tmp_path / "a.txt").format == "markdown"

@@ -13,7 +13,7 @@ _READ = re.compile(
     r"(?:.*/)?(?:"
     r"conversations(?:-\d+)?\.json"  # ChatGPT, Claude
     r"|memories\.json|projects\.json|(?:memories|projects)/[\w-]+\.json"  # Claude
-    r"|_chat\.txt|WhatsApp Chat [^/]*\.txt"
+    r"|_chat\.txt|[^/]*WhatsApp[^/]*\.txt"
     r"|result\.json"  # Telegram
     r"|(?:Gemini|Gemini Apps|Bard)/My ?Activity\.json"  # Google Takeout
     r"|[^/]+\.mbox"

@@ -23,7 +23,11 @@ _BEGIN = re.compile(
     rf"\u200e?(?:\[{_STAMP}\] |{_STAMP} - )(?:\u200e?~[ \u202f\u00a0])?(.*)", re.IGNORECASE | re.DOTALL
 )
 _SENDER = re.compile(r"([^:\n]{1,80}): ?(.*)", re.DOTALL)
-_NAME = re.compile(r"(?:.*/)?WhatsApp Chat (?:with|-) ([^/]+?)(?:/_chat)?", re.IGNORECASE)
+_NAME = re.compile(
+    r"(?:.*/)?(?:WhatsApp[ -]Chat (?:with|mit|-)|Chat de WhatsApp con|Discussion WhatsApp avec|Chat WhatsApp con)"
+    r" ([^/]+?)(?:/_chat)?",
+    re.IGNORECASE,
+)
 _MEDIA = re.compile(r"<[^<>\n]{3,60}>|\S+\.\w{2,5} \([^()\n]+\)|<?attached: [^\n]+>?")
 _OMITTED = re.compile(
     r"(?:\S+ )?(?:\S+ )?(?:omitted|weggelassen|absente?|omitid[oa]|omess[oa]|weggelaten)|<[^<>\n]+>"
