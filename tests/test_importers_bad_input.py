@@ -82,7 +82,7 @@ def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path: Path, name: 
 def test_a_zip_without_conversations(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("picture.png", "- a")
-    assert "conversations.json" in failure(tmp_path / "x.zip")
+    assert "no export that is known" in failure(tmp_path / "x.zip")
 
 
 def test_missing_files_folders_and_forbidden_files(tmp_path: Path) -> None:

@@ -119,9 +119,10 @@ def import_(
 ) -> None:
     """Import conversations or notes from a file or a folder.
 
-    The format is recognised: ChatGPT and Claude exports (as downloaded), session logs of Claude Code and
-    Codex, OpenAI messages, chat JSON or JSONL, LoCoMo, LongMemEval, MemoryAgentBench, Markdown and text.
-    Importing again adds only what is new, and resumes an import that was interrupted.
+    The format is recognised: exports of ChatGPT, Claude, Gemini, mem0, WhatsApp, Telegram and Slack (as
+    downloaded), the MCP memory server's file, session logs of Claude Code and Codex, mails (mbox, eml), chat
+    JSON or JSONL, Obsidian, basic-memory and other Markdown. Importing again adds only what is new, and
+    resumes an import that was interrupted.
     """
     from infinimem.importers import survey
     from infinimem.store.receipts import later, next_number

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from infinimem.importers.citations import without_citations
 from infinimem.importers.fields import (
     ATTACHED,
     HIDDEN,
@@ -57,7 +58,7 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
         if isinstance(metadata, dict) and "multimodal" not in message["content"].get("content_type", ""):
             skipped[ATTACHED] += len(rows(metadata.get("attachments")))
         yield Turn(
-            text=text_of(rows(message["content"].get("parts")), skipped),
+            text=without_citations(text_of(rows(message["content"].get("parts")), skipped)),
             role=role,
             speaker=speaker,
             time=iso(message.get("create_time")) or time,

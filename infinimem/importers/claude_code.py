@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from infinimem.importers.fields import NOTICES, SIDE, Json, Skipped, as_name, iso, role_of, text_of
+from infinimem.importers.fields import NOTICES, OTHER, SIDE, Json, Skipped, as_name, iso, role_of, text_of
 from infinimem.model import Turn
 
 _SPOKEN = ("user", "assistant")
@@ -34,7 +34,7 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
     """The turns of a log, by the program's own ids: what a resumed or forked session repeats has its key."""
     for record in records:
         if not isinstance(record, dict):
-            skipped["records of another shape"] += 1
+            skipped[OTHER] += 1
             continue
         if record.get("type") not in _SPOKEN:
             continue  # titles, snapshots of files, queues, events: nobody said them

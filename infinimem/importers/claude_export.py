@@ -1,12 +1,19 @@
-"""Claude's data export: conversations.json, a list of conversations with `chat_messages`."""
+"""Claude's data export: conversations.json, memories.json and projects.json.
+
+A conversation has `chat_messages`. A memory is what Claude wrote about the person, as Markdown: of all
+conversations, and of each project. A project is what the person gave: description, instructions, documents.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
+from infinimem.importers import markdown
 from infinimem.importers.fields import (
     ATTACHED,
     NO_TEXT,
+    OTHER,
     Json,
     Skipped,
     as_name,
@@ -20,17 +27,32 @@ from infinimem.importers.fields import (
 )
 from infinimem.model import Turn
 
+_MEMORY = "Claude's memory"
+_PROJECT = ("prompt_template", "docs", "is_starter_project", "description")
+
 
 def matches(record: Json) -> bool:
-    return isinstance(record.get("chat_messages"), list)
+    if isinstance(record.get("chat_messages"), list) or isinstance(record.get("conversations_memory"), str):
+        return True
+    return "uuid" in record and sum(field in record for field in _PROJECT) > 1
 
 
 def names(record: Json, stem: str) -> tuple[str, ...]:
-    return names_of(record, stem, "uuid", "name")
+    return (_MEMORY,) if "conversations_memory" in record else names_of(record, stem, "uuid", "name")
 
 
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    session = titled(names(record, stem))
+    if "conversations_memory" in record:
+        yield from _remembered(record, skipped)
+    elif "chat_messages" in record:
+        yield from _said(record, titled(names(record, stem)), skipped)
+    elif record.get("is_starter_project"):
+        skipped["projects that came with the program"] += 1
+    else:
+        yield from _given(record, titled(names(record, stem)), skipped)
+
+
+def _said(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
     time = iso(record.get("created_at"))
     for message in rows(record.get("chat_messages")):
         if not isinstance(message, dict):
@@ -48,3 +70,28 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
             session=session,
             turn=as_name(message.get("uuid")),
         )
+
+
+def _remembered(record: Json, skipped: Skipped) -> Iterator[Turn]:
+    projects = record.get("project_memories")
+    memories = {_MEMORY: record["conversations_memory"]}
+    for ident, text in projects.items() if isinstance(projects, dict) else ():
+        memories[f"{_MEMORY} of project {ident[:8]}"] = text
+    for session, text in memories.items():
+        if isinstance(text, str):
+            yield from markdown.turns(text, session, skipped, role="assistant")
+        else:
+            skipped[OTHER] += 1
+
+
+def _given(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
+    for field in ("description", "prompt_template"):
+        if isinstance(text := record.get(field), str):
+            yield from markdown.turns(text, session, skipped, time=iso(record.get("created_at")))
+    for doc in rows(record.get("docs")):
+        if not isinstance(doc, dict) or not isinstance(doc.get("content"), str):
+            skipped[NO_TEXT] += 1
+            continue
+        time = iso(first(doc, "created_at")) or iso(record.get("created_at"))
+        title = PurePath(as_name(doc.get("filename")) or "").stem
+        yield from markdown.turns(doc["content"], session, skipped, title=title, time=time)

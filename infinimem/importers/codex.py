@@ -13,6 +13,7 @@ from typing import Any
 
 from infinimem.importers.fields import (
     NOTICES,
+    OTHER,
     PROMPTS,
     SIDE,
     THINKING,
@@ -51,7 +52,7 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
     cwd = branch = None
     for record in records:
         if not isinstance(record, dict):
-            skipped["records of another shape"] += 1
+            skipped[OTHER] += 1
             continue
         payload = record.get("payload", record)
         if not isinstance(payload, dict) or record.get("type") == "event_msg":

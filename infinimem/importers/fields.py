@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ SIDE = "messages of sub-agents"
 NOTICES = "notices of the program"
 RECALLED = "passages of recalled memory"
 NO_TEXT = "messages without text"
+OTHER = "records of another shape"
 
 Json = Mapping[str, Any]
 
@@ -41,6 +43,7 @@ _PARTS: Mapping[str, str] = {
     **dict.fromkeys(("video_container_asset_pointer", "real_time_user_audio_video_asset_pointer"), ATTACHED),
 }
 """Why a part of a message that is no text is left out, by its type."""
+_DAY = re.compile(r" \d{4}-\d\d-\d\d\Z")
 _MILLISECONDS = 1e11  # seconds reach this in the year 5138
 
 
@@ -120,6 +123,16 @@ def names_of(record: Json, stem: str, *fields: str) -> tuple[str, ...]:
 def titled(names: tuple[str, ...]) -> str:
     """A session's name of an id and a title: "Garden aaaa1111"; the id alone where there is no title."""
     return names[0] if len(names) == 1 else f"{names[-1]} {names[0][:8]}"
+
+
+def day_of_chat(chat: str, time: str | None) -> str:
+    """The session of a message of a chat that never ends: the chat and the day, "Rowing club 2024-05-08"."""
+    return f"{chat} {time[:10]}" if time else chat
+
+
+def chat_of(session: str | None) -> str | None:
+    """The chat of a session that `day_of_chat` named; any other session is one itself."""
+    return _DAY.sub("", session) if session else session
 
 
 def rows(value: Any) -> list[Any]:

@@ -17,9 +17,24 @@ from infinimem.configuration import SETTINGS
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers.fields import Skipped
 from infinimem.importers.read import Import, NotThere, read_turns
+from infinimem.importers.reading import slack_export
 from infinimem.model import Turn
 
-_NAMES = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".zip", ".gz", ".xz", ".zst")
+_NAMES = (
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".md",
+    ".markdown",
+    ".txt",
+    ".zip",
+    ".gz",
+    ".xz",
+    ".zst",
+    "mbox",
+    ".eml",
+    ".html",
+)
 """Endings of what is looked into in a folder."""
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
 """Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""
@@ -129,6 +144,10 @@ def _files(path: Path) -> Iterator[tuple[Path, str | None]]:
     if any((place / SETTINGS).exists() for place in (path.resolve(), *path.resolve().parents)):
         raise UsageError(f"{path} lies in a library, and what is there is remembered already")
     for place, folders, names in os.walk(path):
+        if slack_export(Path(place)):
+            folders.clear()
+            yield Path(place), Path(place).relative_to(path).as_posix() if Path(place) != path else None
+            continue
         folders[:] = sorted(
             name for name in folders if not (name.startswith(".") or Path(place, name, SETTINGS).exists())
         )

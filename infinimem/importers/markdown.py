@@ -1,19 +1,22 @@
-"""Markdown and plain text: a turn for each heading, list item (with what is nested in it) and paragraph.
+"""Markdown and plain text: a turn for each list item (with what is nested in it), paragraph and code block.
 
-Text is kept as it stands, without the list marker ("1986. A good year" begins no list and keeps its year).
-A heading is a turn too, because "peanuts" means little without the "Allergies" above it; a date in a
-heading or in the file's name dates what stands below. Where paragraphs begin with `User:` and `Assistant:`
-the file is read as a transcript.
+A heading is context: "peanuts" below "Allergies" becomes "Allergies: peanuts". One with nothing below it is a
+turn, for it says something by itself. Otherwise text is kept as it stands, without the list marker ("1986. A
+good year" begins no list and keeps its year). A date in a heading, the header or the file's name dates what
+stands below. Where paragraphs begin with `User:` and `Assistant:` the file is a transcript without context.
+
+Obsidian's and basic-memory's notes are Markdown: links to notes become their words, a relation of
+basic-memory (`- works_at [[Nordlicht]]`) a sentence about the note. A note is about its title.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from infinimem.importers.fields import ROLES, Skipped, iso
-from infinimem.markdown.header import header_end
+from infinimem.importers.fields import ATTACHED, ROLES, Skipped, as_name, iso
+from infinimem.markdown.header import read_header
 from infinimem.markdown.scan import fences, heading_title
 from infinimem.model import Turn
 
@@ -21,44 +24,154 @@ _ITEM = re.compile(r" {0,3}(?:[-*+]|(\d{1,9})[.)])(?:\s+(.*)|$)")
 _RULE = re.compile(r" {0,3}([-*_=])(?:\s*\1){2,}\s*")
 _DATE = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
 _MARK = re.compile(r"[*_]{0,2}([A-Za-z]+)(?:[*_]{0,2}:[*_]{0,2}|[*_]{2})\s*")
+_BOLD = re.compile(r"(\*\*|__)(?=\S)([^\n*_.!?]{1,60}?):?\1:?")
+_CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)
+_EMBED = re.compile(r"!\[\[([^\[\]|\n]+)[^\[\]\n]*\]\]")
+_LINK = re.compile(r"\[\[(?=\S)([^\[\]|\n]+)(?:\|([^\[\]\n]+))?\]\]")
+_BLOCK_ID = re.compile(r"[ \t]\^[0-9a-f]{6}$", re.MULTILINE)
+_RELATION = re.compile(r"(\w+) (\[\[(?=\S)[^\[\]\n]+\]\](?:\s+\([^()\n]*\))?)")
+_QUERY = re.compile(r"(?:```|~~~)\s*(?:dataview(?:js)?|tasks|query|base)\b")
+_NO_CONTEXT = ("observations", "relations")
+_UNSAID = ("title", "permalink", "id", "date", "created", "cssclass", "cssclasses", "publish")
+"""Keys of a note's header that say nothing, or are used otherwise."""
 
 
 @dataclass
 class _Block:
-    """Lines that make one turn. `level`: 1-6 for a heading, 0 otherwise."""
+    """Lines that make one turn. `level`: 1-6 for a heading, 0 otherwise; `marked`: an item of a list."""
 
     lines: list[str] = field(default_factory=list)
     level: int = 0
+    marked: bool = False
 
     @property
     def text(self) -> str:
         return "\n".join(self.lines).strip("\n").rstrip()
 
 
-def turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
+def turns(
+    text: str,
+    stem: str,
+    skipped: Skipped,
+    title: str | None = None,
+    time: str | None = None,
+    role: str = "user",
+) -> Iterator[Turn]:
     """The turns of a document.
 
     Args:
         text: the whole of it.
         stem: name of the file, which becomes the session.
         skipped: counts what is left out.
+        title: what the note is about, where its name tells; the `title` of its header goes before.
+        time: ISO 8601, of what no date in the text, the header or `stem` dates.
+        role: who wrote it.
     """
-    blocks = [block for block in _blocks(text, skipped) if block.text]
-    is_transcript = {"user", "assistant"} <= {_mark(block)[0] for block in blocks}
-    role, time, dated_at = "user", _date(stem), 0
-    for block in blocks:
-        words = block.text
-        if block.level:
+    header = read_header([line.removesuffix("\r") for line in text.split("\n")])
+    skipped["headers"] += bool(header.end and header.problem)
+    title = as_name(header.values.get("title")) or title
+    first_date = (_date(str(header.values.get(key, ""))) for key in ("date", "created"))
+    dated = _date(stem) or next(filter(None, first_date), None) or time
+    blocks = [block for block in _blocks(text, header.end) if block.text]
+    marks = {_mark(block)[0] for block in blocks}
+    if {"user", "assistant"} <= marks:
+        yield from _transcript(blocks, Turn("", role, time=dated, session=stem))
+        return
+    about = _Context(title)
+    if said := _said(header.values):
+        yield Turn(about.before(said), role, time=dated, session=stem)
+    time, dated_at = dated, 0
+    for at, block in enumerate(blocks):
+        words, level = _heading(block)
+        if level:
             if date := _date(words):
-                time, dated_at = date, block.level
-            elif block.level <= dated_at:
-                time, dated_at = _date(stem), 0
-        if is_transcript:
-            marked, after = _mark(block)
-            role = marked or role
-            words = words[after:]
-        if words.strip():
-            yield Turn(text=words, role=role, time=time, session=stem)
+                time, dated_at = date, level
+            elif level <= dated_at:
+                time, dated_at = dated, 0
+            words = _plain(words, skipped)
+            if at + 1 == len(blocks) or 0 < _heading(blocks[at + 1])[1] <= level:
+                about.enter("", level)
+                yield Turn(about.before(words), role, time=time, session=stem)
+            about.enter(words, level)
+        elif _QUERY.match(words):
+            skipped["queries of notes"] += 1
+        elif title and (relation := _RELATION.fullmatch(words)):
+            words = f"{title} {relation[1].replace('_', ' ')} {_plain(relation[2], skipped)}"
+            yield Turn(words, role, time=time, session=stem)
+        elif words := _plain(words, skipped).strip("\n").rstrip():
+            yield Turn(about.before(words), role, time=time, session=stem)
+
+
+@dataclass
+class _Context:
+    """What the text at hand is about: the title of the note and the headings above, the highest first."""
+
+    title: str | None
+    headings: list[tuple[int, str]] = field(default_factory=list)
+
+    def enter(self, heading: str, level: int) -> None:
+        self.headings = [above for above in self.headings if above[0] < level]
+        if heading.casefold() not in _NO_CONTEXT:
+            self.headings.append((level, heading))
+
+    def before(self, words: str) -> str:
+        """The words with what they are about set before them; a block of lines starts on its own."""
+        path: dict[str, str] = {}
+        for title in (self.title, *(heading for _, heading in self.headings)):
+            if title and _date(title) != title:
+                path.setdefault(title.casefold(), title.rstrip(":"))
+        if not path:
+            return words
+        return " › ".join(path.values()) + (":\n" if words[0] in "`~|>" else ": ") + words
+
+
+def _transcript(blocks: list[_Block], like: Turn) -> Iterator[Turn]:
+    """The turns of what a person and an assistant said by turns."""
+    role = like.role
+    for block in blocks:
+        marked, after = _mark(block)
+        role = marked or role
+        if words := block.text[after:].strip("\n"):
+            yield replace(like, text=words, role=role)
+
+
+def _heading(block: _Block) -> tuple[str, int]:
+    """The words of a block and its level as a heading: a paragraph that is one bold phrase is one too."""
+    bold = None if block.level or block.marked else _BOLD.fullmatch(block.text)
+    return (bold[2].rstrip(":"), 7) if bold else (block.text, block.level)
+
+
+def _plain(text: str, skipped: Skipped) -> str:
+    """The text with links between notes as their words, and what is embedded by its name; code as it stands.
+
+    A text that only shows something has none.
+    """
+    if "[[" not in text and " ^" not in text:
+        return text
+    parts = _CODE.split(text)
+    if len(parts) == 1 and not _EMBED.sub("", text).strip():
+        skipped[ATTACHED] += 1
+        return ""
+    for at in range(0, len(parts), 2):
+        named = _EMBED.sub(lambda embed: f"[{embed[1]}]", _BLOCK_ID.sub("", parts[at]))
+        parts[at] = _LINK.sub(_label, named)
+    return "".join(parts)
+
+
+def _label(link: re.Match[str]) -> str:
+    return link[2] or link[1].strip("#").replace("#", " > ")
+
+
+def _said(values: Mapping[str, object]) -> str:
+    """A header as a line, "tags: work, rowing; born: 1990-03-02", of the keys that hold words."""
+    said = {}
+    for key, value in values.items():
+        listed = value if isinstance(value, list) else [value]
+        if key.casefold() not in _UNSAID and not any(isinstance(one, dict | list) for one in listed):
+            said[key] = ", ".join(_LINK.sub(_label, str(one)) for one in listed)
+    if said.get("type") == "note":  # basic-memory's word for any note
+        del said["type"]
+    return "; ".join(f"{key}: {value}" for key, value in said.items() if value.strip())
 
 
 def _date(text: str) -> str | None:
@@ -76,10 +189,8 @@ def _mark(block: _Block) -> tuple[str | None, int]:
     return (role, match.end()) if match and role else (None, 0)
 
 
-def _blocks(text: str, skipped: Skipped) -> Iterator[_Block]:
+def _blocks(text: str, start: int) -> Iterator[_Block]:
     lines = [line.removesuffix("\r") for line in text.split("\n")]
-    start = header_end(lines)
-    skipped["headers"] += bool(start)
     closed = fences(lines, start, indented=True)
     block, blank = _Block(), False
     number = 0  # of the last numbered item
@@ -104,6 +215,7 @@ def _blocks(text: str, skipped: Skipped) -> Iterator[_Block]:
             if rule or heading or item is None:
                 blank = False
                 continue
+            block.marked = True
             number = int(item[1] or number)
             inside = item.start(2) if item[2] else indent + 2
             line = item[2] or ""

@@ -18,15 +18,24 @@ from infinimem.importers import (
     claude_code,
     claude_export,
     codex,
+    gemini,
     locomo,
     longmemeval,
+    mail,
     markdown,
+    mcp_memory,
+    mem0,
     memoryagentbench,
     openai_messages,
+    slack,
+    telegram,
+    whatsapp,
 )
-from infinimem.importers.fields import EMPTY, RECALLED, Json, Skipped
-from infinimem.importers.reading import Damaged, Source, explained, opened, records, whole_text
+from infinimem.importers.archives import SLACK_LISTS
+from infinimem.importers.fields import EMPTY, OTHER, RECALLED, Json, Skipped, chat_of
+from infinimem.importers.reading import Damaged, Source, explained, lines, opened, records, whole_text
 from infinimem.importers.recalled import without_recalled
+from infinimem.importers.refused import why_record, why_text
 from infinimem.model import Turn
 from infinimem.plugins import load, plugins
 
@@ -49,18 +58,23 @@ class Family(Protocol):
 
 
 class Log(Protocol):
-    """A log of one session, a JSON object a line, of which one may need what an earlier one says."""
+    """A JSON format that is read as a whole: of a log a line may need what an earlier one says."""
 
     def matches(self, record: Json) -> bool:
-        """Whether only a log of this program has such a line."""
+        """Whether only a log of this program has such a record."""
         ...
 
     def turns(self, records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-        """The turns of the log, in order."""
+        """The turns of the log, in order; the session of a message of an endless chat is its day."""
         ...
 
 
-_LOGS: dict[str, Log] = {"claude-code": claude_code, "codex": codex}
+_LOGS: dict[str, Log] = {
+    "claude-code": claude_code,
+    "codex": codex,
+    "gemini": gemini,
+    "telegram": telegram,
+}
 # Asked in this order: the particular shapes before the general one.
 _FAMILIES: dict[str, Family] = {
     "locomo": locomo,
@@ -68,8 +82,14 @@ _FAMILIES: dict[str, Family] = {
     "memoryagentbench": memoryagentbench,
     "chatgpt": chatgpt,
     "claude": claude_export,
+    "mem0": mem0,
+    "mcp-memory": mcp_memory,
     "openai": openai_messages,
 }
+_TAKES_ANY = "openai"
+"""What has a role or a sender and a text; so have records of some programs that are not read."""
+_TEXTS = {"mail": mail, "whatsapp": whatsapp}
+_BUILT_IN = (*_FAMILIES, *_LOGS, "slack", *_TEXTS, "markdown")
 
 _OURS: dict[str, Family | Log] = {**_LOGS, **_FAMILIES}
 
@@ -82,8 +102,7 @@ _LEADING = 64
 
 def formats() -> tuple[str, ...]:
     """What an import can be told that a file is: ours, then what packages add."""
-    ours = (*_FAMILIES, *_LOGS, "markdown")
-    return (*ours, *sorted(plugins("importers").keys() - set(ours)))
+    return (*_BUILT_IN, *sorted(plugins("importers").keys() - set(_BUILT_IN)))
 
 
 class NotThere(ImportFormatError):
@@ -160,21 +179,57 @@ def _parts(
     """The format and the turns of each text in the file; there is at least one."""
     with opened(path, skipped, folder) as sources:
         for source in sources:
-            if format_ == "markdown" or (format_ is None and not _is_json(source)):
-                if wanted.name is not None:
-                    raise UsageError("--only chooses one of several conversations; a Markdown file is one")
-                yield "markdown", markdown.turns(whole_text(source, path.name), stem, skipped)
+            if source.name != path.name and source.name.rpartition("/")[2] in SLACK_LISTS:
+                files = ((one.name, records(one, one.name)) for one in chain([source], sources))
+                yield "slack", _of(slack.turns(files, skipped), wanted)
+                return
+            if format_ in (*_TEXTS, "markdown") or (format_ is None and not _is_json(source)):
+                name = _text_format(source, format_)
+                yield name, _text_turns(name, source, path, wanted, stem, skipped)
                 continue
             values = records(source, path.name, lenient=True)
             found, leading = _recognised(values, format_)
-            if found is None:
+            if found is None or (found[0] == _TAKES_ANY and format_ is None and why_record(leading[0])):
                 raise _unknown(path, format_, leading)
             name, importer = found
             rows = _sound(chain(leading, values), not isinstance(importer, Family), skipped)
             if isinstance(importer, Family):
                 yield name, _turns(importer, rows, wanted, stem, skipped)
             else:
-                yield name, (turn for turn in importer.turns(rows, stem, skipped) if wanted(turn.session))
+                yield name, _of(importer.turns(rows, stem, skipped), wanted)
+
+
+def _text_format(source: Source, wanted: str | None) -> str:
+    """The format of a text that is no JSON; any text may be asked to be read as Markdown.
+
+    Raises:
+        ImportFormatError: it is known to be none of ours, or not the one that was asked for.
+    """
+    found = next((name for name, one in _TEXTS.items() if one.matches(source.head)), "markdown")
+    if wanted not in (None, "markdown", found):
+        raise ImportFormatError(f"{source.name} is not {wanted}: leave --format out, and it is recognised")
+    if wanted is None and (why := why_text(source.head)):
+        raise ImportFormatError(f"{source.name} is {why}")
+    return wanted or found
+
+
+def _text_turns(
+    name: str, source: Source, path: Path, wanted: _Wanted, stem: str, skipped: Skipped
+) -> Iterator[Turn]:
+    if name == "mail":
+        return _of(mail.turns(lines(source, path.name), stem, skipped), wanted)
+    if name == "whatsapp":
+        return _of(whatsapp.turns(whole_text(source, path.name), stem, skipped), wanted)
+    if wanted.name is not None:
+        raise UsageError("--only chooses one of several conversations; a Markdown file is one")
+    in_vault = any((above / ".obsidian").is_dir() for above in path.absolute().parents)
+    title = Path(stem).name if in_vault else None
+    return markdown.turns(whole_text(source, path.name), stem, skipped, title)
+
+
+def _of(turns: Iterable[Turn], wanted: _Wanted) -> Iterator[Turn]:
+    """Those of the session, or of the chat, that was asked for."""
+    return (turn for turn in turns if wanted(turn.session, chat_of(turn.session)))
 
 
 def _turns(
@@ -182,7 +237,7 @@ def _turns(
 ) -> Iterator[Turn]:
     for record in rows:
         if not (isinstance(record, dict) and family.matches(record)):
-            skipped["records of another shape"] += 1
+            skipped[OTHER] += 1
         elif wanted(*family.names(record, stem)):
             yield from family.turns(record, stem, skipped)
 
@@ -201,9 +256,12 @@ def _chosen(first: Iterator[Turn], parts: _Parts, wanted: _Wanted, path: Path) -
 def _unknown(path: Path, wanted: str | None, leading: list[Any]) -> ImportFormatError:
     if leading and isinstance(leading[0], Damaged):
         return leading[0].error
+    known = (why for record in leading[:1] if isinstance(record, dict) and (why := why_record(record)))
+    if why := None if wanted else next(known, None):
+        return ImportFormatError(f"{path.name} is {why}")
     return ImportFormatError(
-        f"{path.name} is not {wanted or 'of a known format'} ({', '.join(formats())} are known): "
-        'write one {"role": …, "content": …} a line to import it'
+        f"{path.name} is not {wanted or 'of a known format'}: write one "
+        '{"role": …, "content": …} a line to import it'
     )
 
 
@@ -219,12 +277,14 @@ def _importers(wanted: str | None) -> dict[str, Family | Log]:
     Raises:
         UsageError: that which was asked for cannot be imported.
     """
+    added = plugins("importers")
     if wanted:
-        return {wanted: _OURS[wanted] if wanted in _OURS else load(plugins("importers")[wanted])}
+        mine = {name: one for name, one in _OURS.items() if name == wanted}
+        return mine or {name: load(one) for name, one in added.items() if name == wanted}
     found = dict(_OURS)
-    for name in formats()[len(found) + 1 :]:
+    for name in formats()[len(_BUILT_IN) :]:
         with suppress(UsageError):
-            found[name] = load(plugins("importers")[name])
+            found[name] = load(added[name])
     return found
 
 

@@ -1,6 +1,7 @@
 """A file's text and JSON records, read in bounded memory. Knows nothing of conversations.
 
-Plain, zipped (a chat export as it was downloaded), gzip and xz files are told apart by their first bytes.
+Plain, zipped (an export as it was downloaded), gzip and xz files are told apart by their first bytes. A
+folder can be an export too (Slack's). All text is UTF-8 but that of mails, which say their own encodings.
 JSON is decoded one record at a time: an element of a top-level list, a line of JSONL, or the one object.
 """
 
@@ -23,7 +24,9 @@ from typing import IO, Any, cast
 from zipfile import BadZipFile, ZipFile
 
 from infinimem.errors import ImportFormatError
-from infinimem.store.folders import located
+from infinimem.importers import mail
+from infinimem.importers.archives import SLACK_LISTS, read_members, slack_files
+from infinimem.store.folders import is_inside, located
 
 MAX_RECORD = 128 * 2**20
 """Characters of one JSON record (a message, a conversation, a question with its history)."""
@@ -38,7 +41,6 @@ STEP = 2**20
 HEAD = 4096
 """Characters at the beginning of a file that its format is told by, before the rest is read."""
 _SPACE = re.compile(r"[ \t\r\n]*")
-_EXPORT = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _PACKED = {b"PK\x03\x04": "zip", b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -62,10 +64,10 @@ class Damaged:
 def opened(
     path: Path, skipped: Counter[str] | None = None, folder: Path | None = None
 ) -> Iterator[Iterator[Source]]:
-    """The file's text: one source, or of a zipped chat export one for each part.
+    """The file's text: one source, or of an export of many files one for each that is read.
 
     Args:
-        path: the file; it may be a link, for a person named it.
+        path: the file, or the folder of an export; it may be a link, for a person named it.
         skipped: counts the members of a zip that are passed over.
         folder: what the person named instead, where the file was found below: then no link is followed.
 
@@ -75,6 +77,9 @@ def opened(
     """
     name = path.name
     with explained(path), ExitStack() as stack:
+        if files := slack_export(path):
+            yield _below(path, files)
+            return
         raw = stack.enter_context(_regular(path, folder))
         head = raw.read(HEAD)
         raw.seek(0)
@@ -122,17 +127,39 @@ def _regular(path: Path, folder: Path | None) -> IO[bytes]:
     raise ImportFormatError(f"{path} is {what}")
 
 
+def slack_export(path: Path) -> list[str]:
+    """The files of the Slack export that a folder is, in the order to read them; else none."""
+    if not any((path / people).exists() for people in SLACK_LISTS[:2]):
+        return []
+    return slack_files(
+        file.relative_to(path).as_posix() for part in ("*.json", "*/*.json") for file in path.glob(part)
+    )
+
+
+def _below(path: Path, names: list[str]) -> Iterator[Source]:
+    for name in names:
+        with _regular(path / name, path) as raw:
+            yield _source(name, raw)
+
+
 def _source(name: str, stream: IO[bytes]) -> Source:
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    is_mail = mail.matches(stream.read(HEAD).decode("utf-8", "replace"))
+    stream.seek(0)
+    errors = "surrogateescape" if is_mail else "strict"
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
     return Source(name, text.read(HEAD), text)
 
 
 def _parts(archive: ZipFile, name: str, skipped: Counter[str] | None) -> Iterator[Source]:
-    """The conversations of a zipped export, one part opened at a time and none unpacked to disk."""
+    """What was said in a zipped export, one part opened at a time and none unpacked to disk."""
     names = {member for member in archive.namelist() if not member.endswith("/")}
-    parts = sorted(member for member in names if _EXPORT.fullmatch(member))
+    if outside := next((member for member in sorted(names) if not is_inside(member)), None):
+        raise ImportFormatError(
+            f"{name} holds a path that leads elsewhere ({outside[:60]!r}): it is no export"
+        )
+    parts = read_members(names)
     if not parts:
-        raise ImportFormatError(f"{name} holds no conversations.json: unpack it and name the folder")
+        raise ImportFormatError(f"{name} holds no export that is known: unpack it and name the folder")
     if sum(archive.getinfo(part).file_size for part in parts) > MAX_FILE:
         raise ImportFormatError(f"{name} unpacks to more than {MAX_FILE >> 30} GiB: split it")
     if any(archive.getinfo(part).flag_bits & 1 for part in parts):
@@ -162,6 +189,23 @@ def whole_text(source: Source, name: str) -> str:
     if "\0" in text:
         raise ImportFormatError(f"{name} holds NUL characters and is no text: import the text of it")
     return text
+
+
+def lines(source: Source, name: str) -> Iterator[str]:
+    """The lines of a text with their ends, one after the other.
+
+    Raises:
+        ImportFormatError: they have more than `MAX_FILE` characters.
+    """
+    left = MAX_FILE
+    *whole, begun = source.head.split("\n")
+    yield from (f"{line}\n" for line in whole)
+    while line := begun + source.rest.readline(MAX_TEXT):
+        left -= len(line)
+        if left < 0:
+            raise ImportFormatError(f"{name} holds more than {MAX_FILE >> 30} GiB: split it")
+        yield line
+        begun = ""
 
 
 def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
