@@ -165,6 +165,8 @@ class Settings:
     """Which system keeps the library."""
     git: bool = False
     """Whether each receipt becomes a commit of the repository around the folder."""
+    block_ids: Harmless[bool] = False
+    """Whether the line of an entry ends in its number as Obsidian's block id: ^41."""
     llm: ModelSettings = field(default_factory=ModelSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
@@ -330,6 +332,7 @@ def template(strategy: str | None = None) -> str:
         f"format = {FORMAT}",
         f"strategy = {_toml(strategy)}" if strategy else f"# strategy = {_toml(Settings.strategy)}",
         f"# git = {_toml(Settings.git)}",
+        f"# block_ids = {_toml(Settings.block_ids)}",
     ]
     for name, group in _groups().items():
         lines += ["", f"[{name}]"]

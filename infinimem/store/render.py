@@ -145,6 +145,7 @@ class _PlanRenderer:
             source=least_trusted(origins),
             origin=tuple(sorted(add.origin)),
             fields=fields,
+            with_block_id=self._view.settings.block_ids,
         )
 
     # ── documents ───────────────────────────────────────────────────────────────────────────────
