@@ -102,7 +102,8 @@ def test_nor_does_a_message(shell: Shell) -> None:
 def test_a_document_behind_a_pattern_is_understood(sample: Shell) -> None:
     told = sample("grep", "rabies", "topics/pepper")
     assert "to look in one document: infinimem grep rabies --doc topics/pepper" in told.err
-    assert "to look" not in sample("grep", "rabies", "shot").err
+    assert "side by side" not in sample("grep", "rabies", "shot").err
+    assert "infinimem search finds them anywhere" in sample("grep", "shot", "rabies").err
 
 
 # ── what was meant ──────────────────────────────────────────────────────────────────────────────

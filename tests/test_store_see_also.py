@@ -40,9 +40,9 @@ def links(library: Library) -> dict[str, list[str]]:
 
 FIRST = {
     "topics/cat": "The cat eats what Tomas brings from Northgate",
-    "topics/vet": "We saw the vet at Northgate on a Monday in May",
+    "topics/vet": "We saw the vet at Northgate on two Mondays in May",
     "topics/music": "My friend Tomas plays the horn in Ghent",
-    "topics/tea": "Green tea on a Monday in May",
+    "topics/tea": "Green tea on Mondays in May",
 }
 
 

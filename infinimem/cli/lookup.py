@@ -84,8 +84,11 @@ def grep(
         found = _run(reader.tools.grep, pattern=pattern, context_lines=context, scope=scope)
     _show(options, found, raw, lambda: _matching(pattern))
     rest, _, last = pattern.rpartition(" ")
-    if rest and not found["matches"] and last in reader.view:
-        options.out.say(f"to look in one document: infinimem grep {shlex.quote(rest)} --doc {last}")
+    if rest and not found["matches"]:
+        if last in reader.view:
+            options.out.say(f"to look in one document: infinimem grep {shlex.quote(rest)} --doc {last}")
+        else:
+            options.out.say("no line has these words side by side; infinimem search finds them anywhere")
 
 
 @click.command(cls=Command)

@@ -88,9 +88,7 @@ class Options:
             from infinimem.user_folders import cache_root, first_today
 
             if (folder := cache_root()) is None or first_today(folder / "offline"):
-                self.out.say(
-                    "offline: no model is configured, rules do the work; --model or INFINIMEM_MODEL names one"
-                )
+                self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
 
     def serving(self) -> tuple[Memory, Begin | None]:

@@ -201,7 +201,8 @@ class Document:
 
         Args:
             heading: title of the section; its text ends where the next heading begins. Without such a
-                section `# heading` is created at the end. "" appends at the end of the file, whose bytes
+                section `# heading` is created at the end, `## heading` where the document's own title is
+                its only H1. "" appends at the end of the file, whose bytes
                 stay a prefix of the new ones.
         """
         return self.insert_all([(heading, lines)])
@@ -215,7 +216,14 @@ class Document:
             new = (part for _, lines in arrivals for line in lines for part in line.split("\n"))
             return self.grown("".join(f"{line}{eol}\n" for line in new).encode("utf-8", "surrogateescape"))
         sections = Sections(
-            self.id, self.lines, self.headings, self._scan.prose, self._start, self.final_newline, eol
+            self.id,
+            self.lines,
+            self.headings,
+            self._scan.prose,
+            self._start,
+            self.final_newline,
+            eol,
+            self.title,
         )
         for heading, lines in arrivals:
             sections.insert(lines, heading)

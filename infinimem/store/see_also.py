@@ -28,7 +28,7 @@ COMMON, SHARE = 8, 3
 _NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-ÖØ-Þ][\w-]{2,}")
 """What is written with a capital inside a sentence."""
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
-_NO_NAMES = frozenset((*MONTHS, *_DAYS.split()))
+_NO_NAMES = frozenset((*MONTHS, *(f"{day}{end}" for day in _DAYS.split() for end in ("", "s"))))
 _LINK = re.compile(r"\[\[([^\[\]|#]+)")
 
 
