@@ -21,6 +21,8 @@ what a plan does wrongly as reasons (law.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class InfinimemError(Exception):
     """Base of all; `str(error)` is one line that says what happened and what to do."""
@@ -76,3 +78,16 @@ class NotTrusted(ModelUnavailable):
 
 class ModelNotConfigured(ModelError):
     """A model was asked for, but its key or name is missing."""
+
+
+def closest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Of the names that are known those that a name was probably meant to be, the likeliest first."""
+    import difflib
+
+    return difflib.get_close_matches(name, sorted(known), n=most, cutoff=0.6)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """What an error adds about a name that is wrong: "; did you mean 'search'?", or nothing."""
+    near = closest(name, known, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""

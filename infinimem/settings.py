@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
-from infinimem.errors import FormatTooNew, SettingsError
+from infinimem.errors import FormatTooNew, SettingsError, meant
 from infinimem.plugins import plugins
 from infinimem.spec import DEFAULT, broken, strategies
 
@@ -165,6 +165,8 @@ class Settings:
     """Which system keeps the library."""
     git: bool = False
     """Whether each receipt becomes a commit of the repository around the folder."""
+    block_ids: Harmless[bool] = False
+    """Whether the line of an entry ends in its number as Obsidian's block id: ^41."""
     llm: ModelSettings = field(default_factory=ModelSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
@@ -285,7 +287,10 @@ def _values(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, object
 
 
 def _unknown(name: str, known: Iterable[str], where: str) -> SettingsError:
-    return SettingsError(f"{where}: unknown setting {name!r}; known here: {', '.join(sorted(known))}")
+    known = sorted(known)
+    return SettingsError(
+        f"{where}: unknown setting {name!r}; known here: {', '.join(known)}{meant(name, known)}"
+    )
 
 
 def _checked(name: str, value: object, hint: Any, where: str) -> object:
@@ -298,7 +303,7 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
     if choices and all(isinstance(choice, str) for choice in choices):
         if value not in choices:
             unusable = broken().get(str(value)) if name == "strategy" else None
-            why = unusable or f"choose one of {', '.join(choices)}"
+            why = unusable or f"choose one of {', '.join(choices)}{meant(str(value), choices)}"
             raise SettingsError(f"{where}: {name} = {value!r}; {why}")
         return value
     kinds = choices or (hint,)
@@ -327,6 +332,7 @@ def template(strategy: str | None = None) -> str:
         f"format = {FORMAT}",
         f"strategy = {_toml(strategy)}" if strategy else f"# strategy = {_toml(Settings.strategy)}",
         f"# git = {_toml(Settings.git)}",
+        f"# block_ids = {_toml(Settings.block_ids)}",
     ]
     for name, group in _groups().items():
         lines += ["", f"[{name}]"]

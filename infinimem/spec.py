@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from infinimem.errors import UsageError
+from infinimem.errors import UsageError, meant
 from infinimem.plugins import load, plugins, unusable
 
 DEFAULT = "infini"
@@ -175,7 +175,8 @@ def spec_of(name: str) -> StrategySpec:
         UsageError: there is none, or a package that adds it is broken.
     """
     if name not in (found := strategies()):
-        raise UsageError(broken().get(name, f"no strategy is called {name!r}; there are {', '.join(found)}"))
+        unknown = f"no strategy is called {name!r}; there are {', '.join(found)}{meant(name, found)}"
+        raise UsageError(broken().get(name, unknown))
     return found[name]
 
 

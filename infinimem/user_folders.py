@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -38,3 +40,17 @@ def default_library() -> Path | None:
     """The library of whoever names none."""
     data = user_folder("DATA")
     return data / "default" if data else None
+
+
+def first_today(note: Path) -> bool:
+    """Whether this is the first call of the day for a note; True where that cannot be noted.
+
+    Args:
+        note: an empty file, which is made or touched.
+    """
+    with suppress(OSError):
+        told = note.stat().st_mtime if note.exists() else 0.0
+        note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        note.touch()
+        return time.localtime(told)[:3] != time.localtime()[:3]
+    return True

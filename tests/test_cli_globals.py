@@ -25,14 +25,6 @@ def test_global_options_stand_before_or_after_the_command(shell: Shell, tmp_path
     shell("--wings").failed(2, "--wings")
 
 
-def test_offline_is_said_once_where_a_model_would_be_used(shell: Shell) -> None:
-    assert shell("add", "I moved to Lisbon.").err.count("offline") == 1
-    assert shell("ls").err.count("offline") == 0
-    assert shell("add", "I moved to Porto.", "-q").err == ""
-    assert shell("add", "I moved to Faro.", "--json").err == ""
-    assert "offline" not in shell("add", "I moved to Evora.", "--model", "offline").err
-
-
 def test_a_missing_key_is_told_and_nothing_is_recorded(shell: Shell) -> None:
     before = shell.tree()
     shell("--model", "gpt-x", "add", "I moved.").failed(1, "OPENAI_API_KEY")

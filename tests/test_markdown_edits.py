@@ -250,3 +250,20 @@ def test_a_document_that_grew_reads_as_the_whole_does(before: bytes, after: list
     )
     assert (grown.headings, grown.has_prose, grown.header) == (whole.headings, whole.has_prose, whole.header)
     assert grown.to_bytes() == whole.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "# Home\n- a\n\n## Garden\n- b\n\n## Cellar\n- c\n"),
+        ("# Home\n- x\n", "# Home\n- x\n- a\n\n## Garden\n- b\n\n## Cellar\n- c\n"),
+        ("# Cellar\n\n# Home\n", "# Cellar\n- c\n\n# Home\n- a\n\n# Garden\n- b\n"),
+        ("# Drinks\n- x\n", "# Drinks\n- x\n\n# Home\n- a\n\n# Garden\n- b\n\n# Cellar\n- c\n"),
+        ("---\ntitle: Drinks\n---\n# Drinks\n- x\n\n## Home\n", None),
+    ],
+)
+def test_a_document_whose_one_h1_is_its_title_keeps_one(before: str, after: str | None) -> None:
+    document = Document.parse("topics/home", before.encode())
+    done = document.insert_all([("Home", ["- a"]), ("Garden", ["- b"]), ("Cellar", ["- c"])])
+    expected = f"{before}- a\n\n## Garden\n- b\n\n## Cellar\n- c\n" if after is None else after
+    assert done.to_bytes().decode() == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,30 @@ def test_a_client_lists_searches_remembers_asks_and_reads(tmp_path: Path) -> Non
     fresh = open_memory(memory.library.root, model="offline")
     assert not [finding for finding in fresh.doctor() if finding.level == "error"]
     assert sum(place.entry.text.startswith("Friend") for place in fresh.view.entries("evidence")) == 17
+
+
+def test_to_connect_makes_no_library_and_to_remember_does(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "infinimem", "mcp"]
+    home = {**environment(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    server = StdioServerParameters(command=line[0], args=line[1:], env=home, cwd=tmp_path)
+
+    async def work(client: Any) -> None:
+        assert len((await client.list_tools()).tools) == 7
+        assert not (await client.list_resources()).resources
+        for name, arguments in (
+            ("search", {"query": "cat"}),
+            ("list_docs", {}),
+            ("ask", {"question": "Who?"}),
+        ):
+            told = await client.call_tool(name, arguments)
+            assert told.is_error and texts(told).startswith("nothing is remembered yet: there is no library")
+        assert not (tmp_path / "data").exists()
+        kept = await client.call_tool("remember", {"text": "Miso is allergic to fish."})
+        assert kept.structured_content["seq"] == 1
+        assert (tmp_path / "data/infinimem/default/infinimem.toml").is_file()
+        assert "fish" in texts(await client.call_tool("search", {"query": "allergic"}))
+
+    drive(server, work)
 
 
 async def _refuses(client: Any, names: list[str]) -> None:

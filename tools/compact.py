@@ -12,7 +12,7 @@ Promise: what the program notes about a line or a document is not among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,18 +32,25 @@ class _Passage:
     lines: Iterable[tuple[int, str, str]]
 
 
-def rows(result: Result, ids: bool = False) -> Iterator[str]:
+def rows(
+    result: Result, ids: bool = False, dated: Callable[[str], str] | None = None, raw: bool = False
+) -> Iterator[str]:
     """A result of search, grep, grep_doc, read_lines or list_docs; the last row is a total.
 
     Args:
         result: as the tool gave it.
         ids: whether entries are told with their numbers, which people need for `history` and `forget`.
+        dated: how a day is told; None for the day alone.
+        raw: tell lines as they stand in the file, headers and blank lines too.
     """
     if "docs" in result:
         yield from _catalog(result)
         return
-    for passage in _passages(result):
-        told = list(_told(passage.lines, passage.heading.rpartition(" > ")[2], ids))
+    for passage in _passages(result, raw):
+        if raw:
+            told = [f"{number}{mark} {text}" for number, mark, text in passage.lines]
+        else:
+            told = list(_told(passage.lines, passage.heading.rpartition(" > ")[2], ids, dated))
         if told and "lines" not in result:
             yield f"{passage.doc_id} {passage.heading}".rstrip()
             told = [f"  {row}" for row in told]
@@ -59,7 +66,7 @@ def _catalog(result: Result) -> Iterator[str]:
     yield f"{len(result['docs'])} of {result['total']} documents"
 
 
-def _passages(result: Result) -> Iterator[_Passage]:
+def _passages(result: Result, raw: bool) -> Iterator[_Passage]:
     for hit in result.get("hits", ()):
         texts = enumerate(hit["snippet"].split("\n"), hit["start_line"])
         yield _Passage(hit["doc_id"], hit["heading"], [(number, "", text) for number, text in texts])
@@ -67,7 +74,8 @@ def _passages(result: Result) -> Iterator[_Passage]:
         yield from _matched(result["matches"])
     if "lines" in result:
         lines = ((line["line"], "", line["text"]) for line in result["lines"])
-        yield _Passage(result["doc_id"], "", [line for line in lines if line[0] > result["header_lines"]])
+        first = 0 if raw else result["header_lines"]
+        yield _Passage(result["doc_id"], "", [line for line in lines if line[0] > first])
 
 
 def _matched(matches: Iterable[dict[str, Any]]) -> Iterator[_Passage]:
@@ -83,7 +91,9 @@ def _matched(matches: Iterable[dict[str, Any]]) -> Iterator[_Passage]:
         yield _Passage(doc_id, "", [(number, *lines[number]) for number in sorted(lines)])
 
 
-def _told(lines: Iterable[tuple[int, str, str]], heading: str, ids: bool) -> Iterator[str]:
+def _told(
+    lines: Iterable[tuple[int, str, str]], heading: str, ids: bool, dated: Callable[[str], str] | None
+) -> Iterator[str]:
     """Rows of one passage, without blank lines and the heading that stands above them."""
     above: tuple[str, str] | None = None
     for number, mark, text in lines:
@@ -96,6 +106,8 @@ def _told(lines: Iterable[tuple[int, str, str]], heading: str, ids: bool) -> Ite
             day = (entry.time or "")[:10]
             known = above or ("", "")
             fresh = [part for part, before in zip((day, who), known, strict=True) if part != before]
+            if dated and day and fresh[:1] == [day]:
+                fresh = [", ".join(filter(None, (dated(day), *fresh[1:])))]
             head = f"{' '.join(filter(None, fresh))}:" if fresh else "-"
             above = (day, who)
             words = entry.text.removeprefix(f"{speaker}:").lstrip() if speaker else entry.text

@@ -16,7 +16,7 @@ from inspect import Signature, getdoc, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from infinimem.errors import InfinimemError
+from infinimem.errors import InfinimemError, meant
 from infinimem.markdown.characters import clean_text, visible
 from infinimem.markdown.document import Document
 from infinimem.store.view import Scope, View
@@ -192,14 +192,11 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
     """
     properties: Mapping[str, Mapping[str, Any]] = schema["properties"]
     checked: dict[str, Any] = {}
-    notes: list[str] = []
-    for name in arguments:
-        if name not in properties:
-            import difflib
-
-            near = difflib.get_close_matches(name, properties, n=1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            notes.append(f"there is no argument {name[:40]!r}, it was ignored{meant}")
+    notes = [
+        f"there is no argument {name[:40]!r}, it was ignored{meant(name, properties)}"
+        for name in arguments
+        if name not in properties
+    ]
     for name, rule in properties.items():
         value = arguments.get(name)
         if value is None:

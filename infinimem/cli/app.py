@@ -10,52 +10,17 @@ import gc
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from itertools import takewhile
 from typing import Any
 
 import click
 
+from infinimem.cli.commands import COMMANDS, SECTIONS
 from infinimem.cli.options import Group, Options
 from infinimem.cli.output import as_json, filtered_streams
-from infinimem.errors import InfinimemError, UsageError
-
-COMMANDS: Mapping[str, str] = {
-    "init": "writing",
-    "demo": "demo",
-    "add": "writing",
-    "import": "writing:import_",
-    "consolidate": "writing",
-    "rebuild": "writing",
-    "ask": "reading",
-    "retrieve": "reading",
-    "compare": "comparing",
-    "search": "lookup",
-    "grep": "lookup",
-    "ls": "lookup",
-    "read": "lookup",
-    "graph": "topology",
-    "replay": "topology",
-    "history": "history",
-    "blame": "history",
-    "log": "history",
-    "undo": "history",
-    "review": "review",
-    "forget": "forgetting",
-    "watch": "watching",
-    "mcp": "mcp",
-    "hook": "hook",
-    "recall": "hook",
-    "status": "care",
-    "doctor": "care",
-    "config": "trusting",
-    "trust": "trusting",
-    "lint": "care",
-    "completion": "completion",
-    "bench": "bench",
-}
-"""Every command, and the module of this package that holds it (`module:attribute` where the names differ)."""
+from infinimem.errors import InfinimemError, UsageError, meant
 
 
 class _Failure(click.ClickException):
@@ -86,9 +51,23 @@ class _Root(Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name].partition(":")
+        module, _, attribute = COMMANDS[name].module.partition(":")
         found: click.Command = getattr(import_module(f"infinimem.cli.{module}"), attribute or name)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            raise click.UsageError(f"no command is called {name!r}{meant(name, COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, COMMANDS))
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{width}}", row.summary) for name, row in section.items()])
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         given = sys.argv[1:] if args is None else args  # a wrong call may end before its options are read
@@ -135,8 +114,13 @@ def _one_line(error: click.UsageError) -> click.ClickException:
     """Click's three lines about a wrong call as one; a call without any command still shows the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return error
-    command = error.ctx.command_path if error.ctx else "infinimem"
-    return _WrongCall(f"{error.format_message().rstrip('.')}; see: {command} --help")
+    command, told = "infinimem", error.format_message().rstrip(".")
+    if error.ctx:
+        command = error.ctx.command_path
+        if isinstance(error, click.NoSuchOption):
+            known = (name for param in error.ctx.command.params for name in param.opts)
+            told = f"no such option {error.option_name!r}{meant(error.option_name, known)}"
+    return _WrongCall(f"{told}{'' if told.endswith('?') else ';'} see: {command} --help")
 
 
 def _failure(error: Exception) -> _Failure:

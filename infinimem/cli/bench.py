@@ -97,9 +97,7 @@ def bench(
     yes: bool,
     **how: Any,
 ) -> None:
-    """Compare methods of memory on a public data set.
-
-    NAME is locomo, longmemeval, longmemeval-mix, factconsolidation, beam or notes. --model keeps memories.
+    """NAME is locomo, longmemeval, longmemeval-mix, factconsolidation, beam or notes. --model keeps memories.
     Run the same command again to resume a run that ended early.
     """
     from infinimem.evaluation.report import write_report

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import Output, counted
+from infinimem.cli.output import Output, ago, counted
 from infinimem.errors import FormatTooNew, SettingsError
 from infinimem.model import Finding
 
@@ -33,21 +33,22 @@ _LABELS = {
 @click.command(cls=Command)
 @pass_options
 def status(options: Options) -> None:
-    """Show what the library holds and what it awaits.
-
-    How full the buffer is, what awaits review, and the model in use.
-    """
+    """How full the buffer is, what awaits review, and the model in use."""
     out, found = options.out, options.status()
-    out.result(found, lambda: out.table(("what", "value"), _rows(found)))
+    out.result(found, lambda: out.table(("what", "value"), _rows(found, ago if out.for_people else str)))
 
 
-def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+def _rows(
+    values: Mapping[str, Any], told: Callable[[str], str], prefix: str = ""
+) -> Iterator[tuple[str, object]]:
     for name, value in values.items():
         label = f"{prefix}{name}".replace("_", " ")
         if isinstance(value, Mapping):
-            yield from _rows(value, f"{label} ")
+            yield from _rows(value, told, f"{label} ")
         elif isinstance(value, bool):
             yield label, "yes" if value else "no"
+        elif name == "time":
+            yield label, told(value)
         else:
             yield _LABELS.get(label, label), "-" if value is None else value
 
@@ -56,9 +57,7 @@ def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing text.")
 @click.pass_context
 def doctor(context: click.Context, fix: bool) -> None:
-    """Check that the library is sound.
-
-    Exit code 1 if there are errors (notes are no errors).
+    """Exit code 1 if there are errors (notes are no errors).
 
     Nothing is written without --fix; each finding says what --fix would do about it.
     """
@@ -87,9 +86,7 @@ def doctor(context: click.Context, fix: bool) -> None:
 @click.command(cls=Command)
 @click.pass_context
 def lint(context: click.Context) -> None:
-    """Look for contradictions, secrets and duplicates.
-
-    Also for doubtful times and overgrown topics.
+    """Also for doubtful times and overgrown topics.
 
     Nothing is written, and no line is quoted: a finding says where to look. Exit code 1 if there are errors
     (secrets, values that exclude each other); notes are no errors. What breaks the format, `doctor` finds.

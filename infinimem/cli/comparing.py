@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infinimem import tokens
-from infinimem.cli.options import Command, Options, cap_option, pass_options
+from infinimem.cli.options import Command, Options, cap_option, pass_options, words
 from infinimem.cli.output import Output, counted
 from infinimem.cli.show import answer_json, place
 
@@ -23,14 +23,11 @@ SHOWN, LENGTH = 5, 200
 
 
 @click.command(cls=Command)
-@click.argument("question")
+@words("question")
 @cap_option
 @pass_options
 def compare(options: Options, question: str, max_tokens: int | None) -> None:
-    """Ask every strategy that keeps the library, side by side.
-
-    `rebuild --strategy NAME` makes another one keep it, too.
-    """
+    """`rebuild --strategy NAME` makes another one keep it, too."""
     out, memory = options.out, options.asking()
     with out.progress("Reading"):
         found = memory.compare(question, max_tokens)

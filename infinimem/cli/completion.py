@@ -20,9 +20,7 @@ MOST = 200
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell.
-
-    It completes commands, options and document ids. To install it:
+    """It completes commands, options and document ids. To install it:
 
     \b
     bash  infinimem completion bash >> ~/.bashrc

@@ -53,7 +53,7 @@ class _Demonstrator:
 @click.command(cls=Command)
 @pass_options
 def demo(options: Options) -> None:
-    """Show a year of conversation in a temporary library. Needs no key."""
+    """Needs no key."""
     import tempfile
 
     from infinimem.importers import read_turns

@@ -34,9 +34,7 @@ def forget(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Remove lines and their sources for good.
-
-    Everything else that was drawn from the same sources goes too.
+    """Everything else that was drawn from the same sources goes too.
 
     Shows the lines first and asks; in a pipe it only shows them, unless --yes is given.
     """

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from infinimem.cli.completion import document_ids
 from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import Output, counted
-from infinimem.cli.show import receipt_json, show_receipt
+from infinimem.cli.output import Output, ago, counted
+from infinimem.cli.show import receipt_json, show_receipt, unsigned
 from infinimem.errors import UsageError
-from infinimem.markdown.signature import format_seqs, text_start
+from infinimem.markdown.signature import format_seqs
 from infinimem.model import Receipt
 
 if TYPE_CHECKING:
     from infinimem.operations.blame import Blamed
     from infinimem.operations.history import Event
 
+INDENT = 8
+"""Characters before the words of a line that is told of."""
 _NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
 
 
@@ -28,10 +32,7 @@ _NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
 @click.argument("seq", type=click.IntRange(min=1))
 @pass_options
 def history(options: Options, seq: int) -> None:
-    """Trace a line from its source turn to where it is now.
-
-    Lists every receipt that moved it.
-    """
+    """Lists every receipt that moved it."""
     out = options.out
     events = options.reading().history(seq)
     rows = [_without_blanks(asdict(event)) for event in events]
@@ -49,11 +50,12 @@ def _tell(out: Output, events: tuple[Event, ...]) -> None:
         return
     shown = ""
     for event in events:
-        when = event.time[:16].replace("T", " ")
-        out.line(f"{when:<16}  {event.seq:>5}  {_what(event)}", "bold" if event.event == "now" else None)
+        when = event.time and f"{ago(event.time)}: "
+        style = "bold" if event.event == "now" else None
+        out.line(f"{f'[{event.seq}]':<{INDENT}}{when}{_what(event)}", style, INDENT)
         if event.text and (event.text != shown or event.event == "receipt"):  # the same words once
             for line in event.text.split("\n"):
-                out.line(f"{'':<25}{line}", "dim" if event.event == "receipt" else "cyan")
+                out.line(f"{'':<{INDENT}}{line}", "dim" if event.event == "receipt" else "cyan", INDENT)
         shown = event.text or shown
 
 
@@ -96,17 +98,12 @@ def _way(event: Event) -> str:
 @click.argument("target", metavar="ID[:LINE]", shell_complete=document_ids)
 @pass_options
 def blame(options: Options, target: str) -> None:
-    """Show which receipt put each line there, and who said it."""
     name, line = _target(target)
     out = options.out
     found = options.reading().blame(name, line)
     rows = [{**_without_blanks(asdict(one)), "turns": [asdict(turn) for turn in one.turns]} for one in found]
 
-    def show() -> None:
-        columns = ("line", "seq", "here since", "said", "text")
-        out.table(columns, [_blamed(one, out.for_people) for one in found])
-
-    out.result({"rows": rows}, show)
+    out.result({"rows": rows}, lambda: _tell_blame(out, found, line is None))
 
 
 def _target(text: str) -> tuple[str, int | None]:
@@ -118,7 +115,35 @@ def _target(text: str) -> tuple[str, int | None]:
     return name, int(line)
 
 
-def _blamed(one: Blamed, short: bool) -> tuple[object, ...]:
+def _tell_blame(out: Output, found: Sequence[Blamed], whole: bool) -> None:
+    """For people a line's words, and below who said and put them there; derived lines in a row are told once.
+
+    Args:
+        out: where it is printed.
+        found: the lines.
+        whole: whether they are a whole document.
+    """
+    if not out.for_people:
+        out.table((), [_blamed(one, False) for one in found])
+        return
+    for derived, run in groupby(found, lambda one: whole and one.kind in ("derived", "blank")):
+        some = list(run)
+        if derived:
+            numbers = "-".join(dict.fromkeys((str(some[0].line), str(some[-1].line))))
+            last = max(some, key=lambda one: one.receipt)
+            by = f", derived by {last.receipt.removeprefix('journal/')}" if last.receipt else ""
+            out.line(
+                f"{numbers:<{INDENT}}(header, headings, blank lines{by} {last.time[:10]})", "dim", INDENT
+            )
+            continue
+        for one in some:
+            number, _, came, said, text = _blamed(one, True)
+            out.line(f"{number:<{INDENT}}{text}", None, INDENT)
+            if told := "; ".join(filter(None, (said, came))):
+                out.line(f"{'':<{INDENT}}{told}", "dim", INDENT)
+
+
+def _blamed(one: Blamed, short: bool) -> tuple[int, str, str, str, str]:
     words = {"said": "was said", "quoted": "quoted", "person": "typed by a person", "blank": ""}
     since = f"derived {one.why}".strip() if one.kind == "derived" else words.get(one.kind, "")
     if one.kind == "entry" and not one.receipt:
@@ -128,18 +153,19 @@ def _blamed(one: Blamed, short: bool) -> tuple[object, ...]:
     said = ""
     if one.turns and (one.kind in ("entry", "quoted") or not short):
         turn = one.turns[0]
-        told = (turn.speaker, turn.time[:10]) if short else (turn.where, turn.speaker, turn.time)
-        said = " ".join(filter(None, [*told, turn.turn]))
+        told = (
+            (turn.speaker or turn.source, ago(turn.time)) if short else (turn.where, turn.speaker, turn.time)
+        )
+        said = (", " if short else " ").join(filter(None, [*told, turn.turn]))
     more = f" +{len(one.turns) - 1}" if len(one.turns) > 1 else ""
-    text = one.text[text_start(one.text) :] if short and one.kind == "entry" else one.text
-    return one.line, one.seq or "", came, said + more, text
+    text = unsigned(one.text) if short else one.text
+    return one.line, str(one.seq or ""), came, said + more, text
 
 
 @click.command(cls=Command)
 @click.option("-n", "limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
 @pass_options
 def log(options: Options, limit: int | None) -> None:
-    """List the receipts, newest first."""
     out = options.out
     receipts = options.reading().log(limit)
     rows = [
@@ -158,8 +184,14 @@ def log(options: Options, limit: int | None) -> None:
     ]
 
     def show() -> None:
-        table = [(r.id, r.time, r.model, _summary(r)) for r in receipts]
-        out.table(("receipt", "time", "model", "what"), table)
+        if out.for_people:
+            cells = [
+                (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (_summary(r), r.model))))
+                for r in receipts
+            ]
+            out.table(("receipt", "time", "what"), cells)
+        else:
+            out.table((), [(r.id, r.time, r.model, _summary(r)) for r in receipts])
         if not receipts:
             out.say("no receipts: nothing was consolidated yet")
 
@@ -183,7 +215,7 @@ def _summary(receipt: Receipt) -> str:
 @click.option("--together", is_flag=True, help="Also undo the later receipts that moved the same lines.")
 @pass_options
 def undo(options: Options, receipt: str | None, together: bool) -> None:
-    """Undo a receipt (the newest by default). This is a new transaction with a receipt of its own."""
+    """This is a new transaction with a receipt of its own."""
     out = options.out
     done = options.reading().undo(receipt, together)
 

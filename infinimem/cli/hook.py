@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from infinimem.cli.hooked import library_of, run
-from infinimem.cli.options import OFFLINE, Command, Options, pass_options
+from infinimem.cli.options import OFFLINE, Command, Options, pass_options, words
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True})
@@ -18,23 +18,20 @@ from infinimem.cli.options import OFFLINE, Command, Options, pass_options
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
 @pass_options
 def hook(options: Options, event: str, rest: tuple[str, ...]) -> None:
-    """Recall or remember for a hook of Claude Code.
+    """Reads the hook's JSON from standard input.
 
-    Reads the hook's JSON from standard input. SessionStart and UserPromptSubmit print the memory closest to
-    the folder or the prompt, if it is found at once. PreCompact and SessionEnd remember the session in the
-    background. Always exits 0.
+    SessionStart and UserPromptSubmit print the memory closest to the folder or the prompt, if it is found at
+    once. PreCompact and SessionEnd remember the session in the background. Always exits 0.
     """
     run(event, options.library, options.out.say)
 
 
 @click.command(cls=Command)
-@click.argument("prompt", required=False)
+@words("prompt", required=False)
 @click.option("--cwd", metavar="DIR", default=".", help="The folder that the session is in.")
 @pass_options
 def recall(options: Options, prompt: str | None, cwd: str) -> None:
-    """Show what hooks would put before a model for PROMPT, and why.
-
-    Each line that came near has its score, the words that counted, and why it is left out. Without PROMPT:
+    """Each line that came near has its score, the words that counted, and why it is left out. Without PROMPT:
     what the start of a session is shown.
     """
     from dataclasses import asdict

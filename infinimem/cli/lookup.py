@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from infinimem.cli.completion import document_ids
-from infinimem.cli.options import Command, Options, pass_options, snapshot, snapshot_options
+from infinimem.cli.options import (
+    Command,
+    Options,
+    pass_options,
+    raw_option,
+    snapshot,
+    snapshot_options,
+    words,
+)
+from infinimem.cli.output import Marks, ago
 from infinimem.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
+    from infinimem.store.view import View
     from infinimem.tools import Result, Scope
 
 PAGE = 20
 """Documents that the tool lists at once."""
 SUMMARY = 160
 """Characters of a summary in a person's table."""
+_NUMBERED = re.compile(r" *\d+[:-]? ")
+"""What stands before the words of a line that is shown."""
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 _scope = click.option(
     "--scope",
@@ -28,25 +43,27 @@ _scope = click.option(
 
 
 @click.command(cls=Command)
-@click.argument("query")
+@words("query")
 @click.option("-k", "limit", type=click.IntRange(1, 50), default=10, help="Number of sections.")
+@raw_option
 @_scope
 @snapshot_options
 @pass_options
 def search(
-    options: Options, query: str, limit: int, scope: Scope, moment: str | None, project: str | None
+    options: Options, query: str, limit: int, raw: bool, scope: Scope, moment: str | None, project: str | None
 ) -> None:
-    """Find the sections that answer a query best."""
-    tools = snapshot(options, options.looking(), moment, project).tools
-    _show(options, _found(tools.search(query, limit, scope)))
+    reader = snapshot(options, options.looking(), moment, project)
+    found = _found(reader.tools.search(query, limit, scope))
+    _show(options, found, raw, lambda: _asked(query, reader.view))
 
 
 @click.command(cls=Command)
-@click.argument("pattern")
+@words("pattern")
 @click.option("--doc", metavar="ID", shell_complete=document_ids, help="Search this document only.")
 @click.option(
     "-C", "--context", type=click.IntRange(0, 5), default=0, help="Lines of context around each match."
 )
+@raw_option
 @_scope
 @snapshot_options
 @pass_options
@@ -55,17 +72,23 @@ def grep(
     pattern: str,
     doc: str | None,
     context: int,
+    raw: bool,
     scope: Scope,
     moment: str | None,
     project: str | None,
 ) -> None:
-    """Find lines that match a regular expression (RE2, any case)."""
-    tools = snapshot(options, options.looking(), moment, project).tools
+    reader = snapshot(options, options.looking(), moment, project)
     if doc:
-        found = tools.grep_doc(doc, pattern, context)
+        found = _found(reader.tools.grep_doc(doc, pattern, context))
     else:
-        found = tools.grep(pattern, context_lines=context, scope=scope)
-    _show(options, _found(found))
+        found = _found(reader.tools.grep(pattern, context_lines=context, scope=scope))
+    _show(options, found, raw, lambda: _matching(pattern))
+    rest, _, last = pattern.rpartition(" ")
+    if rest and not found["matches"]:
+        if last in reader.view:
+            options.out.say(f"to look in one document: infinimem grep {shlex.quote(rest)} --doc {last}")
+        else:
+            options.out.say("no line has these words side by side; infinimem search finds them anywhere")
 
 
 @click.command(cls=Command)
@@ -77,7 +100,6 @@ def grep(
 def ls(
     options: Options, offset: int, limit: int, scope: Scope, moment: str | None, project: str | None
 ) -> None:
-    """List the documents and their summaries."""
     tools, out = snapshot(options, options.looking(), moment, project).tools, options.out
     found = _found(tools.list_docs(offset, min(limit, PAGE), scope))
     docs = found["docs"]
@@ -98,17 +120,17 @@ def ls(
 @click.command(cls=Command)
 @click.argument("doc_id", metavar="ID", shell_complete=document_ids)
 @click.argument("lines", metavar="[START:END]", required=False)
+@raw_option
 @snapshot_options
 @pass_options
-def read(options: Options, doc_id: str, lines: str | None, moment: str | None, project: str | None) -> None:
-    """Print lines of a document, at most 100 at a time.
-
-    Lines count from 1, the header included.
-    """
+def read(
+    options: Options, doc_id: str, lines: str | None, raw: bool, moment: str | None, project: str | None
+) -> None:
+    """Lines count from 1, the header included."""
     start, end = _range(lines)
     tools = snapshot(options, options.looking(), moment, project).tools
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    _show(options, _found(tools.read_lines(name, start or 1, end)))
+    _show(options, _found(tools.read_lines(name, start or 1, end)), raw)
 
 
 def _range(text: str | None) -> tuple[int | None, int | None]:
@@ -128,15 +150,58 @@ def _found(found: Result) -> Result:
     return found
 
 
-def _show(options: Options, found: Result) -> None:
-    """A result as a model is shown it, with numbers of entries; its last line is a total, which is talk."""
+def _show(options: Options, found: Result, raw: bool, marks: Callable[[], Marks] | None = None) -> None:
+    """A result as a model is shown it, with numbers of entries; its last line is a total, which is talk.
+
+    Args:
+        found: what a tool gave.
+        raw: show lines as they stand in the file.
+        marks: makes what tells a line's matches; asked on a terminal alone.
+    """
     from infinimem.tools.compact import rows
 
-    def show() -> None:
-        *lines, total = rows(found, ids=True)
-        for line in lines:
-            options.out.line(line, None if line[:1].isspace() or line[:1].isdigit() else "bold")
-        for note in (total, *found.get("notes", ())):
-            options.out.say(note)
+    out = options.out
 
-    options.out.result(found, show)
+    def show() -> None:
+        *lines, total = rows(found, ids=True, dated=ago if out.for_people else None, raw=raw)
+        mark = marks() if marks and out.for_people else None
+        for line in lines:
+            if number := _NUMBERED.match(line):
+                out.line(line, hang=0 if raw else number.end(), marks=mark)
+            else:
+                out.line(line, "bold")
+        for note in (total, *found.get("notes", ())):
+            out.say(note)
+
+    out.result(found, show)
+
+
+def _asked(query: str, view: View) -> Marks:
+    """The words of a line that a query asks for, in any form."""
+    from infinimem.terms import analyzer
+
+    words = analyzer(view.settings.search.language)
+    wanted = set(words.query_terms(query))
+
+    def marks(line: str) -> Iterator[tuple[int, int]]:
+        for word in _WORD.finditer(line):
+            if wanted.intersection(words.tokens(word[0])):
+                yield word.span()
+
+    return marks
+
+
+def _matching(pattern: str) -> Marks:
+    """The parts of a line that a pattern matches."""
+    from infinimem.retrieval.grep import compile_pattern
+
+    wanted = compile_pattern(pattern)
+
+    def marks(line: str) -> Iterator[tuple[int, int]]:
+        end = 0
+        for part in wanted.found(line):
+            start = line.index(part, end)
+            end = start + len(part)
+            yield start, end
+
+    return marks

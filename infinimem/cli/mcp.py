@@ -30,21 +30,19 @@ def mcp(
     project: str | None,
     max_tokens: int | None,
 ) -> None:
-    """Serve the library to MCP clients.
-
-    They can search, read, remember and ask; no tool deletes. A client starts this command and talks to it
+    """They can search, read, remember and ask; no tool deletes. A client starts this command and talks to it
     over standard input and output. With --http clients send a token: $INFINIMEM_MCP_TOKEN, or one that is
     made and printed on standard error.
     """
     if remote and not address:
         raise UsageError("--remote says who may reach --http HOST:PORT; give both")
-    memory = options.serving()
+    memory, begin = options.serving()
     try:
         from infinimem.mcp import http, server
     except ModuleNotFoundError as error:
         raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[mcp]'") from error
     with memory.llm.cap(max_tokens):
-        serving = server.make_server(memory, trust_user, named(project))
+        serving = server.make_server(memory, trust_user, named(project), begin)
         if address is None:
             if sys.stdin.isatty():
                 options.out.say("waiting for a client, which starts this command itself; Ctrl-C ends it")
@@ -60,7 +58,7 @@ def mcp(
             if options.json:
                 click.echo(as_json(said))
             else:
-                options.out.say(f"serving {memory.library.root} at {url}; Ctrl-C ends it")
+                options.out.say(f"serving {options.place().path} at {url}; Ctrl-C ends it")
                 if not chosen:  # said even with -q: without it nobody can call
                     click.echo(f"token: {token}", err=True)
             http.serve_http(serving, address, listening, token)

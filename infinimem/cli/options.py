@@ -5,22 +5,27 @@ They are accepted before and after the command's name, so each command carries t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from infinimem.cli.locate import Location, locate, or_notes
+from infinimem.cli.commands import COMMANDS, FIRST_STEPS
 from infinimem.cli.output import Output
 from infinimem.errors import LibraryError, ModelError
 
 if TYPE_CHECKING:
+    from infinimem.cli.locate import Location
+    from infinimem.llm.base import LLM
     from infinimem.memory import Memory
     from infinimem.reader import Reader
 
 OFFLINE = "offline"
+Begin = Callable[[bool], "Memory | None"]
+"""Gives a library once it is there; told True it makes it."""
 C = TypeVar("C", bound=Callable[..., Any])
 
 
@@ -42,6 +47,8 @@ class Options:
 
     def place(self, looking: bool = False) -> Location:
         """The library that is meant; for a command that only looks perhaps the current folder of notes."""
+        from infinimem.cli.locate import locate, or_notes  # help needs no settings
+
         place = locate(self.library, Path.cwd())
         return or_notes(place, Path.cwd()) if looking else place
 
@@ -75,28 +82,45 @@ class Options:
             return {**self.reading().status(), "model": f"not usable: {error}"}
 
     def _told(self, memory: Memory) -> Memory:
+        """Tell a person once a day that no model is asked."""
         named = self.model or memory.library.settings.llm.model
-        if memory.llm.name == OFFLINE and not named:
-            self.out.say(
-                "offline: no model is configured, rules do the work; --model or INFINIMEM_MODEL names one"
-            )
+        if memory.llm.name == OFFLINE and not named and self.out.for_people and self.out.talks:
+            from infinimem.user_folders import cache_root, first_today
+
+            if (folder := cache_root()) is None or first_today(folder / "offline"):
+                self.out.say("offline: no model is configured, rules do the work; --model names one")
         return memory
 
-    def serving(self) -> Memory:
-        """The library with its model, for programs that call: one that is not this user's is read-only."""
+    def serving(self) -> tuple[Memory, Begin | None]:
+        """The library with its model, for programs that call: one that is not this user's is read-only.
+
+        In the place of a default library that nobody made yet an empty one, and what gives it once it is.
+        """
         from infinimem.trust import is_mine
 
         place = self.place()
+        if place.is_default and not place.path.is_dir():
+            from tempfile import TemporaryDirectory
+
+            from infinimem.memory import open_memory
+
+            with TemporaryDirectory() as nothing:
+                empty = open_memory(nothing, model=self.model, embedder=self.embedder, strategy=self.strategy)
+
+            def begin(make: bool) -> Memory | None:  # with the same client, for a cap on tokens is on that
+                return self._open(create=True, model=empty.llm) if make or place.path.is_dir() else None
+
+            return self._told(empty), begin
         if place.is_default or is_mine(place.path):
-            return self.writing()
+            return self.writing(), None
         self.out.say(
             f"{place.path} is not trusted: it is read-only, and its settings decide nothing about where text "
             f"goes; to change that, run: infinimem trust {place.path}"
         )
-        return self._told(self._open(create=False, model=self.model, read_only=True))
+        return self._told(self._open(create=False, model=self.model, read_only=True)), None
 
     def _open(
-        self, create: bool, model: str | None, *, read_only: bool = False, looking: bool = False
+        self, create: bool, model: str | LLM | None, *, read_only: bool = False, looking: bool = False
     ) -> Memory:
         from infinimem.memory import open_memory
 
@@ -164,6 +188,7 @@ def snapshot_options(command: C) -> C:
     return _as_of_option(project_option(command))
 
 
+raw_option = click.option("--raw", is_flag=True, help="Show lines as they stand in the file, signatures too.")
 estimate_option = click.option(
     "--estimate", is_flag=True, help="Estimate the tokens it would take; write nothing."
 )
@@ -193,11 +218,32 @@ def _globals() -> list[click.Option]:
     ]
 
 
-class Command(click.Command):
-    """A command that takes the global options too, listed apart in its help."""
+def words(name: str, required: bool = True, metavar: str | None = None) -> Callable[[C], C]:
+    """An argument of one or more words, with or without quotes around them; None for none."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def joined(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
+        return " ".join(value) if value else None
+
+    return click.argument(name, nargs=-1, required=required, metavar=metavar, callback=joined)
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: Iterable[str]) -> None:
+    with formatter.section("Examples"):
+        for example in examples:
+            formatter.write(f"{'':{formatter.current_indent}}infinimem {example}\n")
+
+
+class Command(click.Command):
+    """A command that takes the global options too, listed apart in its help.
+
+    What it does in a line, and examples, stand in commands.py; its function's docstring says the rest.
+    """
+
+    def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
+        self._listed = COMMANDS[name]
+        kwargs["help"] = "\n\n".join(filter(None, (self._listed.summary, cleandoc(kwargs.get("help") or ""))))
+        kwargs["context_settings"] = {"show_default": True, **(kwargs.get("context_settings") or {})}
+        super().__init__(name, *args, **kwargs)
         self._globals = _globals()
         self.params += self._globals
 
@@ -209,6 +255,9 @@ class Command(click.Command):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_examples(formatter, self._listed.examples)
+
 
 class Group(click.Group):
     """The root: its options are the global ones."""
@@ -218,6 +267,9 @@ class Group(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params += _globals()
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_examples(formatter, FIRST_STEPS)
 
 
 pass_options = click.make_pass_decorator(Options, ensure=True)

@@ -6,10 +6,12 @@ Data goes to stdout, messages to stderr. Knows nothing of libraries; rich is imp
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from threading import Timer
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
@@ -23,10 +25,37 @@ if TYPE_CHECKING:
 Step = Callable[[int, int], None]
 """Told how much is done and how much there is."""
 
+Marks = Callable[[str], Iterable[tuple[int, int]]]
+"""Gives the parts of a text that matched: where each begins and ends."""
+
+LEAST = 20
+"""Characters of a line that is broken, however narrow the terminal."""
 PATIENCE = 1.0
 """Seconds before a progress bar shows."""
 
+_SPANS = (("day", 1, 14), ("week", 7, 61), ("month", 30, 730), ("year", 365, 10**7))
+"""Units of time, their days, and the days from which on the next one is used."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def ago(time: str, today: date | None = None) -> str:
+    """A time's day for people, and how long ago that is: "2025-10-21, 5 weeks ago".
+
+    Args:
+        time: ISO 8601; what does not begin with a day is given back as it is.
+        today: the day of the reader, by default today's.
+    """
+    try:
+        days = ((today or date.today()) - date.fromisoformat(time[:10])).days
+    except ValueError:
+        return time
+    if -1 <= days <= 0:  # it may be tomorrow in the place where it was said
+        return f"{time[:10]}, today"
+    if days == 1:
+        return f"{time[:10]}, yesterday"
+    unit, length = next((unit, length) for unit, length, until in _SPANS if abs(days) < until)
+    span = counted(abs(days) // length, unit)
+    return f"{time[:10]}, {f'{span} ago' if days > 0 else f'in {span}'}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -62,14 +91,32 @@ class Output:
         else:
             show()
 
-    def line(self, text: str = "", style: str | None = None) -> None:
-        """A line, or several; `style` colours it on a terminal."""
-        if self.for_people:
-            _console().print(
-                printable(text), style=style, markup=False, emoji=False, highlight=False, soft_wrap=True
-            )
-        else:
+    def line(
+        self, text: str = "", style: str | None = None, hang: int = 0, marks: Marks | None = None
+    ) -> None:
+        """A line, or several.
+
+        Args:
+            text: what a pipe is given as it is.
+            style: colours it on a terminal.
+            hang: on a terminal, break it between words, and begin the lines after the first this far in.
+            marks: what to highlight on a terminal, behind the first `hang` characters.
+        """
+        if not self.for_people:
             click.echo(text)
+            return
+        from rich.text import Text
+
+        console, shown = _console(), Text(printable(text), style or "")
+        for start, end in marks(shown.plain[hang:]) if marks else ():
+            shown.stylize("bold red", hang + start, hang + end)
+        if hang:
+            head, body = shown.divide([hang])
+            rows = body.wrap(console, max(console.width - hang, LEAST), overflow="fold")
+            for row in rows:
+                row.rstrip()
+            shown = head + Text(f"\n{'':{hang}}").join(rows)
+        console.print(shown, soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """A table for people, tab-separated lines in a pipe. What is too wide is folded, never cut."""
@@ -80,17 +127,21 @@ class Output:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for column in columns:
-            table.add_column(Text(printable(column)), overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(printable(str(cell))) for cell in row))
-        _console().print(table)
+        cells = [[printable(str(cell)) for cell in row] for row in ([*columns], *rows)]
+        console, table = _console(), Table(box=None, header_style="bold", pad_edge=False)
+        widths = [max(map(len, column)) + 2 for column in zip(*cells, strict=True)]
+        # Where the others leave room for the last column, none of them is broken.
+        whole = sum(widths[:-1]) + LEAST <= console.width
+        for number, name in enumerate(cells[0], 1):
+            table.add_column(Text(name), overflow="fold", no_wrap=whole and number < len(columns))
+        for row in cells[1:]:
+            table.add_row(*map(Text, row))
+        console.print(table)
 
-    def diff(self, text: str) -> None:
-        """A unified diff, coloured on a terminal."""
+    def diff(self, text: str, shown: Callable[[str], str] = str) -> None:
+        """A unified diff; on a terminal coloured, and each line as it is to be `shown`."""
         for line in text.splitlines():
-            self.line(line, _DIFF_STYLES.get(line[:1]))
+            self.line(shown(line) if self.for_people else line, _DIFF_STYLES.get(line[:1]))
 
     def say(self, text: str) -> None:
         """A message: one line on stderr."""
@@ -135,7 +186,13 @@ def _console(stream: IO[str] | None = None) -> Console:
     from rich.console import Console
 
     stream = stream or sys.stdout
-    return Console(file=stream.unfiltered if isinstance(stream, _Filtered) else stream)
+    plain = None if os.environ.get("NO_COLOR") else "auto"  # source: no-color.org
+    return Console(
+        file=stream.unfiltered if isinstance(stream, _Filtered) else stream,
+        color_system=cast("Any", plain),
+        emoji=False,
+        highlight=False,
+    )
 
 
 def as_json(data: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from infinimem.cli.options import (
     pass_options,
     snapshot,
     snapshot_options,
+    words,
 )
 from infinimem.cli.show import answer_json, place, show_answer, show_trace
 from infinimem.errors import UsageError
@@ -30,7 +31,7 @@ _sources = click.option(
 
 
 @click.command(cls=Command)
-@click.argument("question")
+@words("question")
 @click.option("--reader", type=click.Choice(reader_names()[1:]), help="How to collect evidence.")
 @_sources
 @snapshot_options
@@ -47,7 +48,6 @@ def ask(
     estimate: bool,
     max_tokens: int | None,
 ) -> None:
-    """Answer a question and cite the lines the answer rests on."""
     out, memory = options.out, options.asking()
     if estimate:
         from infinimem.estimate import for_question
@@ -71,7 +71,7 @@ def ask(
 
 
 @click.command(cls=Command)
-@click.argument("question")
+@words("question")
 @click.option(
     "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="At most this many tokens of evidence."
 )
@@ -86,7 +86,6 @@ def retrieve(
     moment: str | None,
     project: str | None,
 ) -> None:
-    """Print ranked evidence for a question; calls no model."""
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     out = options.out

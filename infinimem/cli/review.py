@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 @click.option("--reject", multiple=True, metavar="ITEM[:SEQ,…]", help="Drop it: all of it, or these lines.")
 @pass_options
 def review(options: Options, approve: tuple[str, ...], reject: tuple[str, ...]) -> None:
-    """List changes awaiting your approval.
-
-    These are withheld archivings and kept plans.
+    """These are withheld archivings and kept plans.
 
     7 is what receipt 7 withheld, p1 is kept plan 1; 7:12,15 is two lines of it. What cannot be done any more
     is shown once, as void.

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from infinimem.cli.output import Output, counted
+from infinimem.markdown.signature import parse_entry
 from infinimem.model import CURRENT, Answer, Receipt, Step
 
 
@@ -29,6 +30,13 @@ def show_receipt(out: Output, receipt: Receipt) -> None:
     out.table(("lines", "why", "where they are now"), rows)
     for note in receipt.notes:
         out.say(f"note: {note}")
+
+
+def unsigned(line: str) -> str:
+    """A line for people: of an entry its number and words, behind what stands before it in a diff."""
+    mark = line[:1] if line[1:4] == "- <" else ""
+    entry = parse_entry(line.removeprefix(mark))
+    return f"{mark}[{entry.seq}] {entry.text}" if entry else line
 
 
 def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:

@@ -6,13 +6,13 @@ import json
 
 import click
 
-from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.options import Command, Options, pass_options, words
 from infinimem.cli.output import counted
 from infinimem.errors import LibraryError
 
 
 @click.command(cls=Command)
-@click.argument("name", metavar="[UNIT|SEQ|QUERY]", required=False)
+@words("name", required=False, metavar="[UNIT|SEQ|QUERY]")
 @click.option(
     "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="How many links to follow."
 )
@@ -25,9 +25,7 @@ from infinimem.errors import LibraryError
 )
 @pass_options
 def graph(options: Options, name: str | None, hops: int, form: str) -> None:
-    """Draw the units linked to a unit, archived ones too.
-
-    UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
+    """UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
     newest unit. Links are followed in both directions.
     """
     from infinimem.spec import strategies
@@ -52,9 +50,7 @@ def graph(options: Options, name: str | None, hops: int, form: str) -> None:
 @click.argument("receipt", required=False)
 @click.pass_context
 def replay(context: click.Context, receipt: str | None) -> None:
-    """Repeat a consolidation from its audit and compare the bytes.
-
-    No model is called and nothing is written. RECEIPT is an id or a number; the default is the newest
+    """No model is called and nothing is written. RECEIPT is an id or a number; the default is the newest
     consolidation. Exit code 1 if a document comes out differently.
     """
     from infinimem.strategies.replaying import again

@@ -28,9 +28,7 @@ _OPTIONS = {"model": "llm.model", "embedder": "embedder.name", "strategy": "stra
 @click.command(cls=Command)
 @pass_options
 def config(options: Options) -> None:
-    """Show the settings in force, and where each comes from.
-
-    Settings that decide where text is sent come from options, the environment, this user's config.toml, or
+    """Settings that decide where text is sent come from options, the environment, this user's config.toml, or
     the library's infinimem.toml if it is trusted, in this order.
     """
     place = options.place()
@@ -73,11 +71,10 @@ def config(options: Options) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_options
 def trust(options: Options, directory: str | None, list_: bool, remove: bool, yes: bool) -> None:
-    """Trust a library and its settings.
+    """Hooks and MCP clients may then write into it, and its settings decide where text is sent.
 
-    Hooks and MCP clients may then write into it, and its settings decide where text is sent. Shows what that
-    means and asks; in a pipe it only shows, unless --yes is given. If those settings change later, run it
-    again.
+    Shows what that means and asks; in a pipe it only shows, unless --yes is given. If those settings change
+    later, run it again.
     """
     out = options.out
     if list_:

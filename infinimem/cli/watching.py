@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @pass_options
 def watch(options: Options) -> None:
-    """Report changes in the folder and sign what people type.
+    """Runs until Ctrl-C.
 
-    Runs until Ctrl-C. A second after the last change, lines in CURRENT and in topics that have no signature
-    get one, and the index is updated. In a folder of plain notes nothing is written.
+    A second after the last change, lines in CURRENT and in topics that have no signature get one, and the
+    index is updated. In a folder of plain notes nothing is written.
     """
     out, memory = options.out, options.reading()
     from infinimem.watch import watch as changes

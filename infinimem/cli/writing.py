@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import OFFLINE, Command, Options, cap_option, estimate_option, pass_options
+from infinimem.cli.options import (
+    OFFLINE,
+    Command,
+    Options,
+    cap_option,
+    estimate_option,
+    pass_options,
+    raw_option,
+    words,
+)
 from infinimem.cli.output import Output, counted
-from infinimem.cli.show import diff, receipt_json, show_receipt
+from infinimem.cli.show import diff, receipt_json, show_receipt, unsigned
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn
 
@@ -32,9 +41,7 @@ MAX_STDIN = 64 * 2**20
 @click.argument("directory", metavar="[DIR]", required=False)
 @pass_options
 def init(options: Options, directory: str | None) -> None:
-    """Make a folder a library: settings, folders, .gitignore.
-
-    DIR defaults to --library, then to the current folder; it is created if missing. Notes in it are not
+    """DIR defaults to --library, then to the current folder; it is created if missing. Notes in it are not
     changed.
     """
     from infinimem.memory import open_memory
@@ -45,7 +52,7 @@ def init(options: Options, directory: str | None) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("text", metavar="TEXT|-")
+@words("text")
 @click.option(
     "--role", type=click.Choice(["user", "assistant", "tool", "system"]), default="user", help="Who said it."
 )
@@ -57,10 +64,7 @@ def init(options: Options, directory: str | None) -> None:
 @cap_option
 @pass_options
 def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, **about: Any) -> None:
-    """Record one message and extract what is worth keeping.
-
-    `-` reads the message from standard input.
-    """
+    """`-` reads the message from standard input."""
     turn = Turn(text=_stdin() if text == "-" else text, **about)
     if not turn.text.strip():
         raise UsageError("the text is empty; say what is to be remembered")
@@ -117,9 +121,7 @@ def import_(
     estimate: bool,
     max_tokens: int | None,
 ) -> None:
-    """Import conversations or notes from a file or a folder.
-
-    The format is recognised: exports of ChatGPT, Claude, Gemini, mem0, WhatsApp, Telegram and Slack (as
+    """The format is recognised: exports of ChatGPT, Claude, Gemini, mem0, WhatsApp, Telegram and Slack (as
     downloaded), the MCP memory server's file, session logs of Claude Code and Codex, mails (mbox, eml), chat
     JSON or JSONL, Obsidian, basic-memory and other Markdown. Importing again adds only what is new, and
     resumes an import that was interrupted.
@@ -192,11 +194,13 @@ def _show_import(
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Show the changes as a diff; write nothing.")
 @click.option("--keep", is_flag=True, help="With --dry-run: keep the plan for `infinimem review`.")
+@raw_option
 @estimate_option
 @cap_option
 @pass_options
-def consolidate(options: Options, dry_run: bool, keep: bool, estimate: bool, max_tokens: int | None) -> None:
-    """Move the buffer's entries into topics now, due or not."""
+def consolidate(
+    options: Options, dry_run: bool, keep: bool, raw: bool, estimate: bool, max_tokens: int | None
+) -> None:
     if dry_run and estimate:
         raise UsageError("--dry-run and --estimate exclude each other; choose one")
     if keep and not dry_run:
@@ -209,9 +213,8 @@ def consolidate(options: Options, dry_run: bool, keep: bool, estimate: bool, max
         with out.progress("Planning"):
             text = diff(memory.preview(keep))
         kept = memory.review()[-1].item if keep and text else None
-        out.result(
-            {"receipt": None, "diff": text, **({"kept": kept} if keep else {})}, lambda: out.diff(text)
-        )
+        data = {"receipt": None, "diff": text, **({"kept": kept} if keep else {})}
+        out.result(data, lambda: out.diff(text, str if raw else unsigned))
         if kept:
             out.say(f"kept as {kept}: infinimem review shows it, review --approve {kept} does it")
         if pending := len(memory.view.uncited()):
@@ -245,10 +248,7 @@ def _estimate(
 @cap_option
 @pass_options
 def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
-    """Derive records, or headings and summaries, anew.
-
-    Lines stay in their topics, and what was said is not changed.
-    """
+    """Lines stay in their topics, and what was said is not changed."""
     out, memory = options.out, options.writing()
     if estimate:
         _estimate(out, memory, anew=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from infinimem.configuration import Configuration
 from infinimem.embedders.base import Embedder
-from infinimem.errors import InfinimemError, UsageError
+from infinimem.errors import InfinimemError, UsageError, meant
 from infinimem.plugins import load, plugins, unusable
 from infinimem.settings import EMBEDDERS, EmbedderSettings, embedder_names
 
@@ -28,7 +28,9 @@ def chosen(name: str | None, settings: EmbedderSettings) -> str:
     """
     found = name or settings.name
     if found not in (names := embedder_names()):
-        raise UsageError(f"no embedder is called {found!r}; choose one of {', '.join(names)}")
+        raise UsageError(
+            f"no embedder is called {found!r}; choose one of {', '.join(names)}{meant(found, names)}"
+        )
     return found
 
 

@@ -9,13 +9,13 @@ import fcntl
 import hashlib
 import os
 import stat
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import infinimem
+from infinimem import user_folders
 
 LONGEST = 100
 """Bytes of a socket's path; systems allow 104 to 108."""
@@ -49,14 +49,7 @@ def rendezvous(library: Path) -> Rendezvous | None:
 def first_today(library: Path) -> bool:
     """Whether this is the first call of the day for a library; True where that cannot be noted."""
     folder = _folder()
-    if folder is None:
-        return True
-    note = folder / f"{_digest(str(library.resolve()))}.told"
-    with suppress(OSError):
-        told = note.stat().st_mtime if note.exists() else 0.0
-        note.touch()
-        return time.localtime(told)[:3] != time.localtime()[:3]
-    return True
+    return folder is None or user_folders.first_today(folder / f"{_digest(str(library.resolve()))}.told")
 
 
 def _digest(text: str) -> str:

@@ -24,7 +24,7 @@ from infinimem.markdown.scan import (
     plain_title,
     scan,
 )
-from infinimem.markdown.signature import parse_entry, text_start
+from infinimem.markdown.signature import block_id, parse_entry, text_start
 from infinimem.model import Located
 
 _BOM = b"\xef\xbb\xbf"
@@ -201,7 +201,8 @@ class Document:
 
         Args:
             heading: title of the section; its text ends where the next heading begins. Without such a
-                section `# heading` is created at the end. "" appends at the end of the file, whose bytes
+                section `# heading` is created at the end, `## heading` where the document's own title is
+                its only H1. "" appends at the end of the file, whose bytes
                 stay a prefix of the new ones.
         """
         return self.insert_all([(heading, lines)])
@@ -215,7 +216,14 @@ class Document:
             new = (part for _, lines in arrivals for line in lines for part in line.split("\n"))
             return self.grown("".join(f"{line}{eol}\n" for line in new).encode("utf-8", "surrogateescape"))
         sections = Sections(
-            self.id, self.lines, self.headings, self._scan.prose, self._start, self.final_newline, eol
+            self.id,
+            self.lines,
+            self.headings,
+            self._scan.prose,
+            self._start,
+            self.final_newline,
+            eol,
+            self.title,
         )
         for heading, lines in arrivals:
             sections.insert(lines, heading)
@@ -276,11 +284,14 @@ class Document:
         """
         lines = list(self.lines)
         for number, entry_line in signatures.items():
-            line = lines[number - 1]
-            start = text_start(line.removesuffix("\r")) or item_start(line)
-            if not start or parse_entry(entry_line) is None:
+            line = self._bare[number - 1]
+            start, new, old = text_start(line) or item_start(line), parse_entry(entry_line), parse_entry(line)
+            if not start or new is None:
                 raise ValueError(f"{self.id}:{number} cannot be signed")
-            lines[number - 1] = entry_line[: text_start(entry_line)].rstrip(" ") + " " + line[start:]
+            text, end = line[start:], lines[number - 1][len(line) :]
+            if old and text.endswith(block_id(old.seq)):
+                text = text.removesuffix(block_id(old.seq)) + block_id(new.seq)
+            lines[number - 1] = entry_line[: text_start(entry_line)].rstrip(" ") + f" {text}{end}"
         return self._with(lines, self.final_newline)
 
     def _emptied(self, gone: Set[int]) -> set[int]:

@@ -254,6 +254,7 @@ class Sections:
         start: number of lines of the header.
         final_newline: whether the last line is ended.
         eol: what new lines end in before "\\n": "\\r" or nothing.
+        title: what the document is called; "" for its slug, in words.
     """
 
     def __init__(
@@ -265,11 +266,14 @@ class Sections:
         start: int,
         final_newline: bool,
         eol: str,
+        title: str = "",
     ) -> None:
         self.final_newline = final_newline
         self._id = doc_id
         self._header = start
         self._eol = eol
+        self._title = (title or doc_id.rsplit("/", 1)[-1].replace("-", " ")).casefold()
+        self._tops = [heading.title.casefold() for heading in headings if heading.level == 1]
         self._prose = prose
         self._starts = [0, *(heading.line - 1 for heading in headings)]
         self._blocks = _blocks(lines, headings)
@@ -292,7 +296,9 @@ class Sections:
             self._extend(known, new)
             return
         if title:
-            new.insert(0, f"# {one_line(clean_text(heading))}{self._eol}")
+            below = self._tops == [self._title]  # of the document's own title
+            new.insert(0, f"{'##' if below else '#'} {one_line(clean_text(heading))}{self._eol}")
+            self._tops += [] if below else [title.casefold()]
             if self._needs_a_gap():
                 new.insert(0, self._eol)
         self._append(new)

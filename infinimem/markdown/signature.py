@@ -72,6 +72,7 @@ def parse_entry(line: str) -> Entry | None:
         return None
     if fields.keys() == {"speaker"}:
         fields = _said_by(fields["speaker"])
+    text = text.removesuffix(block_id(seq))
     line = intern(line) if len(line) <= 2 * LONG else line  # what was last seen of it is the same object then
     entry = Entry(int(seq), text, line, own.get("time") or None, source, origin, fields)
     if len(text) > LONG and text_in(line) == text:
@@ -83,6 +84,11 @@ def parse_entry(line: str) -> Entry | None:
 def _said_by(speaker: str) -> Mapping[str, str]:
     """The fields of most lines: a dictionary takes as much memory as a sentence."""
     return {"speaker": speaker}
+
+
+def block_id(seq: int | str) -> str:
+    """What may stand behind the text of an entry, so that Obsidian can link to the line: `#^41`."""
+    return f" ^{seq}"
 
 
 def text_start(line: str) -> int:
@@ -104,6 +110,7 @@ def format_entry(
     source: Source = "user",
     origin: Iterable[int] = (),
     fields: Mapping[str, str] | None = None,
+    with_block_id: bool = False,
 ) -> str:
     """The line (for multi-line text the lines, joined by newlines) of a new entry, in canonical order.
 
@@ -122,7 +129,10 @@ def format_entry(
         rest["origin"] = origins
     head = [("seq", str(seq)), *([("time", time)] if time else []), ("source", source), *sorted(rest.items())]
     signature = ",".join(f"{key}={_value(value)}" for key, value in head)
-    first, *more = clean_text(text).split("\n")
+    text = clean_text(text)
+    if with_block_id or text.endswith(block_id(seq)):  # a text that ends like one is to come back whole
+        text += block_id(seq)
+    first, *more = text.split("\n")
     # A last line that is empty is written as two spaces: a blank one would not count.
     last = ["  " + more.pop()] if more else []
     return "\n".join([f"- <{signature}> {first}", *("  " + line if line else "" for line in more), *last])

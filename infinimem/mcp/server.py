@@ -35,7 +35,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from infinimem.errors import InfinimemError
+from infinimem.errors import InfinimemError, LibraryError
 from infinimem.log import log
 from infinimem.memory import Memory
 from infinimem.reader import Reader
@@ -51,6 +51,10 @@ ASKING = 8
 BEAT = 1.0
 """Seconds between two notes of progress."""
 
+NOTHING = "nothing is remembered yet: there is no library; `remember` makes it, or in a shell: infinimem add"
+"""What tools answer where there is no library."""
+
+Begin: TypeAlias = Callable[[bool], Memory | None]
 _Context: TypeAlias = ServerRequestContext[Any, Any]
 _T = TypeVar("_T")
 _A = TypeVar("_A")
@@ -82,34 +86,75 @@ def _called(offer: Offer, arguments: Mapping[str, Any]) -> CallToolResult:
         log.debug("%s failed", offer.tool.name, exc_info=True)
         result = {"error": _unexpected(error)}
     if "error" in result:
-        line = shown(" ".join(str(result["error"]).split()))
-        return CallToolResult(content=[TextContent(text=line)], is_error=True)
+        return _failed(shown(" ".join(str(result["error"]).split())))
     content = [TextContent(text=offer.tool.told(result))]
     return CallToolResult(content=[*content], structured_content={"label": LABEL, **result})
 
 
-def make_server(memory: Memory, trust_user: bool = False, project: str | None = None) -> Server[Any]:
+class _Served:
+    """The library that is served, and what is offered of it.
+
+    Args: as `make_server`.
+    """
+
+    def __init__(self, memory: Memory, trust_user: bool, project: str | None, begin: Begin | None) -> None:
+        self._trust_user, self._project, self._begin = trust_user, project, begin
+        self._serve(memory)
+
+    def _serve(self, memory: Memory) -> None:
+        self.reading: Reader = memory.within(self._project) if self._project else memory
+        self.offered = offers(memory, self.reading, self._trust_user)
+
+    def look(self, make: bool = False) -> bool:
+        """Whether there is a library by now; it may be made for this."""
+        if self._begin is not None and (memory := self._begin(make)) is not None:
+            self._begin = None
+            self._serve(memory)
+        return self._begin is None
+
+    def offer(self, name: str) -> Offer:
+        """The tool of this name, of a library that is there.
+
+        Raises:
+            MCPError: there is no such tool.
+            LibraryError: there is no library yet, and the tool makes none.
+        """
+        if name not in self.offered:
+            listed = ", ".join(self.offered)
+            raise MCPError(INVALID_PARAMS, f"there is no tool {name[:40]!r}; there are {listed}")
+        if not self.look(make=self.offered[name].writes):
+            raise LibraryError(NOTHING)
+        return self.offered[name]
+
+
+def _failed(line: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=line)], is_error=True)
+
+
+def make_server(
+    memory: Memory, trust_user: bool = False, project: str | None = None, begin: Begin | None = None
+) -> Server[Any]:
     """A server that any number of clients may call at once.
 
     Args:
         memory: the library.
         trust_user: whether a client may record the user's words as the user's (remember.py).
         project: read only what was said there (`Reader.within`).
+        begin: where `memory` only stands for a library that nobody made yet: gives that once it is there, and
+            told True, as by the first thing that is remembered, makes it.
     """
-    reading = memory.within(project) if project else memory
-    offered = offers(memory, reading, trust_user)
-    tools = ListToolsResult(tools=[listed(offer) for offer in offered.values()])
+    served = _Served(memory, trust_user, project, begin)
+    tools = ListToolsResult(tools=[listed(offer) for offer in served.offered.values()])
     asking = anyio.CapacityLimiter(ASKING)
 
     async def list_tools(ctx: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         return tools
 
     async def call_tool(ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
-        offer = offered.get(params.name)
-        if offer is None:
-            raise MCPError(
-                INVALID_PARAMS, f"there is no tool {params.name[:40]!r}; there are {', '.join(offered)}"
-            )
+        try:
+            offer = served.offer(params.name)
+        except InfinimemError as error:
+            return _failed(_unexpected(error))
         call = partial(_called, offer, params.arguments or {})
         if not offer.asks:
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
@@ -120,7 +165,8 @@ def make_server(memory: Memory, trust_user: bool = False, project: str | None = 
         return result
 
     async def list_resources(ctx: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        return await _read(resources.listed, reading, params.cursor if params else None)
+        served.look()
+        return await _read(resources.listed, served.reading, params.cursor if params else None)
 
     async def list_templates(
         ctx: _Context, params: PaginatedRequestParams | None
@@ -128,7 +174,8 @@ def make_server(memory: Memory, trust_user: bool = False, project: str | None = 
         return resources.TEMPLATES
 
     async def read_resource(ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await _read(resources.read, reading, params.uri)
+        served.look()
+        return await _read(resources.read, served.reading, params.uri)
 
     server: Server[Any] = Server(
         NAME,

@@ -25,6 +25,8 @@ QUOTED = "## As it was"
 BEFORE = "## Before"
 _SUM = re.compile(r"-|[0-9a-f]{64}|\?[0-9.]+")
 """Of no file, of a file, and what a `forget` puts in the place of one."""
+_PLAIN, _LINKED = re.compile(r"[\w./-]+"), re.compile(r"\[([\w./-]+)\]\([^()\s]*\)")
+"""A name that can be linked to; a link to one, wherever it leads: editors follow a file that moves."""
 
 
 def number_of(doc_id: str) -> int:
@@ -68,7 +70,7 @@ def format_receipt(receipt: Receipt, way: Sequence[str]) -> bytes:
         *_table(("seq", "was", "now", "why"), [(str(r.seq), r.was, r.now, r.why) for r in receipt.rows]),
         "",
         "## Files",
-        *_table(("file", "sha256 before", "sha256 after"), receipt.files),
+        *_table(("file", "sha256 before", "sha256 after"), [file_cells(*file) for file in receipt.files]),
     ]
     if receipt.notes:
         lines += ["", "## Notes", *(f"> {note}" for note in receipt.notes)]
@@ -96,9 +98,8 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Map
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     head = lines.index("## Files")
     for number in range(head, len(lines)):
-        cells = cells_of(lines[number])
-        if len(cells) == 3 and cells[0] in files:
-            lines[number] = row_of((cells[0], cells[1], files[cells[0]]))
+        if (file := file_of(cells_of(lines[number]))) and file[0] in files:
+            lines[number] = row_of(file_cells(file[0], file[1], files[file[0]]))
     kept = [line for line in lines[:head] if not (cells := cells_of(line)) or whole(cells[0]) not in stayed]
     told = [f"> stayed where they were: {format_seqs(sorted(stayed))}"] if stayed else []
     told += [f"> {note}" for note in notes]
@@ -113,6 +114,20 @@ def amend(data: bytes, stayed: Collection[int], notes: Sequence[str], files: Map
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A Markdown table; a "|" in a cell stands behind a backslash."""
     return [row_of(head), row_of(["---"] * len(head)), *map(row_of, rows)]
+
+
+def file_cells(name: str, before: str, after: str) -> tuple[str, str, str]:
+    """The cells of a file: a link to it where it is there afterwards, if its name needs no escapes in one."""
+    linked = after != "-" and _PLAIN.fullmatch(name)
+    return f"[{name}](../{name}.md)" if linked else name, before, after
+
+
+def file_of(cells: Sequence[str]) -> tuple[str, str, str] | None:
+    """The file of a row of `## Files`, linked or not; None where the cells are of no such row."""
+    if len(cells) != 3 or not all(map(_SUM.fullmatch, cells[1:])):
+        return None
+    linked = _LINKED.fullmatch(cells[0])
+    return linked[1] if linked else cells[0], cells[1], cells[2]
 
 
 def row_of(cells: Sequence[str]) -> str:
@@ -145,9 +160,7 @@ def parse_receipt(document: Document) -> Receipt:
         usage=Usage(*(whole(counts.get(key)) or 0 for key in ("calls", "tokens_in", "tokens_out"))),
         seconds=_float(header.get("seconds")),
         rows=tuple(ReceiptRow(seq, *row[1:]) for row in rows if len(row) == 4 and (seq := whole(row[0]))),
-        files=tuple(
-            (row[0], row[1], row[2]) for row in rows if len(row) == 3 and all(map(_SUM.fullmatch, row[1:]))
-        ),
+        files=tuple(file for row in rows if (file := file_of(row))),
         notes=tuple(line[2:] for line in document.lines if line.startswith("> ")),
         quoted=document.lines[block(document.lines, QUOTED)],
         high=whole(header.get("high")) or 0,

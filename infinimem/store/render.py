@@ -18,11 +18,12 @@ from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Derived, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
 from infinimem.store.names import aliases_of
+from infinimem.store.see_also import SEE_ALSO, formatted, known, links_of, related
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, archive_of, whole
 
 HEADER_KEYS = frozenset(
-    {"id", "title", "summary", "token_count", "created_time", "update_log", "aux", "aliases"}
+    {"id", "title", "summary", "token_count", "created_time", "update_log", "aux", "aliases", SEE_ALSO}
 )
 """The keys of a topic document's header that the program writes; all others are a person's."""
 
@@ -144,6 +145,7 @@ class _PlanRenderer:
             source=least_trusted(origins),
             origin=tuple(sorted(add.origin)),
             fields=fields,
+            with_block_id=self._view.settings.block_ids,
         )
 
     # ── documents ───────────────────────────────────────────────────────────────────────────────
@@ -221,6 +223,23 @@ class _PlanRenderer:
             elif doc_id.startswith(TOPICS):
                 item = derived.get(doc_id)
                 self._set(doc_id, self._topic(document, item or Derived(doc_id, "", ()), plan.op))
+        self._link(doc_id for doc_id in there if doc_id.startswith(TOPICS))
+
+    def _link(self, written: Iterable[str]) -> None:
+        """Bring the links of these topics up to date, and of others those to topics that go."""
+        changed = {doc_id: new for doc_id, new in self._result.documents.items() if doc_id.startswith(TOPICS)}
+        if not changed:
+            return
+        names = self._view.derived(known).after(changed)
+        links = {doc_id: related(doc_id, names) for doc_id in written if changed.get(doc_id)}
+        if gone := {doc_id for doc_id, new in changed.items() if new is None}:
+            for doc_id in self._view.below(TOPICS):
+                if doc_id not in changed and not gone.isdisjoint(
+                    kept := links_of(self._view.document(doc_id))
+                ):
+                    links[doc_id] = [link for link in kept if link not in gone]
+        for doc_id, found in sorted(links.items()):
+            self._set(doc_id, headed(self._get(doc_id), {SEE_ALSO: formatted(found)}))
 
     def _former_name(self, doc_id: str) -> str | None:
         """The stem that a topic document had before a person renamed it, while its header still says so."""

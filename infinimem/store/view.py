@@ -18,7 +18,7 @@ from immutables import Map
 from infinimem import tokens
 from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import lazily
-from infinimem.errors import DocumentNotFound
+from infinimem.errors import DocumentNotFound, closest
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Entry, Located
 from infinimem.settings import Settings
@@ -191,10 +191,8 @@ class View:
         raise DocumentNotFound(f"no document is called {name!r}{self._near(wanted)}")
 
     def _near(self, wanted: str) -> str:
-        import difflib
-
         stems = self.derived(names.by_stem)
-        near = difflib.get_close_matches(wanted.rsplit("/", 1)[-1], sorted(stems), n=3, cutoff=0.6)
+        near = closest(wanted.rsplit("/", 1)[-1], stems)
         ids = [min(stems[stem], key=lambda doc_id: self.group(doc_id) != "live") for stem in near]
         return f"; near it: {', '.join(ids)}" if ids else "; list_docs (ls) shows what there is"
 

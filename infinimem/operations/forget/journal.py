@@ -11,7 +11,7 @@ from infinimem.operations.forget.choice import numbered
 from infinimem.operations.forget.redaction import KEY, MARK, Redaction
 from infinimem.store import line_map
 from infinimem.store.files import digest
-from infinimem.store.receipts import BEFORE, QUOTED, block, cells_of, row_of
+from infinimem.store.receipts import BEFORE, QUOTED, block, cells_of, file_cells, file_of, row_of
 from infinimem.store.spec import EVIDENCE, JOURNAL
 
 _NUMBERS = re.compile(
@@ -88,8 +88,9 @@ class Journal:
         cells, names = cells_of(line), self._redaction.names
         if len(cells) == 4:
             cells[1:3] = [names.get(name, name) for name in cells[1:3]]
-        elif len(cells) == 3 and cells[0] in self._untold:
-            cells = [names.get(cells[0], cells[0]), *map(self._sum, cells[1:])]
+        elif (file := file_of(cells)) and file[0] in self._untold:
+            name, before, after = file
+            cells = [*file_cells(names.get(name, name), self._sum(before), self._sum(after))]
         elif line.startswith("> ") and (
             self._redaction.texts.tells(line[2:]) or any(name in line for name in names)
         ):

@@ -25,6 +25,7 @@ from infinimem.store.names import aliases_of
 from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
 from infinimem.store.render import HEADER_KEYS, described, headed
+from infinimem.store.see_also import SEE_ALSO, formatted, links_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, MEMORIES, TOPICS
 from infinimem.store.view import View
 
@@ -216,6 +217,10 @@ class Redaction:
             changes["title"] = None
         if left != names:
             changes["aliases"] = flow(left) if left else None
+        links = links_of(document)
+        kept = [link for link in links if link not in self.held and link not in self.names]
+        if kept != links:
+            changes[SEE_ALSO] = formatted(kept)
         if changes:
             changes["token_count"] = str(tokens.count(document.body))
         return headed(document, {key: value for key, value in changes.items() if key in values})

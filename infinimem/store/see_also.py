@@ -1,0 +1,100 @@
+"""Which topics share names: the links of `see_also` in their headers, derived like a summary.
+
+A link is written with the document that it stands in, never by itself, so nothing changes for a link alone.
+What a snapshot knows of the names it takes over from the one before (`View.derived`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from immutables import Map
+
+from infinimem.markdown.document import Document
+from infinimem.markdown.header import flow
+from infinimem.store.derived import Derive
+from infinimem.store.spec import TOPICS
+from infinimem.terms import MONTHS
+
+SEE_ALSO = "see_also"
+MOST = 3
+"""Links of a document."""
+COMMON, SHARE = 8, 3
+"""A name in more topics than this, or than one of so many, tells nothing of one of them."""
+_NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-ÖØ-Þ][\w-]{2,}")
+"""What is written with a capital inside a sentence."""
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+_NO_NAMES = frozenset((*MONTHS, *(f"{day}{end}" for day in _DAYS.split() for end in ("", "s"))))
+_LINK = re.compile(r"\[\[([^\[\]|#]+)")
+
+
+class Snapshot(Protocol):
+    """What is asked of a `View`."""
+
+    def below(self, folder: str, /) -> tuple[str, ...]: ...
+    def document(self, doc_id: str, /) -> Document: ...
+    def derived(self, make: Derive[Known], /) -> Known: ...
+    def __contains__(self, doc_id: str, /) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Known:
+    """The names in each topic, and the topics of each name."""
+
+    names: Map[str, frozenset[str]]
+    topics: Map[str, frozenset[str]]
+
+    def after(self, changed: Mapping[str, Document | None]) -> Known:
+        """As it is when these topics read so; None for one that is gone."""
+        names, topics = self.names.mutate(), self.topics.mutate()
+        for doc_id, document in changed.items():
+            before, now = names.get(doc_id, frozenset()), frozenset[str]()
+            if document is not None:
+                now = names_in(document)
+                names[doc_id] = now
+            elif doc_id in names:
+                del names[doc_id]
+            for name in before ^ now:
+                topics[name] = topics.get(name, frozenset()) ^ {doc_id}
+        return Known(names.finish(), topics.finish())
+
+
+def names_in(document: Document) -> frozenset[str]:
+    """The names in a topic's lines."""
+    found = {name for place in document.entries for name in _NAME.findall(place.entry.text)}
+    return frozenset(found - _NO_NAMES)
+
+
+def known(view: Snapshot, before: Known | None, changed: Collection[str] | None) -> Known:
+    """The names in the topics of a snapshot; for `View.derived`."""
+    if before is None or changed is None:
+        before, changed = Known(Map(), Map()), view.below(TOPICS)
+    topics = (doc_id for doc_id in changed if doc_id.startswith(TOPICS))
+    return before.after({doc_id: view.document(doc_id) if doc_id in view else None for doc_id in topics})
+
+
+def related(doc_id: str, found: Known) -> list[str]:
+    """The topics that share most with one: the fewer topics have a name, the more it counts."""
+    shared = Counter[str]()
+    few = min(COMMON, max(2, len(found.names) // SHARE))
+    for name in sorted(found.names.get(doc_id, ())):
+        others = found.topics[name] - {doc_id}
+        if 0 < len(others) < few:
+            shared.update({other: 1 / len(others) for other in others})
+    return sorted(shared, key=lambda other: (-shared[other], other))[:MOST]
+
+
+def links_of(document: Document) -> list[str]:
+    """The ids of the topics that a header links to."""
+    listed = document.header.values.get(SEE_ALSO)
+    found = (_LINK.match(str(link)) for link in (listed if isinstance(listed, list) else ()))
+    return [match[1] for match in found if match]
+
+
+def formatted(links: Collection[str]) -> str | None:
+    """The value of the header's key; None for no links."""
+    return flow([f"[[{link}]]" for link in links]) if links else None
