@@ -45,7 +45,8 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
-    ("adapters", "evaluation", "hooks", "mcp"),
+    ("results", "serving"),
+    ("adapters", "evaluation", "hooks", "mcp", "web"),
     ("cli",),
     ("__main__",),
 )
