@@ -45,8 +45,8 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
-    ("results", "serving"),
-    ("adapters", "evaluation", "hooks", "mcp", "web"),
+    ("serving",),
+    ("adapters", "evaluation", "hooks", "mcp", "results", "web"),
     ("cli",),
     ("__main__",),
 )

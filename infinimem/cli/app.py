@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "review": "review",
     "forget": "forgetting",
     "watch": "watching",
+    "web": "web",
     "mcp": "mcp",
     "hook": "hook",
     "recall": "hook",

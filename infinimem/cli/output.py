@@ -29,11 +29,6 @@ PATIENCE = 1.0
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def counted(number: int, noun: str) -> str:
-    """ "1 line", "2 lines"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 @dataclass(frozen=True)
 class Output:
     """Where and how to print.

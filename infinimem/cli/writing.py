@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infinimem.cli.options import OFFLINE, Command, Options, cap_option, estimate_option, pass_options
-from infinimem.cli.output import Output, counted
-from infinimem.cli.show import diff, receipt_json, show_receipt
+from infinimem.cli.output import Output
+from infinimem.cli.show import show_receipt
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn
+from infinimem.results import counted, diff, receipt_json
 
 if TYPE_CHECKING:
     from infinimem.importers import Survey

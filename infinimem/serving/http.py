@@ -1,7 +1,7 @@
 """Over HTTP: at which address, who may call, by which name, from where.
 
-In: an ASGI application and an address. Out: it is served until the process ends. Promise: no page in a browser
-reaches it under a name of its own (DNS rebinding), and no other machine unless that was said.
+In: an ASGI application and an address. Out: it is served until the process ends. Promise: no page in a
+browser reaches it under a name of its own (DNS rebinding), and no other machine unless that was said.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def refused(headers: Iterable[tuple[bytes, bytes]], names: Collection[str]) -> i
         headers: of the request, as ASGI gives them.
         names: HOST:PORT that clients may call, exactly.
     """
-    hosts, origins = [], []
+    hosts: list[str] = []
+    origins: list[str] = []
     for name, value in headers:
         if name.lower() in (b"host", b"origin"):
             (hosts if name.lower() == b"host" else origins).append(value.decode("latin-1"))

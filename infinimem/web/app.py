@@ -1,0 +1,80 @@
+"""The addresses of the pages, as an ASGI application: each gives HTML, and with .json what the command line
+gives with --json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from infinimem.errors import DocumentNotFound, InfinimemError, LibraryError, ModelError, UsageError
+from infinimem.web import reading
+from infinimem.web.guard import Guard, Session
+from infinimem.web.site import Asked, Moved, Page, Site, served
+
+Handler = Callable[[Asked], Page | Moved]
+
+PAGES: Mapping[str, Handler] = {
+    "/": reading.home,
+    "/topics": reading.topics,
+    "/doc/{id:path}": reading.document,
+    "/fact/{seq:int}": reading.line,
+    "/search": reading.search,
+}
+"""What is read, by address."""
+FORMS: Mapping[str, Handler] = {}
+"""What is done, by the address that a form is sent to."""
+
+
+def make_app(site: Site, session: Session, names: list[str]) -> Any:
+    """The ASGI application.
+
+    Args:
+        site: the library as pages.
+        session: who may see it.
+        names: HOST:PORT by which browsers may call, exactly.
+    """
+    routes: list[BaseRoute] = [Mount("/static", StaticFiles(directory=str(files(__package__) / "static")))]
+    for methods, handlers in ((["GET"], PAGES), (["POST"], FORMS)):
+        for path, handler in handlers.items():
+            twin = f"{path}.json" if path != "/" else "/home.json"
+            routes.append(Route(twin, _endpoint(site, handler, as_json=True), methods=methods))
+            routes.append(Route(path, _endpoint(site, handler), methods=methods))
+    return Guard(Starlette(routes=routes), session, names, read_only=not site.forms)
+
+
+def _endpoint(site: Site, handler: Handler, as_json: bool = False) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        path = {name: str(value) for name, value in request.path_params.items()}
+        asked = Asked(
+            site, request.scope["path"], path, dict(request.query_params), request.scope.get("form", {})
+        )
+        return await run_in_threadpool(_answer, asked, handler, as_json)
+
+    return answer
+
+
+def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
+    status = 200
+    try:
+        page = handler(asked)
+    except (InfinimemError, OSError) as error:
+        status = _status(error)
+        page = Page("error.html", {"error": " ".join(str(error).split())})
+    if isinstance(page, Moved):
+        return RedirectResponse(served(f"{page.path}.json" if as_json else page.path, "", {}), 303)
+    if as_json:
+        return JSONResponse(page.data, status)
+    return HTMLResponse(asked.site.html(page, asked), status)
+
+
+def _status(error: Exception) -> int:
+    kinds = ((DocumentNotFound, 404), (UsageError, 400), (ModelError, 502), (LibraryError, 409))
+    return next((status for kind, status in kinds if isinstance(error, kind)), 500)
