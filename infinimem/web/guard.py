@@ -97,24 +97,23 @@ class Guard:
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
-        status = refused(scope["headers"], self._names)
-        if status is not None:
-            return await _say(send, status, "this server is not called so, or not from there")
-        if scope["path"] == ENTER:
-            return await self._enter(scope, send)
-        if not self._session.knows(scope["headers"]):
-            return await _say(send, 401, "open the link that infinimem web printed, in one browser")
-        if scope["method"] not in ("GET", "HEAD"):
+        why: tuple[int, str] | None = None
+        if status := refused(scope["headers"], self._names):
+            why = status, "this server is not called so, or not from there"
+        elif scope["path"] == ENTER:
+            await self._enter(scope, send)
+            return
+        elif not self._session.knows(scope["headers"]):
+            why = 401, "open the link that infinimem web printed, in one browser"
+        elif scope["method"] not in ("GET", "HEAD"):
             why = await self._form(scope, receive)
-            if why is not None:
-                return await _say(send, *why)
+        if why:
+            await _say(send, *why)
+            return
 
         async def guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
-                own = {name for name, _ in message["headers"]}
-                message["headers"] += [
-                    row for row in _headers(HEADERS) if row[0] not in own
-                ]  # static files may be kept
+                message["headers"] += _headers(HEADERS)
             await send(message)
 
         await self._app(scope, receive, guarded)
@@ -122,7 +121,8 @@ class Guard:
     async def _enter(self, scope: Any, send: Any) -> None:
         cookie = self._session.enter(scope["query_string"]) if scope["method"] == "GET" else None
         if cookie is None:
-            return await _say(send, 403, _LINK_USED)
+            await _say(send, 403, _LINK_USED)
+            return
         headers = {**HEADERS, "referrer-policy": "no-referrer", "location": "/", "set-cookie": cookie}
         await send({"type": "http.response.start", "status": 303, "headers": _headers(headers)})
         await send({"type": "http.response.body", "body": b""})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from infinimem.errors import LibraryError
@@ -16,7 +15,7 @@ from infinimem.store.receipts import receipts_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
-from infinimem.web.prose import PAGE, Fact, around, blocks, drawn, fact, superseded
+from infinimem.web.prose import PAGE, around, blocks, drawn, fact, superseded
 from infinimem.web.site import Asked, Moved, Page
 
 LATELY = 6
@@ -31,6 +30,7 @@ SCOPES = {
     "evidence": "what was said",
     "all": "now and superseded",
 }
+FACETS = ("source", "speaker", "year", "document")
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 
 
@@ -121,7 +121,7 @@ def line(asked: Asked) -> Page:
 
 
 def search(asked: Asked) -> Page:
-    """Sections by rank, with facets; a facet leaves the lines that it names."""
+    """Sections by rank, with facets; of a section those lines come first that hold a word of the question."""
     view, query = asked.reader.view, asked.query.get("q", "").strip()
     scope = asked.query.get("scope", "default")
     data: Mapping[str, Any] = {"hits": []}
@@ -129,43 +129,32 @@ def search(asked: Asked) -> Page:
         data = told(asked.reader.tools.search(query=query, limit=FOUND, scope=scope))
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
-    chosen = {
-        name: value for name in ("source", "speaker", "year", "document") if (value := asked.query.get(name))
-    }
-    found, counts = [], {name: Counter[str]() for name in ("source", "speaker", "year", "document")}
+    chosen = {name: asked.query[name] for name in FACETS if asked.query.get(name)}
+    counts = {name: Counter[str]() for name in FACETS}
+    found = []
     for hit in data["hits"]:
-        lines = _lines_of(view, hit)
-        for one in lines:
-            for name, value in _facets(one).items():
-                counts[name][value] += 1
-        left = [one for one in lines if all(_facets(one).get(n) == v for n, v in chosen.items())]
-        if left:
-            marked = [(one, _marked(one["text"], terms, words)) for one in left]
-            found.append({**hit, "lines": marked})
-    shown = {
-        "query": query,
-        "scope": scope,
-        "scopes": SCOPES,
-        "chosen": chosen,
-        "counts": counts,
-        "found": found,
-    }
-    return Page("search.html", data, shown)
+        lines = [one for one in _lines_of(view, hit) if chosen.items() <= one.items()]
+        for name in FACETS:
+            counts[name].update(one[name] for one in lines if one[name])
+        marked = [(one, _marked(one["text"], terms, words)) for one in lines]
+        first = [row for row in marked if any(is_hit for _, is_hit in row[1])] or marked
+        if first:
+            found.append({**hit, "lines": first, "rest": [row for row in marked if row not in first]})
+    shown = {"query": query, "scope": scope, "scopes": SCOPES, "chosen": chosen, "counts": counts}
+    return Page("search.html", data, {**shown, "found": found})
 
 
 def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The lines of a hit: its entries, or the paragraphs of a text without any."""
+    """The lines of a hit, with what the facets ask of each: its entries, or a text's own lines."""
     doc = view.document(hit["doc_id"])
     if hit["seqs"]:
-        places = doc.entries_in(hit["start_line"], hit["end_line"])
-        return [vars(fact(place)) for place in places]
-    said = enumerate(hit["snippet"].split("\n"), hit["start_line"])
-    return [{"seq": 0, "text": text, "doc_id": doc.id, "line": n} for n, text in said if text.strip()]
-
-
-def _facets(one: Mapping[str, Any]) -> dict[str, str]:
-    found = {name: one.get(name, "") for name in ("source", "speaker")}
-    return {**found, "year": (one.get("when") or one.get("time", ""))[:4], "document": one["doc_id"]}
+        facts = (fact(place) for place in doc.entries_in(hit["start_line"], hit["end_line"]))
+        lines = [vars(one) | {"year": (one.when or one.time)[:4]} for one in facts]
+    else:
+        said = enumerate(hit["snippet"].split("\n"), hit["start_line"])
+        own = {"seq": 0, "source": "", "speaker": "", "year": ""}
+        lines = [own | {"text": text, "line": number} for number, text in said if text.strip()]
+    return [one | {"document": doc.id} for one in lines]
 
 
 def _marked(text: str, terms: Collection[str], words: Any) -> list[tuple[str, bool]]:
@@ -177,8 +166,3 @@ def _marked(text: str, terms: Collection[str], words: Any) -> list[tuple[str, bo
             at = word.end()
     joined = [*found, (text[at:], False)]
     return [(piece, hit) for piece, hit in joined if piece]
-
-
-def in_days(found: Sequence[Fact]) -> list[tuple[str, list[Fact]]]:
-    """Lines by the day that they were said."""
-    return [(name, list(some)) for name, some in groupby(found, key=lambda one: one.time[:10])]
