@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from infinimem.errors import DocumentNotFound, InfinimemError, LibraryError, ModelError, UsageError
-from infinimem.web import reading
+from infinimem.web import acting, changes, overview, reading
 from infinimem.web.guard import Guard, Session
 from infinimem.web.site import Asked, Moved, Page, Site, served
 
@@ -27,9 +27,22 @@ PAGES: Mapping[str, Handler] = {
     "/doc/{id:path}": reading.document,
     "/fact/{seq:int}": reading.line,
     "/search": reading.search,
+    "/ask": acting.asking,
+    "/timeline": changes.timeline,
+    "/receipt/{name}": changes.receipt,
+    "/review": changes.review,
+    "/forget": acting.forgetting,
+    "/conversations": overview.conversations,
+    "/map": overview.graph,
+    "/recall": overview.recall,
 }
 """What is read, by address."""
-FORMS: Mapping[str, Handler] = {}
+FORMS: Mapping[str, Handler] = {
+    "/ask": acting.ask,
+    "/undo": acting.undo,
+    "/review": acting.decide,
+    "/forget": acting.forget,
+}
 """What is done, by the address that a form is sent to."""
 
 

@@ -34,10 +34,12 @@ FACETS = ("source", "speaker", "year", "document")
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 
 
-def receipts(view: View, known: Sequence[Receipt] | None, changed: Collection[str] | None) -> list[Receipt]:
+def receipts(
+    view: View, known: Sequence[Receipt] | None, changed: Collection[str] | None
+) -> Sequence[Receipt]:
     """All receipts of a snapshot, oldest first, for `View.derived`."""
     if known is not None and changed is not None and not any(one.startswith(JOURNAL) for one in changed):
-        return list(known)
+        return known
     return receipts_of(view)
 
 
@@ -84,9 +86,9 @@ def document(asked: Asked) -> Page | Moved:
         return Moved(f"/receipt/{found.id.removeprefix(JOURNAL)}")
     start = max(asked.number("from", 1), 1)
     said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
-    marks = {"drawn": view.derived(drawn)} if said else {"former": view.derived(superseded)}
+    former, marks = ({}, view.derived(drawn)) if said else (view.derived(superseded), {})
     places = found.entries_in(start, start + PAGE - 1)
-    facts = {place.start_line: fact(place, **marks) for place in places}
+    facts = {place.start_line: fact(place, former, marks) for place in places}
     shown = {
         "title": found.title or found.id.rpartition("/")[2],
         "summary": found.summary,

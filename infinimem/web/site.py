@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 MONTHS = "January February March April May June July August September October November December".split()
 
+NEEDS_SERVER = ("ask", "review", "recall")
+"""Pages that answer: files cannot."""
+
 Link = Callable[[str, str, Mapping[str, object]], str]
 """From a path of the site, an anchor ("" for none) and a query to what stands in an `href`."""
 
@@ -50,7 +53,7 @@ class Moved:
     path: str
 
 
-@dataclass
+@dataclass(eq=False)
 class Site:
     """A library as pages.
 
@@ -73,7 +76,8 @@ class Site:
     @property
     def menu(self) -> list[tuple[str, str]]:
         """The pages that every page names."""
-        return [("/topics", "Topics")]
+        pages = ("topics", "ask", "timeline", "review", "conversations", "map", "recall")
+        return [(f"/{name}", name.capitalize()) for name in pages if self.live or name not in NEEDS_SERVER]
 
     @property
     def name(self) -> str:
@@ -107,7 +111,7 @@ class Site:
         )
         made.globals["to"] = lambda path, anchor="", **query: self.link(path, anchor, query)
         made.globals["counted"] = counted
-        made.filters |= {"day": day, "clock": clock, "lines": _lines}
+        made.filters |= {"day": day, "clock": clock, "span": span, "lines": str.splitlines}
         return made
 
 
@@ -174,19 +178,21 @@ def _shown(value: Any) -> Any:
 
 
 def day(time: str | None) -> str:
-    """ "2025-03-09T09:17:37" as "9 March 2025"; what is no date as it is."""
-    text = (time or "")[:10]
-    parts = text.split("-")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+    """ "2025-03-09T09:17:37" as "9 March 2025", "2025-03" as "March 2025"; what is no date as it is."""
+    parts = (time or "")[:10].split("-")
+    if not all(part.isascii() and part.isdigit() for part in parts):
         return time or ""
-    year, month, date = map(int, parts)
-    return f"{date} {MONTHS[month - 1]} {year}" if 1 <= month <= 12 else text
+    year, month, date = (*map(int, parts), 0, 0)[:3]
+    if not 1 <= month <= 12:
+        return time or ""
+    return f"{date or ''} {MONTHS[month - 1]} {year}".strip()
+
+
+def span(when: str) -> str:
+    """ "2025-03-01/2025-03-07" as "1 March 2025 to 7 March 2025"."""
+    return " to ".join(map(day, when.split("/")))
 
 
 def clock(time: str | None) -> str:
     """ "2025-03-09T09:17:37" as "09:17"; "" where it is a day alone."""
     return time[11:16] if time and len(time) > 15 and time[10] == "T" else ""
-
-
-def _lines(text: str) -> list[str]:
-    return text.split("\n")
