@@ -10,13 +10,14 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from infinimem.errors import DocumentNotFound, InfinimemError, LibraryError, ModelError, UsageError
 from infinimem.web import acting, changes, overview, reading
 from infinimem.web.guard import Guard, Session
+from infinimem.web.live import Live
 from infinimem.web.site import Asked, Moved, Page, Site, served
 
 Handler = Callable[[Asked], Page | Moved]
@@ -60,6 +61,12 @@ def make_app(site: Site, session: Session, names: list[str]) -> Any:
             twin = f"{path}.json" if path != "/" else "/home.json"
             routes.append(Route(twin, _endpoint(site, handler, as_json=True), methods=methods))
             routes.append(Route(path, _endpoint(site, handler), methods=methods))
+    live = Live(site.memory)
+
+    async def events(request: Request) -> Response:
+        return StreamingResponse(live.stream(), media_type="text/event-stream")
+
+    routes.append(Route("/events", events))
     return Guard(Starlette(routes=routes), session, names, read_only=not site.forms)
 
 

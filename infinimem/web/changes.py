@@ -44,7 +44,8 @@ def timeline(asked: Asked) -> Page:
     """Receipts by day, the newest first; of one document alone where it is named."""
     about, start = asked.query.get("document", ""), max(asked.number("from", 1), 1)
     view = asked.reader.view
-    found = [one for one in reversed(view.derived(receipts)) if not about or about in _documents(one)]
+    every = view.derived(receipts)
+    found = [one for one in every[::-1] if not about or about in _documents(one)]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
         (day, [(one, summary(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])

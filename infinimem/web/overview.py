@@ -20,13 +20,14 @@ from infinimem.store.view import View
 from infinimem.strategies.base import Linked
 from infinimem.web.prose import sessions
 from infinimem.web.reading import LISTED, told
-from infinimem.web.site import Asked, Page
+from infinimem.web.site import MONTHS, Asked, Page
 
 NODES, LINKS = 40, 120
 """Of a map, at most: those with most in common."""
 WIDTH, RADIUS = 900, 270
 """Of the drawing, in its own units."""
-_NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w’'-]*[\w]")
+_NAME = re.compile(r"(?<=[\w,;:] )[A-Z]\w{2,}")
+_DAYS = frozenset((*MONTHS, *"Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()))
 
 Names = Mapping[str, frozenset[str]]
 
@@ -110,7 +111,7 @@ def named(view: View, known: Names | None, changed: Collection[str] | None) -> N
 
 def _names(view: View, doc_id: str) -> frozenset[str]:
     lines = view.document(doc_id).entries
-    return frozenset(name for place in lines for name in _NAME.findall(place.text))
+    return frozenset(name for place in lines for name in _NAME.findall(place.text)) - _DAYS
 
 
 def _place(at: int, count: int) -> dict[str, Any]:

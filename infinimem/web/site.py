@@ -138,6 +138,11 @@ class Asked:
         return self.site.memory
 
     @property
+    def is_live(self) -> bool:
+        """Whether the page follows what changes: not one that answers a form, nor one of a moment."""
+        return self.site.live and not (self.form or self.moment)
+
+    @property
     def now(self) -> str:
         """The same as it is now."""
         return self._with({"as-of": ""})
