@@ -40,7 +40,7 @@ def listen(address: str, remote: bool = False) -> socket.socket:
         raise UsageError(f"{host} stands for every address; name the one that clients will call")
     if not (ip.is_loopback or remote):
         raise UsageError(f"{host} is open to other machines; serve 127.0.0.1, or say --remote if you mean it")
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio: no delay
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(found)
