@@ -8,9 +8,9 @@ from typing import Any
 from infinimem.errors import UsageError
 from infinimem.operations.as_of import unreachable
 from infinimem.operations.forget.forget import Forgotten
+from infinimem.operations.provenance import recorded
 from infinimem.results import answer_json, forgotten_json, going_json
 from infinimem.web.prose import fact
-from infinimem.web.reading import receipts
 from infinimem.web.site import Asked, Moved, Page
 
 
@@ -89,7 +89,7 @@ def ask(asked: Asked) -> Page:
 
 def moments(asked: Asked) -> list[str]:
     """Days at which the library stood otherwise than on the next one, the oldest first."""
-    return sorted({one.time[:10] for one in asked.memory.view.derived(receipts)})
+    return sorted({one.time[:10] for one in recorded(asked.memory.view).receipts})
 
 
 def _question(asked: Asked, question: str, moment: str) -> dict[str, Any]:

@@ -9,12 +9,11 @@ from typing import Literal
 
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.forget import OP as FORGET
-from infinimem.operations.provenance import Records, successor
+from infinimem.operations.provenance import Records, recorded, successor
 from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
 from infinimem.results import log_json, receipt_json, summary
 from infinimem.store.receipts import named
-from infinimem.web.reading import receipts
 from infinimem.web.site import Asked, Page
 
 LISTED = 20
@@ -44,7 +43,7 @@ def timeline(asked: Asked) -> Page:
     """Receipts by day, the newest first; of one document alone where it is named."""
     about, start = asked.query.get("document", ""), max(asked.number("from", 1), 1)
     view = asked.reader.view
-    every = view.derived(receipts)
+    every = recorded(view).receipts
     found = [one for one in every[::-1] if not about or about in _documents(one)]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
@@ -61,9 +60,10 @@ def _documents(receipt: Receipt) -> set[str]:
 def receipt(asked: Asked) -> Page:
     """What one transaction did, line by line, and whether it can be taken back."""
     view = asked.memory.view
-    every = view.derived(receipts)
+    records = recorded(view)
+    every = records.receipts
     one = named(every, asked.path["name"])
-    changes = list(_changes(one, Records(view, every)))
+    changes = list(_changes(one, records))
     shown = {
         "receipt": one,
         "summary": summary(one),

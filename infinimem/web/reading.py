@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from infinimem.errors import LibraryError
-from infinimem.model import Receipt
 from infinimem.operations.history import history
+from infinimem.operations.provenance import recorded
 from infinimem.results import history_json, summary
-from infinimem.store.receipts import receipts_of
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
@@ -34,15 +33,6 @@ FACETS = ("source", "speaker", "year", "document")
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 
 
-def receipts(
-    view: View, known: Sequence[Receipt] | None, changed: Collection[str] | None
-) -> Sequence[Receipt]:
-    """All receipts of a snapshot, oldest first, for `View.derived`."""
-    if known is not None and changed is not None and not any(one.startswith(JOURNAL) for one in changed):
-        return known
-    return receipts_of(view)
-
-
 def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
     """The result of a tool.
 
@@ -61,7 +51,7 @@ def home(asked: Asked) -> Page:
     stamps = view.stored.stamps if view.stored and not view.initialised else {}
     saved = sorted(stamps, key=lambda doc_id: -stamps[doc_id].mtime_ns)[:LATELY]
     shown = {
-        "receipts": [(one, summary(one)) for one in view.derived(receipts)[: -LATELY - 1 : -1]],
+        "receipts": [(one, summary(one)) for one in recorded(view).receipts[: -LATELY - 1 : -1]],
         "newest": [fact(place) for place in view.buffer.entries[: -LATELY - 1 : -1]],
         "saved": [view.row(doc_id) for doc_id in saved],
         "awaiting": status["lines_awaiting_review"] + status["plans_awaiting_review"],
@@ -106,7 +96,7 @@ def document(asked: Asked) -> Page | Moved:
 def line(asked: Asked) -> Page:
     """A line: where it comes from, what happened to it, what replaced it."""
     view, seq = asked.reader.view, int(asked.path["seq"])
-    events = history(view, view.derived(receipts), seq)
+    events = history(view, seq)
     place = view.entry(seq)
     said = [event for event in events if event.event == "said"]
     shown = {
