@@ -4,6 +4,7 @@ gives with --json."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -86,7 +87,10 @@ def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
     try:
         page = handler(asked)
     except (InfinimemError, OSError) as error:
-        status = _status(error)
+        named = asked.path.get("id", "")
+        if as_json and f"{named}.json" in asked.memory.view:  # a document that is called so
+            return _answer(replace(asked, path={"id": f"{named}.json"}), handler, as_json=False)
+        status = _status(error, bool(asked.form))
         page = Page("error.html", {"error": " ".join(str(error).split())})
     if isinstance(page, Moved):
         return RedirectResponse(served(f"{page.path}.json" if as_json else page.path, "", {}), 303)
@@ -95,6 +99,12 @@ def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
     return HTMLResponse(asked.site.html(page, asked), status)
 
 
-def _status(error: Exception) -> int:
-    kinds = ((DocumentNotFound, 404), (UsageError, 400), (ModelError, 502), (LibraryError, 409))
+def _status(error: Exception, writes: bool) -> int:
+    """What was asked for is not there, cannot be, or cannot be done now."""
+    kinds = (
+        (DocumentNotFound, 404),
+        (UsageError, 400),
+        (ModelError, 502),
+        (LibraryError, 409 if writes else 404),
+    )
     return next((status for kind, status in kinds if isinstance(error, kind)), 500)

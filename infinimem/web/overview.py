@@ -18,6 +18,7 @@ from infinimem.results import recall_json
 from infinimem.store.spec import EVIDENCE, TOPICS
 from infinimem.store.view import View
 from infinimem.strategies.base import Linked
+from infinimem.trust import is_mine
 from infinimem.web.prose import sessions
 from infinimem.web.reading import LISTED, told
 from infinimem.web.site import MONTHS, Asked, Page
@@ -52,8 +53,9 @@ def recall(asked: Asked) -> Page:
     else:
         text = recalled.text(Event("SessionStart", cwd=folder))
         hits = [hit for part in recalled.opening(folder) for hit in part]
+    trusted = is_mine(asked.memory.library.root)
     shown = {"prompt": prompt, "folder": folder, "hits": hits, "count": tokens.count(text)}
-    return Page("recall.html", recall_json(text, hits), shown)
+    return Page("recall.html", recall_json(text, hits), {**shown, "trusted": trusted})
 
 
 def graph(asked: Asked) -> Page:
