@@ -20,8 +20,8 @@ SAMPLE = Path(__file__).parents[1] / "sample_library"
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Web:
-    root = copytree(SAMPLE, tmp_path / "sample")
+def sample(shell: Shell) -> Web:
+    root = copytree(SAMPLE, shell.home / "sample")
     write_trusted(root, (root / "infinimem.toml").read_text())
     return web(root).enter()
 

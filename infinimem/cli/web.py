@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
@@ -13,21 +15,27 @@ from infinimem.errors import InfinimemError
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve (default: any).")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing, ask no model.")
+@click.option("--export", "folder", type=Path, metavar="DIR", help="Write the pages as files instead.")
 @pass_options
-def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
+def web(options: Options, port: int, opens: bool, read_only: bool, folder: Path | None) -> None:
     """Show the memory in a browser.
 
     Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser.
     """
-    memory = options.asking()
+    out, memory = options.out, options.asking()
     try:
         from infinimem.web.app import make_app
+        from infinimem.web.export import export
         from infinimem.web.guard import ENTER, Session
         from infinimem.web.site import Site
     except ModuleNotFoundError as error:
         raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[web]'") from error
     from infinimem.serving.http import listen, names, serve
 
+    if folder is not None:
+        count = export(memory, folder)
+        out.result({"pages": count}, lambda: out.line(f"{count} pages; open {folder / 'index.html'}"))
+        return
     address = f"127.0.0.1:{port}"
     with listen(address) as listening:
         known = names(address, listening)
@@ -38,7 +46,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
         if options.json:
             click.echo(as_json({"url": url}))
         else:
-            options.out.say(f"serving {memory.library.root}; Ctrl-C ends it")
+            out.say(f"serving {memory.library.root}; Ctrl-C ends it")
             click.echo(url)
         if opens:
             click.launch(url)
