@@ -95,6 +95,16 @@ def test_facets_leave_the_lines_that_they_name(sample: Web) -> None:
     assert 'href="/doc/topics/running' not in some
 
 
+def test_a_search_says_what_its_scores_are_made_of(sample: Web) -> None:
+    assert "for its words" not in sample.page("/search?q=where+does+she+live")
+    told = html.unescape(sample.page("/search?q=where+does+she+live&why=1"))
+    found = re.findall(r"([\d.]+): ([\d.]+) for its words,.*?([\d.]+) for the whole document", told)
+    assert len(found) == 2
+    for score, *parts in found:
+        assert float(score) >= sum(map(float, parts))
+    assert "<mark>Lives</mark>" in told
+
+
 def test_as_of_shows_documents_as_they_stood(sample: Web) -> None:
     then = sample.page("/doc/topics/home?as-of=2025-04-01")
     assert "As it stood on 1 April 2025" in then

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.operations.history import history
 from infinimem.operations.provenance import recorded
 from infinimem.results import history_json, summary
+from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
+from infinimem.tools.tool import scope_of
 from infinimem.web.prose import PAGE, around, blocks, drawn, fact, superseded
 from infinimem.web.site import Asked, Moved, Page
 
@@ -123,6 +125,7 @@ def search(asked: Asked) -> Page:
     terms = frozenset(words.query_terms(query))
     chosen = {name: asked.query[name] for name in FACETS if asked.query.get(name)}
     counts = {name: Counter[str]() for name in FACETS}
+    why = searcher(view).reasons(query, FOUND, scope_of(scope)) if query and asked.query.get("why") else []
     found = []
     for hit in data["hits"]:
         lines = [one for one in _lines_of(view, hit) if chosen.items() <= one.items()]
@@ -131,9 +134,16 @@ def search(asked: Asked) -> Page:
         marked = [(one, _marked(one["text"], terms, words)) for one in lines]
         first = [row for row in marked if any(is_hit for _, is_hit in row[1])] or marked
         if first:
-            found.append({**hit, "lines": first, "rest": [row for row in marked if row not in first]})
+            rest = [row for row in marked if row not in first]
+            found.append({**hit, "lines": first, "rest": rest, "why": _why(hit, why)})
     shown = {"query": query, "scope": scope, "scopes": SCOPES, "chosen": chosen, "counts": counts}
     return Page("search.html", data, {**shown, "found": found})
+
+
+def _why(hit: Mapping[str, Any], reasons: Iterable[tuple[str, int, int, Mapping[str, float]]]) -> Any:
+    """What the score of a hit is made of; None where that is not known, or was not asked."""
+    at = hit["doc_id"], hit["start_line"]
+    return next((parts for doc_id, a, b, parts in reasons if doc_id == at[0] and a <= at[1] <= b), None)
 
 
 def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -153,7 +163,7 @@ def _marked(text: str, terms: Collection[str], words: Any) -> list[tuple[str, bo
     """A text in pieces, and whether each is a word that was asked for."""
     found, at = [], 0
     for word in _WORD.finditer(text):
-        if words.term(word[0]) in terms:
+        if words.term(word[0].casefold()) in terms:
             found += [(text[at : word.start()], False), (word[0], True)]
             at = word.end()
     joined = [*found, (text[at:], False)]

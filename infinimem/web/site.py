@@ -150,7 +150,7 @@ class Asked:
     def narrowed(self, name: str, value: str) -> str:
         """The same with one facet set, or freed where it is set so; without a name all are freed."""
         if not name:
-            return self._with({one: "" for one in self.query if one not in ("q", "scope", "as-of")})
+            return self._with({one: "" for one in self.query if one not in ("q", "scope", "as-of", "why")})
         return self._with({name: "" if self.query.get(name) == value else value})
 
     def _with(self, changes: Mapping[str, str]) -> str:
