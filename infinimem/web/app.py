@@ -3,6 +3,7 @@ gives with --json."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.resources import files
@@ -11,7 +12,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -94,9 +95,12 @@ def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
         page = Page("error.html", {"error": " ".join(str(error).split())})
     if isinstance(page, Moved):
         return RedirectResponse(served(f"{page.path}.json" if as_json else page.path, "", {}), 303)
-    if as_json:
-        return JSONResponse(page.data, status)
-    return HTMLResponse(asked.site.html(page, asked), status)
+    text, kind = (
+        (json.dumps(page.data), "application/json")
+        if as_json
+        else (asked.site.html(page, asked), "text/html")
+    )
+    return Response(text, status, media_type=kind)
 
 
 def _status(error: Exception, writes: bool) -> int:
