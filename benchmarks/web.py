@@ -153,7 +153,8 @@ def measure(root: Path, times: int) -> Iterator[str]:
                     clocks.append(1000 * took)
                 clocks.sort()
                 spent = 1000 * (processor(process.pid) - before) / times
-                yield f"{kind:15}{clocks[len(clocks) // 2]:9.1f}{clocks[int(0.95 * len(clocks))]:9.1f}{spent:9.1f}"
+                middle, late = clocks[len(clocks) // 2], clocks[int(0.95 * len(clocks))]
+                yield f"{kind:15}{middle:9.1f}{late:9.1f}{spent:9.1f}"
         finally:
             process.terminate()
 
