@@ -125,7 +125,7 @@ class Upkeep(Reader):
         """
         from infinimem.operations.history import history
 
-        return history(self.view, self.receipts(), seq)
+        return history(self.view, seq)
 
     def blame(self, doc_id: str, line: int | None = None) -> tuple[Blamed, ...]:
         """For each line of a document, or for one, who or what put it there.
@@ -139,7 +139,7 @@ class Upkeep(Reader):
         """
         from infinimem.operations.blame import blame
 
-        return blame(self.view, self.receipts(), doc_id, line)
+        return blame(self.view, doc_id, line)
 
     def review(self) -> tuple[ReviewItem, ...]:
         """What waits for a person's word (operations/review.py); what is void is told once, then dropped."""

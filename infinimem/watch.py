@@ -42,22 +42,27 @@ class Change:
     receipt: str = ""
 
 
-def watch(memory: Memory, clock: Callable[[], float] = time.monotonic) -> Iterator[Change]:
+def watch(
+    memory: Memory, clock: Callable[[], float] = time.monotonic, *, signs: bool = True
+) -> Iterator[Change]:
     """Report what changes from now on, as it happens, for as long as it is asked.
 
     Args:
         memory: the library.
         clock: seconds, monotonic.
+        signs: whether what people typed is signed; else it is only reported.
 
     Raises:
         LibraryError: the folder cannot be read any more, or the library not be written.
     """
-    return _watch(memory, _stamps(memory), clock)  # taken now, not at the first `next`
+    return _watch(memory, _stamps(memory), clock, signs)  # taken now, not at the first `next`
 
 
-def _watch(memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], float]) -> Iterator[Change]:
+def _watch(
+    memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], float], signs: bool
+) -> Iterator[Change]:
     fresh = memory.library.fresh
-    unsettled: float | None = clock()  # somebody may have typed before anybody watched
+    unsettled = clock() if signs else None  # somebody may have typed before anybody watched
     try:
         while True:
             left = PATIENCE if unsettled is None else unsettled + QUIET - clock()
@@ -66,7 +71,7 @@ def _watch(memory: Memory, before: Mapping[str, Stamp], clock: Callable[[], floa
             now = _stamps(memory)
             changes, at = list(_differences(before, now)), clock()
             before = now
-            if any(change.doc_id.startswith((CURRENT, TOPICS)) for change in changes):
+            if signs and any(change.doc_id.startswith((CURRENT, TOPICS)) for change in changes):
                 unsettled = at
             yield from changes
             if unsettled is not None and at - unsettled >= QUIET:

@@ -45,7 +45,8 @@ ROOMS = (
     ("memory",),
     ("async_memory", "watch"),
     ("testing",),
-    ("adapters", "evaluation", "hooks", "mcp"),
+    ("serving",),
+    ("adapters", "evaluation", "hooks", "mcp", "results", "web"),
     ("cli",),
     ("__main__",),
 )

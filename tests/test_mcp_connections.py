@@ -21,13 +21,13 @@ pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'in
 
 from mcp_serving import Serving, serve
 
-from infinimem.mcp import connections
+from infinimem.serving import connections
 
 SECONDS = 2.0
 """For a request, in these tests."""
 PATIENCE = 60.0
 """Seconds after which something is lost for good, however busy the machine."""
-HASTE = f"from infinimem.mcp import connections; connections.REQUEST_SECONDS = {SECONDS}"
+HASTE = f"from infinimem.serving import connections; connections.REQUEST_SECONDS = {SECONDS}"
 
 
 @pytest.fixture(scope="module")

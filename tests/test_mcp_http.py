@@ -19,7 +19,8 @@ from mcp_serving import Serving, serve
 
 import infinimem.mcp
 from infinimem.errors import UsageError
-from infinimem.mcp.http import TOKEN, listen, names, token_of
+from infinimem.mcp.http import TOKEN, token_of
+from infinimem.serving.http import listen, names
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from infinimem.operations.stale_dependents import stale_dependents
 
 
 def flags(memory: Memory) -> list[tuple[str, int | None, int, int]]:
-    found = stale_dependents(memory.view, memory.receipts())
+    found = stale_dependents(memory.view)
     return [(one.where.partition(":")[0], one.seq, one.on, one.by) for one in found]
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import Output, counted
+from infinimem.cli.output import Output
 from infinimem.errors import InfinimemError, ModelNotConfigured, UsageError
 from infinimem.evaluation.methods.groups import GROUPS
+from infinimem.results import counted
 
 if TYPE_CHECKING:
     from infinimem.evaluation.estimate import Estimate

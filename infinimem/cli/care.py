@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import Output, ago, counted
+from infinimem.cli.output import Output, ago
 from infinimem.errors import FormatTooNew, SettingsError
 from infinimem.model import Finding
+from infinimem.results import counted
 
 _LABELS = {
     "entries": "live lines",

@@ -10,8 +10,8 @@ import click
 
 from infinimem import tokens
 from infinimem.cli.options import Command, Options, cap_option, pass_options, words
-from infinimem.cli.output import Output, counted
-from infinimem.cli.show import answer_json, place
+from infinimem.cli.output import Output
+from infinimem.results import answer_json, counted, place
 
 if TYPE_CHECKING:
     from infinimem.reader import Compared

@@ -12,7 +12,7 @@ import click
 
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
-from infinimem.cli.show import answer_json, place, receipt_json
+from infinimem.results import answer_json, place, receipt_json
 
 if TYPE_CHECKING:
     from infinimem.llm.base import Reply, Task

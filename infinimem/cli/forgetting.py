@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import Output, counted
+from infinimem.cli.output import Output
 from infinimem.errors import UsageError
 from infinimem.model import SOURCES
+from infinimem.results import counted, forgotten_json, going_json
 
 if TYPE_CHECKING:
     from infinimem.operations.forget.forget import Forgotten
@@ -50,9 +50,7 @@ def forget(
         what = counted(len(going.rows), "line") if going.rows else "what these files say of it"
         yes = click.confirm(f"Forget {what} for good?", err=True)
     if dry_run or not going.files or not yes:
-        rows = [asdict(row) for row in going.rows]
-        data = {"rows": rows, "files": list(going.files), **_more(going)}
-        out.result({"receipt": None, **data}, lambda: None if asked else _show(out, going))
+        out.result(going_json(going), lambda: None if asked else _show(out, going))
         if not going.files:
             out.say("nothing matches: there is nothing to forget")
         elif not dry_run:
@@ -60,9 +58,7 @@ def forget(
         return
     with out.progress("Forgetting"):
         done = memory.forget(_numbers(seqs), **wanted)
-    receipt = done.receipt.id if done.receipt else None
-    data = {"rows": [{"seq": seq} for seq in done.seqs], **_more(done)}
-    out.result({"receipt": receipt, **data, "repeated": list(done.repeated)}, lambda: _report(out, done))
+    out.result(forgotten_json(done), lambda: _report(out, done))
 
 
 def _numbers(text: str | None) -> list[int]:
@@ -106,9 +102,3 @@ def _tell(out: Output, found: Forgotten, why: str) -> None:
     if found.repeated:
         listed = ", ".join(map(str, found.repeated[:20])) + ", …" * (len(found.repeated) > 20)
         out.say(f"other lines say some of the same; they stay, --seq removes them: {listed}")
-
-
-def _more(found: Forgotten) -> dict[str, Any]:
-    """What a result says beside the lines."""
-    left = [asdict(item) for item in found.left]
-    return {"left": left, "history": found.history, "records": list(found.records)}

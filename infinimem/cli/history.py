@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from infinimem.cli.completion import document_ids
 from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import Output, ago, counted
-from infinimem.cli.show import receipt_json, show_receipt, unsigned
+from infinimem.cli.output import Output, ago
+from infinimem.cli.show import show_receipt, unsigned
 from infinimem.errors import UsageError
-from infinimem.markdown.signature import format_seqs
-from infinimem.model import Receipt
+from infinimem.results import event_words, history_json, log_json, receipt_json, summary, without_blanks
 
 if TYPE_CHECKING:
     from infinimem.operations.blame import Blamed
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
 
 INDENT = 8
 """Characters before the words of a line that is told of."""
-_NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
 
 
 @click.command(cls=Command)
@@ -35,63 +31,23 @@ def history(options: Options, seq: int) -> None:
     """Lists every receipt that moved it."""
     out = options.out
     events = options.reading().history(seq)
-    rows = [_without_blanks(asdict(event)) for event in events]
-    out.result({"rows": rows}, lambda: _tell(out, events))
-
-
-def _without_blanks(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if value not in ("", ())}
+    out.result(history_json(events), lambda: _tell(out, events))
 
 
 def _tell(out: Output, events: tuple[Event, ...]) -> None:
     """An event a line for people, its words below; in a pipe all in one line."""
     if not out.for_people:
-        out.table((), [(e.event, e.seq, e.time, _what(e), e.text) for e in events])
+        out.table((), [(e.event, e.seq, e.time, event_words(e), e.text) for e in events])
         return
     shown = ""
     for event in events:
         when = event.time and f"{ago(event.time)}: "
         style = "bold" if event.event == "now" else None
-        out.line(f"{f'[{event.seq}]':<{INDENT}}{when}{_what(event)}", style, INDENT)
+        out.line(f"{f'[{event.seq}]':<{INDENT}}{when}{event_words(event)}", style, INDENT)
         if event.text and (event.text != shown or event.event == "receipt"):  # the same words once
             for line in event.text.split("\n"):
                 out.line(f"{'':<{INDENT}}{line}", "dim" if event.event == "receipt" else "cyan", INDENT)
         shown = event.text or shown
-
-
-def _what(event: Event) -> str:
-    """An event in words."""
-    match event.event:
-        case "said":
-            session = event.session and f"session {event.session}"
-            about = filter(None, [event.where, session, event.turn and f"turn {event.turn}"])
-            return f"{event.speaker or event.source} said, in {', '.join(about)}"
-        case "drawn":
-            into = f" into {event.where}" if event.where else ""
-            return f"drawn from {format_seqs(event.origin)}{into}" + (f", {event.why}" if event.why else "")
-        case "typed":
-            by_hand = event.source == "human"
-            who = "typed by a person" if by_hand else f"from {event.source}, of unknown origin"
-            return f"{who}, in {event.where}" if event.where else who
-        case "receipt":
-            return f"{event.receipt}: {event.why}, {_way(event)}{', before:' if event.text else ''}"
-        case "held":
-            return f"is held by {event.where}{', archived' if event.why else ''}"
-        case "heir":
-            return f"{event.why}, in {event.where}" if event.where else f"{event.why}, and is gone"
-        case "now" if event.where:
-            under = f", under {event.now}" if event.now and not event.why else ""
-            return f"is in {event.where}{under}{': ' if event.why else ''}{event.why}"
-        case _:
-            return f"is gone: {event.why}"
-
-
-def _way(event: Event) -> str:
-    if event.was == event.now:
-        return f"in {event.now}"
-    if event.was in ("", "-"):
-        return f"to {event.now}"
-    return f"from {event.was}" if event.now in ("", "-") else f"{event.was} → {event.now}"
 
 
 @click.command(cls=Command)
@@ -101,7 +57,7 @@ def blame(options: Options, target: str) -> None:
     name, line = _target(target)
     out = options.out
     found = options.reading().blame(name, line)
-    rows = [{**_without_blanks(asdict(one)), "turns": [asdict(turn) for turn in one.turns]} for one in found]
+    rows = [{**without_blanks(asdict(one)), "turns": [asdict(turn) for turn in one.turns]} for one in found]
 
     out.result({"rows": rows}, lambda: _tell_blame(out, found, line is None))
 
@@ -168,46 +124,20 @@ def _blamed(one: Blamed, short: bool) -> tuple[int, str, str, str, str]:
 def log(options: Options, limit: int | None) -> None:
     out = options.out
     receipts = options.reading().log(limit)
-    rows = [
-        {
-            "id": receipt.id,
-            "time": receipt.time,
-            "op": receipt.op,
-            "strategy": receipt.strategy,
-            "model": receipt.model,
-            "lines": len(receipt.rows),
-            "reasons": _reasons(receipt),
-            "files": [name for name, *_ in receipt.files],
-            "notes": list(receipt.notes),
-        }
-        for receipt in receipts
-    ]
 
     def show() -> None:
         if out.for_people:
             cells = [
-                (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (_summary(r), r.model))))
+                (r.id.removeprefix("journal/"), ago(r.time), "; ".join(filter(None, (summary(r), r.model))))
                 for r in receipts
             ]
             out.table(("receipt", "time", "what"), cells)
         else:
-            out.table((), [(r.id, r.time, r.model, _summary(r)) for r in receipts])
+            out.table((), [(r.id, r.time, r.model, summary(r)) for r in receipts])
         if not receipts:
             out.say("no receipts: nothing was consolidated yet")
 
-    out.result({"rows": rows}, show)
-
-
-def _reasons(receipt: Receipt) -> dict[str, int]:
-    """How many lines, by why."""
-    found = Counter(_NAMES_A_LINE.sub("", row.why) or row.why for row in receipt.rows)
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _summary(receipt: Receipt) -> str:
-    told = ", ".join(f"{times} {why}" for why, times in _reasons(receipt).items())
-    files = counted(len(receipt.files), "file")
-    return f"{told or 'no lines'}; {files}" + "".join(f"; {note}" for note in receipt.notes[:1])
+    out.result(log_json(receipts), show)
 
 
 @click.command(cls=Command)

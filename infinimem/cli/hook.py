@@ -11,6 +11,7 @@ import click
 
 from infinimem.cli.hooked import library_of, run
 from infinimem.cli.options import OFFLINE, Command, Options, pass_options, words
+from infinimem.results import recall_json
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True})
@@ -34,8 +35,6 @@ def recall(options: Options, prompt: str | None, cwd: str) -> None:
     """Each line that came near has its score, the words that counted, and why it is left out. Without PROMPT:
     what the start of a session is shown.
     """
-    from dataclasses import asdict
-
     from infinimem.hooks.event import Event
     from infinimem.hooks.recall import Recall, said
     from infinimem.memory import open_memory
@@ -57,4 +56,4 @@ def recall(options: Options, prompt: str | None, cwd: str) -> None:
         options.out.table(("score", "words", "why", "where", "line"), rows)
         options.out.line(text or "nothing is injected")
 
-    options.out.result({"text": text, "lines": [asdict(hit) for hit in hits]}, show)
+    options.out.result(recall_json(text, hits), show)

@@ -11,6 +11,7 @@ import click
 from infinimem.cli.options import Command, Options, cap_option, named, pass_options, project_option
 from infinimem.cli.output import as_json
 from infinimem.errors import InfinimemError, UsageError
+from infinimem.serving.http import listen, names
 
 
 @click.command(cls=Command)
@@ -52,8 +53,8 @@ def mcp(
             return
         chosen = os.environ.get(http.TOKEN)
         token = http.token_of(chosen)
-        with http.listen(address, remote) as listening:
-            url = f"http://{http.names(address, listening)[0]}{http.PATH}"
+        with listen(address, remote) as listening:
+            url = f"http://{names(address, listening)[0]}{http.PATH}"
             said = {"url": url, "token": None if chosen else token}
             if options.json:
                 click.echo(as_json(said))

@@ -53,14 +53,11 @@ def ago(time: str, today: date | None = None) -> str:
         return f"{time[:10]}, today"
     if days == 1:
         return f"{time[:10]}, yesterday"
+    from infinimem.results import counted  # `--help` needs none of it
+
     unit, length = next((unit, length) for unit, length, until in _SPANS if abs(days) < until)
     span = counted(abs(days) // length, unit)
     return f"{time[:10]}, {f'{span} ago' if days > 0 else f'in {span}'}"
-
-
-def counted(number: int, noun: str) -> str:
-    """ "1 line", "2 lines"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True)

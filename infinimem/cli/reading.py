@@ -16,9 +16,10 @@ from infinimem.cli.options import (
     snapshot_options,
     words,
 )
-from infinimem.cli.show import answer_json, place, show_answer, show_trace
+from infinimem.cli.show import show_answer, show_trace
 from infinimem.errors import UsageError
 from infinimem.model import SOURCES
+from infinimem.results import answer_json, place
 from infinimem.settings import reader_names
 
 _sources = click.option(

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
-from infinimem.cli.output import Output, counted
-from infinimem.cli.show import receipt_json, show_receipt
+from infinimem.cli.output import Output
+from infinimem.cli.show import show_receipt
+from infinimem.results import counted, receipt_json
 
 if TYPE_CHECKING:
     from infinimem.operations.review import ReviewItem

@@ -1,19 +1,14 @@
-"""Receipts, diffs, answers and evidence: as JSON objects and for reading."""
+"""Receipts, answers and evidence for reading."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable
 
-from infinimem.cli.output import Output, counted
+from infinimem.cli.output import Output
 from infinimem.markdown.signature import parse_entry
-from infinimem.model import CURRENT, Answer, Receipt, Step
-
-
-def receipt_json(receipt: Receipt | None) -> dict[str, Any] | None:
-    return None if receipt is None else {"id": receipt.id, **asdict(receipt)}
+from infinimem.model import Answer, Receipt, Step
+from infinimem.results import counted, place
 
 
 def show_receipt(out: Output, receipt: Receipt) -> None:
@@ -39,23 +34,6 @@ def unsigned(line: str) -> str:
     return f"{mark}[{entry.seq}] {entry.text}" if entry else line
 
 
-def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
-    """Unified diff of documents, (bytes before, bytes after) each, by id; what left the buffer comes last."""
-    import difflib
-
-    parts: list[str] = []
-    for doc_id, (before, after) in sorted(changes.items(), key=lambda item: (item[0] == CURRENT, item[0])):
-        old, new = (data.decode("utf-8", "backslashreplace").split("\n") for data in (before, after))
-        name = f"{doc_id}.md"
-        parts += difflib.unified_diff(old, new, name if before else "/dev/null", name, lineterm="", n=1)
-    return "\n".join(parts)
-
-
-def answer_json(answer: Answer) -> dict[str, Any]:
-    told = asdict(answer)
-    return {"answer": told.pop("text"), **told}
-
-
 def show_trace(out: Output, trace: Iterable[Step]) -> None:
     """How evidence was found, a message for each stage."""
     for step in trace:
@@ -69,9 +47,3 @@ def show_answer(out: Output, answer: Answer) -> None:
         out.line()
         rows = ((place(item), ",".join(map(str, item.seqs)), item.text) for item in answer.citations)
         out.table(("where", "seq", "line"), rows)
-
-
-def place(item: Any) -> str:
-    """ "topics/food:12-14" of anything with a document and lines."""
-    lines = f"{item.start_line}" if item.start_line == item.end_line else f"{item.start_line}-{item.end_line}"
-    return f"{item.doc_id}:{lines}"

@@ -7,8 +7,8 @@ import json
 import click
 
 from infinimem.cli.options import Command, Options, pass_options, words
-from infinimem.cli.output import counted
 from infinimem.errors import LibraryError
+from infinimem.results import counted
 
 
 @click.command(cls=Command)

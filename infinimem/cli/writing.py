@@ -21,10 +21,11 @@ from infinimem.cli.options import (
     raw_option,
     words,
 )
-from infinimem.cli.output import Output, counted
-from infinimem.cli.show import diff, receipt_json, show_receipt, unsigned
+from infinimem.cli.output import Output
+from infinimem.cli.show import show_receipt, unsigned
 from infinimem.errors import UsageError
 from infinimem.model import Receipt, Turn
+from infinimem.results import counted, diff, receipt_json
 
 if TYPE_CHECKING:
     from infinimem.importers import Survey

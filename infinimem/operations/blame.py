@@ -16,7 +16,7 @@ from infinimem.errors import LibraryError
 from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
 from infinimem.model import CURRENT, Located, Receipt
-from infinimem.operations.provenance import Records, TurnRef
+from infinimem.operations.provenance import Records, TurnRef, recorded
 from infinimem.spec import record_folders, whole_folders
 from infinimem.store.files import digest
 from infinimem.store.names import aliases_of
@@ -49,16 +49,14 @@ class Blamed:
     turns: tuple[TurnRef, ...] = ()
 
 
-def blame(
-    view: View, receipts: Sequence[Receipt], doc_id: str, line: int | None = None
-) -> tuple[Blamed, ...]:
-    """As `Memory.blame`, of a snapshot and its receipts, oldest first."""
+def blame(view: View, doc_id: str, line: int | None = None) -> tuple[Blamed, ...]:
+    """As `Memory.blame`, of a snapshot."""
     document = view.document(view.resolve(doc_id))
     count = len(document.lines)
     if line is not None and not 1 <= line <= count:
         has = f"the last one is {count}" if count else "it is empty"
         raise LibraryError(f"{document.id} has no line {line}; {has}")
-    found = tuple(_blamed(Records(view, receipts), document))
+    found = tuple(_blamed(recorded(view), document))
     return found if line is None else found[line - 1 : line]
 
 

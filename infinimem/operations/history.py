@@ -5,13 +5,13 @@ Pure, over a snapshot and its receipts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from infinimem.errors import LibraryError
-from infinimem.model import CURRENT, Receipt
-from infinimem.operations.provenance import REPLACED, Records, Step, TurnRef, at
+from infinimem.model import CURRENT
+from infinimem.operations.provenance import REPLACED, Records, Step, TurnRef, at, recorded
 from infinimem.spec import archive_folders
 from infinimem.store.lines import drawn_from
 from infinimem.store.spec import ARCHIVE
@@ -51,9 +51,9 @@ class Event:
     why: str = ""
 
 
-def history(view: View, receipts: Sequence[Receipt], seq: int) -> tuple[Event, ...]:
-    """As `Memory.history`, of a snapshot and its receipts, oldest first."""
-    records = Records(view, receipts)
+def history(view: View, seq: int) -> tuple[Event, ...]:
+    """As `Memory.history`, of a snapshot."""
+    records = recorded(view)
     if records.entry(seq) is None and not records.steps(seq):
         highest = records.highest
         raise LibraryError(

@@ -7,7 +7,7 @@ damaged: then there is less to tell.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +15,9 @@ from infinimem.markdown.signature import parse_entry
 from infinimem.model import Entry, Located, Receipt, ReceiptRow
 from infinimem.spec import record_folders
 from infinimem.store.lines import drawn_from
+from infinimem.store.receipts import receipts_of
 from infinimem.store.records import stem, turns_behind
-from infinimem.store.spec import ARCHIVE, EVIDENCE
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.state.last_seen import tracked
 from infinimem.store.view import View
 
@@ -182,6 +183,17 @@ class Records:
         for citing in self._citing.get(seq, ()):
             found.setdefault(citing, f"drawn from {seq}")
         return found
+
+
+def recorded(view: View) -> Records:
+    """What a snapshot tells of its lines, read once."""
+    return view.derived(_recorded)
+
+
+def _recorded(view: View, known: Records | None, changed: Collection[str] | None) -> Records:
+    if known is not None and changed is not None and not any(one.startswith(JOURNAL) for one in changed):
+        return Records(view, known.receipts)
+    return Records(view, receipts_of(view) if view.initialised else ())
 
 
 def successor(words: str) -> tuple[str, int] | None:

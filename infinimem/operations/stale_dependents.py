@@ -5,11 +5,10 @@ An entry depends on the lines that it was drawn from, a summary on those that `a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from infinimem.model import Finding, Receipt
-from infinimem.operations.provenance import Records, at, successor
+from infinimem.model import Finding
+from infinimem.operations.provenance import Records, at, recorded, successor
 from infinimem.store.render import described
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.state.last_seen import live, tracked
@@ -30,14 +29,12 @@ class StaleDependent:
         return Finding("note", f"{what} line {self.on}, which line {self.by} superseded", self.where)
 
 
-def stale_dependents(view: View, receipts: Sequence[Receipt]) -> tuple[StaleDependent, ...]:
+def stale_dependents(view: View) -> tuple[StaleDependent, ...]:
     """Everything live that depends on a superseded line, by place.
 
-    Args:
-        view: the library.
-        receipts: its receipts; what they do not tell, the archive's headings do.
+    What no receipt tells of a line, the archive's headings do.
     """
-    records = Records(view, receipts)
+    records = recorded(view)
     superseded = _superseded(records)
     found: list[StaleDependent] = []
     for doc_id in live(view) if superseded else ():

@@ -35,7 +35,7 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     if not receipts:
         raise UsageError("nothing was consolidated yet; there is nothing to undo")
     wanted = named(receipts, receipt_id) if receipt_id else receipts[-1]
-    dependents = _dependents(wanted, receipts)
+    dependents = dependents_of(wanted, receipts)
     if dependents and not together:
         names = ", ".join(receipt.id for receipt in dependents)
         what = "records" if any(isinstance(one, str) for one in _changed(wanted)) else "lines"
@@ -44,7 +44,7 @@ def undo(library: Library, receipt_id: str | None = None, together: bool = False
     return tuple(_undo(library, receipt) for receipt in [*dependents, wanted])
 
 
-def _dependents(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
+def dependents_of(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     """Later receipts that moved or changed lines of this one, or of those, and still stand; newest first.
 
     A record, or a model's file, is one as a whole: a later change depends on the earlier one.
@@ -52,7 +52,7 @@ def _dependents(wanted: Receipt, receipts: Sequence[Receipt]) -> list[Receipt]:
     Raises:
         LibraryError: this one was taken back already.
     """
-    taken = _taken(receipts)
+    taken = undone_by(receipts)
     if wanted.number in taken:
         by = taken[wanted.number]
         raise LibraryError(f"{wanted.id} was undone by {by} already; undo that one to restore it")
@@ -74,7 +74,7 @@ def _changed(receipt: Receipt) -> set[int | str]:
     }
 
 
-def _taken(receipts: Sequence[Receipt]) -> dict[int, str]:
+def undone_by(receipts: Sequence[Receipt]) -> dict[int, str]:
     """Numbers of the receipts that are taken back, and by which: an undo that was undone does not count."""
     taken: dict[int, str] = {}
     for receipt in reversed(receipts):

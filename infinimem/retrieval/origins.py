@@ -54,6 +54,8 @@ class KnownLines:
         return self._under.cites(seq) if found is None and self._under else found or ()
 
 
+SAID = 4096
+"""Turns of which it is remembered where they were said."""
 FOLLOWED = 1000
 """Origins of one entry that are followed; a damaged file may name a million."""
 
@@ -74,6 +76,7 @@ class Origins:
         self._found: dict[int, tuple[int, ...]] = {}
         self._read = read or (lambda doc_id: view.document(doc_id) if doc_id in view else None)
         self._session = lru_cache(SESSIONS)(self._turns_of)
+        self._evidence = lru_cache(SAID)(lines.evidence)  # a search in the index; a line is asked for twice
 
     def of(self, place: Located) -> tuple[int, ...]:
         """The evidence seqs behind an entry, followed through entries that it replaced."""
@@ -86,7 +89,7 @@ class Origins:
             waiting = deque(drawn_from(place.entry)[:FOLLOWED])
             while waiting and len(found) + len(seen) < FOLLOWED:
                 seq = waiting.popleft()
-                if self._lines.evidence(seq) is not None:
+                if self._evidence(seq) is not None:
                     found[seq] = None
                 elif seq not in seen:
                     seen.add(seq)
@@ -117,7 +120,7 @@ class Origins:
 
     def _said(self, seq: int) -> tuple[tuple[Located, ...], int]:
         """All turns of a session, and which of them has that seq; -1 for none."""
-        doc_id = self._lines.evidence(seq)
+        doc_id = self._evidence(seq)
         places, numbers = self._session(doc_id) if doc_id else ((), {})
         return places, numbers.get(seq, -1)
 

@@ -98,7 +98,13 @@ class Ranking:
         return Pieces(self.view, Origins(self.view, self.lines))
 
     def best(
-        self, kind: Kind, query: str, terms: Sequence[str], scope: Scope, limit: int
+        self,
+        kind: Kind,
+        query: str,
+        terms: Sequence[str],
+        scope: Scope,
+        limit: int,
+        parts: dict[Row, Mapping[str, float]] | None = None,
     ) -> list[tuple[Row, float]]:
         """The best rows and their scores, higher first; of equal ones the newer, then by place.
 
@@ -108,6 +114,8 @@ class Ranking:
             terms: that are looked for.
             scope: which documents; with entries the default one holds evidence that is not drawn from yet.
             limit: at most so many.
+            parts: is told what the score of each of them is made of: words, around, whole and meaning are
+                added up, prior multiplies.
 
         Raises:
             ModelNotConfigured: the embedder lacks a package, a model's files or a key.
@@ -126,10 +134,8 @@ class Ranking:
         if near and rows:
             shares = _shared(near.similarity([row.number for row in rows]), max(found))
             found = [score + share for score, share in zip(found, shares, strict=True)]
-        found = [
-            round(score * factor, DIGITS)
-            for score, factor in zip(found, factors(query, rows, settings), strict=True)
-        ]
+        priors = factors(query, rows, settings)
+        found = [round(score * factor, DIGITS) for score, factor in zip(found, priors, strict=True)]
         newest = int(settings.newest)
         order = sorted(
             range(len(rows)),
@@ -141,6 +147,15 @@ class Ranking:
                 rows[at].start,
             ),
         )
+        if parts is not None:
+            own = self._words(kind, weights, pairs, among, kept, (), {OWN: WEIGHTS[OWN]})
+            for at in order[:limit]:
+                row, said = rows[at], scores[rows[at]]
+                whole = wholes.get(row.whole, 0.0) if said else 0.0
+                words, prior = own.get(row, 0.0), priors[at]
+                meaning = found[at] / prior - said - whole if prior else 0.0
+                told = {"words": words, "around": said - words, "whole": whole, "meaning": meaning}
+                parts[row] = {name: abs(round(part, 2)) for name, part in told.items()} | {"prior": prior}
         return [(rows[at], found[at]) for at in order[:limit]]
 
     def documents(self, terms: Sequence[str], ids: Collection[str], limit: int) -> list[str]:
@@ -198,10 +213,11 @@ class Ranking:
         among: _Among,
         kept: int,
         near: Collection[int],
+        fields: Mapping[str, float] = WEIGHTS,
     ) -> dict[Row, float]:
         """The rows that hold a term in their own text or around it with their scores, and those near."""
         table = self.tables.table(kind)
-        query = table.words(WEIGHTS, weights, pairs)
+        query = table.words(fields, weights, pairs)
         found: dict[Row, float] = {}
         if query:
             hits = table.find(query, FETCHED * kept)
@@ -218,7 +234,7 @@ class Ranking:
         wanted = set(near)
         for bag in self._bags[kind]:
             if among.holds(bag.row.group, bag.row.seq):
-                score = self._beside(kind, bag, weights, pairs)
+                score = self._beside(kind, bag, weights, pairs, fields)
                 if score or bag.row.number in wanted:
                     found[bag.row] = score
         return found
@@ -252,11 +268,16 @@ class Ranking:
         return Query.boolean_query(there)
 
     def _beside(
-        self, kind: Kind, bag: _Bag, weights: Mapping[str, float], pairs: Mapping[tuple[str, str], float]
+        self,
+        kind: Kind,
+        bag: _Bag,
+        weights: Mapping[str, float],
+        pairs: Mapping[tuple[str, str], float],
+        fields: Mapping[str, float],
     ) -> float:
         """The score of a row that is in no table."""
         parts: list[tuple[str, float, int]] = []
-        for name, factor in WEIGHTS.items():
+        for name, factor in fields.items():
             held = bag.counts[name]
             parts += [(name, factor * weight, held[term]) for term, weight in weights.items() if term in held]
         if pairs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,15 @@ class Searcher:
                 found.append(replace(turn, score=item.score))
         return sorted(found, key=lambda item: (-item.score, item.doc_id, item.start_line))[:limit]
 
+    def reasons(
+        self, query: str, limit: int = 10, scope: Scope = "default"
+    ) -> list[tuple[str, int, int, Mapping[str, float]]]:
+        """Of the heading blocks that `blocks` ranks: document, first and last line, and what the score of
+        each is made of (`Ranking.best`)."""
+        parts: dict[Row, Mapping[str, float]] = {}
+        self._best("blocks", query, limit, scope, parts)
+        return [(row.doc_id, row.start, row.end, found) for row, found in parts.items()]
+
     def blocks_at(self, doc_id: str, start: int, end: int) -> list[Retrieved]:
         """The heading blocks of a document that hold any of these lines, in order, with score 0."""
         document = self._view.document(doc_id)
@@ -152,13 +161,20 @@ class Searcher:
         shown = ((self._shown(kind, row), score) for row, score in self._best(kind, query, limit, scope))
         return [replace(item, score=score) for item, score in shown if item]
 
-    def _best(self, kind: Kind, query: str, limit: int, scope: Scope) -> Sequence[tuple[Row, float]]:
+    def _best(
+        self,
+        kind: Kind,
+        query: str,
+        limit: int,
+        scope: Scope,
+        parts: dict[Row, Mapping[str, float]] | None = None,
+    ) -> Sequence[tuple[Row, float]]:
         if limit <= 0:
             return []
         terms = self._words.query_terms(query)
-        best = self._ranking.best(kind, query, terms, scope, limit)
+        best = self._ranking.best(kind, query, terms, scope, limit, parts)
         if not best and self._view.settings.search.language == "english":
-            best = self._ranking.best(kind, query, related(terms), scope, limit)
+            best = self._ranking.best(kind, query, related(terms), scope, limit, parts)
         return best
 
     def _shown(self, kind: Kind, row: Row) -> Retrieved | None:

@@ -43,7 +43,7 @@ class Check:
 
 def _stale(inspection: Inspection) -> Iterator[Finding]:
     if inspection.complete:
-        yield from (one.finding() for one in stale_dependents(inspection.view, inspection.receipts))
+        yield from (one.finding() for one in stale_dependents(inspection.view))
 
 
 def _git(inspection: Inspection) -> list[Finding]:

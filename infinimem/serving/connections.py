@@ -1,4 +1,4 @@
-"""The connections of the HTTP server: how many there are, and how long one may take to send a request.
+"""The connections of an HTTP server: how many there are, and how long one may take to send a request.
 
 uvicorn bounds requests and idle connections, but waits for ever for the rest of a request that has begun.
 """

@@ -1,0 +1,51 @@
+"""web: the memory in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.output import as_json
+from infinimem.errors import InfinimemError
+
+
+@click.command(cls=Command)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve (default: any).")
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+@click.option("--read-only", is_flag=True, help="Show everything, change nothing, ask no model.")
+@click.option("--export", "folder", type=Path, metavar="DIR", help="Write the pages as files instead.")
+@pass_options
+def web(options: Options, port: int, opens: bool, read_only: bool, folder: Path | None) -> None:
+    """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser.
+    """
+    out, memory = options.out, options.asking()
+    try:
+        from infinimem.web.app import make_app
+        from infinimem.web.export import export
+        from infinimem.web.guard import ENTER, Session
+        from infinimem.web.site import Site
+    except ModuleNotFoundError as error:
+        raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[web]'") from error
+    from infinimem.serving.http import listen, names, serve
+
+    if folder is not None:
+        count = export(memory, folder)
+        out.result({"pages": count}, lambda: out.line(f"{count} pages; open {folder / 'index.html'}"))
+        return
+    address = f"127.0.0.1:{port}"
+    with listen(address) as listening:
+        known = names(address, listening)
+        session = Session(listening.getsockname()[1])
+        writes = not (read_only or memory.library.read_only)
+        app = make_app(Site(memory, session.csrf if writes else ""), session, known)
+        url = f"http://{known[0]}{ENTER}?token={session.token}"
+        if options.json:
+            click.echo(as_json({"url": url}))
+        else:
+            out.say(f"serving {memory.library.root}; Ctrl-C ends it")
+            click.echo(url)
+        if opens:
+            click.launch(url)
+        serve(app, listening)

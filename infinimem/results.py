@@ -1,0 +1,151 @@
+"""Results as every face gives them: as JSON objects, and in short words.
+
+In: what the facade returns. Out: mappings that `json` can write, whose keys docs/CLI.md names; lines to read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from infinimem.markdown.signature import format_seqs
+from infinimem.model import CURRENT, Answer, Receipt
+
+if TYPE_CHECKING:
+    from infinimem.hooks.recall import Hit
+    from infinimem.operations.forget.forget import Forgotten
+    from infinimem.operations.history import Event
+
+_NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 line", "2 lines"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def place(item: Any) -> str:
+    """ "topics/food:12-14" of anything with a document and lines."""
+    lines = f"{item.start_line}" if item.start_line == item.end_line else f"{item.start_line}-{item.end_line}"
+    return f"{item.doc_id}:{lines}"
+
+
+def without_blanks(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without what is empty."""
+    return {key: value for key, value in row.items() if value not in ("", ())}
+
+
+def receipt_json(receipt: Receipt | None) -> dict[str, Any] | None:
+    return None if receipt is None else {"id": receipt.id, **asdict(receipt)}
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    told = asdict(answer)
+    return {"answer": told.pop("text"), **told}
+
+
+def history_json(events: Iterable[Event]) -> dict[str, Any]:
+    return {"rows": [without_blanks(asdict(event)) for event in events]}
+
+
+def log_json(receipts: Iterable[Receipt]) -> dict[str, Any]:
+    return {
+        "rows": [
+            {
+                "id": receipt.id,
+                "time": receipt.time,
+                "op": receipt.op,
+                "strategy": receipt.strategy,
+                "model": receipt.model,
+                "lines": len(receipt.rows),
+                "reasons": reasons(receipt),
+                "files": [name for name, *_ in receipt.files],
+                "notes": list(receipt.notes),
+            }
+            for receipt in receipts
+        ]
+    }
+
+
+def going_json(going: Forgotten) -> dict[str, Any]:
+    """What `forget` would take out."""
+    rows = [asdict(row) for row in going.rows]
+    return {"receipt": None, "rows": rows, "files": list(going.files), **_left(going)}
+
+
+def forgotten_json(done: Forgotten) -> dict[str, Any]:
+    """What `forget` took out."""
+    receipt, rows = done.receipt.id if done.receipt else None, [{"seq": seq} for seq in done.seqs]
+    return {"receipt": receipt, "rows": rows, **_left(done), "repeated": list(done.repeated)}
+
+
+def _left(found: Forgotten) -> dict[str, Any]:
+    left = [asdict(item) for item in found.left]
+    return {"left": left, "history": found.history, "records": list(found.records)}
+
+
+def recall_json(text: str, hits: Iterable[Hit]) -> dict[str, Any]:
+    return {"text": text, "lines": [asdict(hit) for hit in hits]}
+
+
+def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:
+    """Unified diff of documents, (bytes before, bytes after) each, by id; what left the buffer comes last."""
+    import difflib
+
+    parts: list[str] = []
+    for doc_id, (before, after) in sorted(changes.items(), key=lambda item: (item[0] == CURRENT, item[0])):
+        old, new = (data.decode("utf-8", "backslashreplace").split("\n") for data in (before, after))
+        name = f"{doc_id}.md"
+        parts += difflib.unified_diff(old, new, name if before else "/dev/null", name, lineterm="", n=1)
+    return "\n".join(parts)
+
+
+def reasons(receipt: Receipt) -> dict[str, int]:
+    """How many lines, by why."""
+    found = Counter(_NAMES_A_LINE.sub("", row.why) or row.why for row in receipt.rows)
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def summary(receipt: Receipt) -> str:
+    """A receipt in half a line: "30 moved, 8 superseded; 20 files"."""
+    told = ", ".join(f"{times} {why}" for why, times in reasons(receipt).items())
+    files = counted(len(receipt.files), "file")
+    return f"{told or 'no lines'}; {files}" + "".join(f"; {note}" for note in receipt.notes[:1])
+
+
+def event_words(event: Event) -> str:
+    """An event of a line's history in words."""
+    match event.event:
+        case "said":
+            session = event.session and f"session {event.session}"
+            about = filter(None, [event.where, session, event.turn and f"turn {event.turn}"])
+            return f"{event.speaker or event.source} said, in {', '.join(about)}"
+        case "drawn":
+            into = f" into {event.where}" if event.where else ""
+            return f"drawn from {format_seqs(event.origin)}{into}" + (f", {event.why}" if event.why else "")
+        case "typed":
+            by_hand = event.source == "human"
+            who = "typed by a person" if by_hand else f"from {event.source}, of unknown origin"
+            return f"{who}, in {event.where}" if event.where else who
+        case "receipt":
+            return f"{event.receipt}: {event.why}, {_way(event)}{', before:' if event.text else ''}"
+        case "held":
+            return f"is held by {event.where}{', archived' if event.why else ''}"
+        case "heir":
+            return f"{event.why}, in {event.where}" if event.where else f"{event.why}, and is gone"
+        case "now" if event.where:
+            under = f", under {event.now}" if event.now and not event.why else ""
+            return f"is in {event.where}{under}{': ' if event.why else ''}{event.why}"
+        case _:
+            return f"is gone: {event.why}"
+
+
+def _way(event: Event) -> str:
+    if event.was == event.now:
+        return f"in {event.now}"
+    if event.was in ("", "-"):
+        return f"to {event.now}"
+    return f"from {event.was}" if event.now in ("", "-") else f"{event.was} → {event.now}"

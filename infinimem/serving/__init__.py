@@ -1,0 +1,1 @@
+"""What every server over HTTP needs: an address, who may call by which name, bounded connections."""

@@ -1,0 +1,160 @@
+"""Who may see the pages, and what a browser may do with them.
+
+In: requests. Out: those of the one browser that opened the link, by a name of ours. Promise: the link works
+once and its token stands in no later address; a request that writes carries a token that no other site knows;
+nothing on a page runs, loads or is sent elsewhere.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Collection, Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl
+
+from infinimem.serving.http import refused
+
+ENTER = "/enter"
+MAX_FORM = 64 * 1024
+"""Bytes of a form."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "referrer-policy": "same-origin",  # with no-referrer a browser would send forms without their Origin
+    "x-content-type-options": "nosniff",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_LINK_USED = "this link was used already, or is not this server's; run infinimem web again for another one"
+
+
+class Session:
+    """The one browser that a server serves.
+
+    Args:
+        port: a browser keeps cookies by host alone, so that of another server would overwrite this one's.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.token = secrets.token_urlsafe(32)
+        """What the printed link carries."""
+        self.csrf = secrets.token_urlsafe(32)
+        """What each form carries."""
+        self._name, self._cookie = f"infinimem-{port}", secrets.token_urlsafe(32)
+        self._opened = False
+
+    def enter(self, query: bytes) -> str | None:
+        """The cookie for who comes with the token, once; None for everyone else."""
+        given = dict(parse_qsl(query.decode("latin-1"))).get("token", "")
+        if self._opened or not _same(given, self.token):
+            return None
+        self._opened = True
+        return f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
+
+    def knows(self, headers: Collection[tuple[bytes, bytes]]) -> bool:
+        """Whether a request carries the cookie."""
+        for name, value in headers:
+            if name.lower() == b"cookie":
+                try:
+                    found = SimpleCookie(value.decode("latin-1")).get(self._name)
+                except CookieError:
+                    continue
+                if found is not None and _same(found.value, self._cookie):
+                    return True
+        return False
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+class Guard:
+    """An ASGI application before another one: lets through what may pass, with its form read.
+
+    Args:
+        app: gets forms as scope["form"].
+        session: who may pass.
+        names: HOST:PORT by which browsers may call.
+        read_only: whether nothing but reading may pass.
+    """
+
+    def __init__(self, app: Any, session: Session, names: Collection[str], read_only: bool) -> None:
+        self._app = app
+        self._session = session
+        self._names = names
+        self._read_only = read_only
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        why: tuple[int, str] | None = None
+        if status := refused(scope["headers"], self._names):
+            why = status, "this server is not called so, or not from there"
+        elif scope["path"] == ENTER:
+            await self._enter(scope, send)
+            return
+        elif not self._session.knows(scope["headers"]):
+            why = 401, "open the link that infinimem web printed, in one browser"
+        elif scope["method"] not in ("GET", "HEAD"):
+            why = await self._form(scope, receive)
+        if why:
+            await _say(send, *why)
+            return
+
+        async def guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] += _headers(HEADERS)
+            await send(message)
+
+        await self._app(scope, receive, guarded)
+
+    async def _enter(self, scope: Any, send: Any) -> None:
+        cookie = self._session.enter(scope["query_string"]) if scope["method"] == "GET" else None
+        if cookie is None:
+            await _say(send, 403, _LINK_USED)
+            return
+        headers = {**HEADERS, "referrer-policy": "no-referrer", "location": "/", "set-cookie": cookie}
+        await send({"type": "http.response.start", "status": 303, "headers": _headers(headers)})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _form(self, scope: Any, receive: Any) -> tuple[int, str] | None:
+        """Read the form of a request that would write; why it may not pass, or None."""
+        if self._read_only:
+            return 403, "this memory is served read-only"
+        if scope["method"] != "POST":
+            return 405, "pages are read by GET and changed by POST"
+        body = b""
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return 400, "the form did not arrive whole"
+            body += message.get("body", b"")
+            if len(body) > MAX_FORM:
+                return 413, "the form is too long"
+            if not message.get("more_body"):
+                break
+        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        if not _same(form.pop("csrf", ""), self._session.csrf):
+            return 403, "the form is not of a page of this server; reload the page and try again"
+        scope["form"] = form
+        return None
+
+
+def _headers(named: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in named.items()]
+
+
+async def _say(send: Any, status: int, text: str) -> None:
+    headers = _headers({**HEADERS, "content-type": "text/plain; charset=utf-8", "connection": "close"})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": f"{text}\n".encode()})

@@ -1,0 +1,204 @@
+"""A document as blocks to read: headings, facts with the lines that they superseded, what people wrote.
+
+In: a document and a range of its lines. Out: blocks in order. Promise: every line of the range that says
+something stands in one of them, as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from infinimem.markdown.document import Document
+from infinimem.markdown.signature import text_start
+from infinimem.model import Located
+from infinimem.operations.provenance import replaced_by, session_of
+from infinimem.store.lines import drawn_from
+from infinimem.store.spec import ARCHIVE, EVIDENCE
+from infinimem.store.state.last_seen import tracked
+from infinimem.store.view import View
+
+PAGE = 400
+"""Lines of a document on a page."""
+AROUND = 3
+"""Turns before and after one that are shown with it."""
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+
+Former = Mapping[int, Sequence[Located]]
+"""Lines of the archive, by the line that stands for them."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A signed line.
+
+    Args:
+        former: what it superseded, the newest first; and what those had superseded.
+        drawn: of a turn, the lines that were drawn from it.
+    """
+
+    seq: int
+    text: str
+    doc_id: str
+    line: int
+    time: str
+    when: str
+    speaker: str
+    source: str
+    role: str
+    signature: str
+    former: tuple[Fact, ...] = ()
+    drawn: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """What stands together.
+
+    Args:
+        kind: "heading", "facts", "text" or "code".
+        level: of a heading on the page: a document's title is 1.
+        lines: number and text of each, of all but facts.
+    """
+
+    kind: str
+    lines: tuple[tuple[int, str], ...] = ()
+    level: int = 2
+    facts: tuple[Fact, ...] = ()
+
+
+_NOTHING: Former = {}
+
+
+def fact(
+    place: Located, former: Former = _NOTHING, drawn: Former = _NOTHING, seen: frozenset[int] = frozenset()
+) -> Fact:
+    """A line as it is shown.
+
+    Args:
+        former: see `superseded`.
+        drawn: see `drawn`.
+        seen: lines that it stands below; a person may have written a circle.
+    """
+    entry, seen = place.entry, seen | {place.seq}
+    first = entry.line.partition("\n")[0]
+    older = [one for one in former.get(place.seq, ()) if one.seq not in seen]
+    return Fact(
+        entry.seq,
+        entry.text,
+        place.doc_id,
+        place.start_line,
+        entry.time or "",
+        entry.fields.get("when", ""),
+        entry.fields.get("speaker", ""),
+        entry.source,
+        entry.role,
+        first[: text_start(first)].strip(),
+        tuple(fact(one, former, seen=seen) for one in older),
+        tuple(map(fact, drawn.get(place.seq, ()))),
+    )
+
+
+def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Block]:
+    """The blocks of a page of a document.
+
+    Args:
+        document: as it is.
+        start: number of the first line.
+        facts: its signed lines, by the number of their first one.
+    """
+    headings = {heading.line: heading for heading in document.headings}
+    end = min(start + PAGE - 1, len(document.lines))
+    found: list[Block] = []
+    run: list[tuple[int, str]] = []
+    fence, inside = "", 0  # the last line of the fact that is being passed
+
+    def close(kind: str = "text") -> None:
+        if run:
+            found.append(Block(kind, tuple(run)))
+            run.clear()
+
+    for number in range(max(start, document.header_end + 1), end + 1):
+        text = document.text_line(number)
+        opens = _FENCE.match(text)
+        if number <= inside:
+            continue
+        if fence:
+            run.append((number, text))
+            if opens and opens[1] == fence and text.strip().strip(fence[0]) == "":
+                fence = ""
+                close("code")
+        elif one := facts.get(number):
+            close()
+            inside = number + one.text.count("\n")
+            known = found[-1] if found and found[-1].kind == "facts" else None
+            if known:
+                found[-1] = Block("facts", facts=(*known.facts, one))
+            else:
+                found.append(Block("facts", facts=(one,)))
+        elif heading := headings.get(number):
+            close()
+            found.append(Block("heading", ((number, heading.title),), min(heading.level + 1, 6)))
+        elif opens:
+            close()
+            fence = opens[1]
+            run.append((number, text))
+        elif text.strip():
+            run.append((number, text))
+        else:
+            close()
+    close("code" if fence else "text")
+    return found
+
+
+def superseded(view: View, known: Former | None, changed: Collection[str] | None) -> Former:
+    """Lines of the archive by what superseded them, for `View.derived`."""
+    if known is not None and changed is not None and not any(one.startswith(ARCHIVE) for one in changed):
+        return known
+    found: dict[int, list[Located]] = {}
+    for doc_id in view.owned(ARCHIVE):
+        for place in view.document(doc_id).entries:
+            if heir := replaced_by(place.headings):
+                found.setdefault(heir, []).append(place)
+    return {heir: sorted(old, key=lambda place: -place.seq) for heir, old in found.items()}
+
+
+def drawn(view: View, known: Former | None, changed: Collection[str] | None) -> Former:
+    """Lines by the turns that they were drawn from, for `View.derived`."""
+    if known is not None and changed is not None and all(one.startswith(EVIDENCE) for one in changed):
+        return known
+    found: dict[int, list[Located]] = {}
+    for doc_id in tracked(view):
+        for place in view.document(doc_id).entries:
+            for seq in drawn_from(place.entry):
+                found.setdefault(seq, []).append(place)
+    return found
+
+
+def around(view: View, seq: int) -> tuple[Fact, ...]:
+    """A turn with those before and after it in its document."""
+    place = view.entry(seq)
+    if place is None:
+        return ()
+    turns = view.document(place.doc_id).entries
+    at = next(n for n, one in enumerate(turns) if one.seq == seq)
+    marks = view.derived(drawn)
+    return tuple(fact(one, drawn=marks) for one in turns[max(0, at - AROUND) : at + AROUND + 1])
+
+
+def sessions(view: View, ids: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Conversations, each with who spoke, when, and how many of its turns were drawn from."""
+    marks = view.derived(drawn)
+    for doc_id in ids:
+        turns = view.document(doc_id).entries
+        speakers = dict.fromkeys(one.entry.fields.get("speaker") or one.entry.source for one in turns)
+        yield {
+            "id": doc_id,
+            "session": (session_of(turns[0], view) if turns else "") or doc_id.removeprefix(EVIDENCE),
+            "time": turns[0].entry.time if turns else "",
+            "first": turns[0].text if turns else "",
+            "speakers": list(speakers),
+            "turns": len(turns),
+            "drawn": sum(one.seq in marks for one in turns),
+        }

@@ -1,0 +1,203 @@
+"""What a page is made of: the library that is shown, the templates, the links between pages.
+
+In: what was asked. Out: HTML, or the mapping behind it. Promise: all text of a memory is escaped, and what
+hides, turns or steers in it is shown as an escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from infinimem.markdown.characters import visible
+from infinimem.results import counted
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from infinimem.memory import Memory
+    from infinimem.reader import Reader
+    from infinimem.store.view import View
+
+MONTHS = "January February March April May June July August September October November December".split()
+
+NEEDS_SERVER = ("ask", "review", "recall")
+"""Pages that answer: files cannot."""
+
+Link = Callable[[str, str, Mapping[str, object]], str]
+"""From a path of the site, an anchor ("" for none) and a query to what stands in an `href`."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, and its JSON twin.
+
+    Args:
+        template: its file.
+        data: what the twin gives: the keys of the command line (docs/CLI.md).
+        shown: what the template needs besides.
+    """
+
+    template: str
+    data: Mapping[str, Any]
+    shown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Where to go after a form: a path of the site."""
+
+    path: str
+
+
+@dataclass(eq=False)
+class Site:
+    """A library as pages.
+
+    Args:
+        memory: the library.
+        csrf: what each form carries; "" where there are no forms, since nothing may be written or spent.
+        live: whether a server answers; files (export.py) have no forms and no search.
+        link: how pages name each other.
+    """
+
+    memory: Memory
+    csrf: str = ""
+    live: bool = True
+    link: Link = lambda path, anchor, query: served(path, anchor, query)
+
+    @property
+    def forms(self) -> bool:
+        return bool(self.csrf)
+
+    @property
+    def menu(self) -> list[tuple[str, str]]:
+        """The pages that every page names."""
+        pages = ("topics", "ask", "timeline", "review", "conversations", "map", "recall")
+        return [(f"/{name}", name.capitalize()) for name in pages if self.live or name not in NEEDS_SERVER]
+
+    @property
+    def name(self) -> str:
+        return self.memory.library.root.resolve().name
+
+    @lru_cache(maxsize=2)  # noqa: B019 - a site lives as long as its server
+    def _past(self, view: View, moment: str) -> Reader:
+        return self.memory.at(moment)
+
+    def reader(self, moment: str) -> Reader:
+        """The library as it is, or as it stood."""
+        return self._past(self.memory.view, moment) if moment else self.memory
+
+    def html(self, page: Page, asked: Asked) -> str:
+        """The page as text."""
+        template = self._templates.get_template(page.template)
+        return template.render({**page.data, **page.shown, "site": self, "asked": asked})
+
+    @cached_property
+    def _templates(self) -> Environment:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+        made = Environment(
+            loader=PackageLoader("infinimem.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_shown,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        made.globals["to"] = lambda path, anchor="", **query: self.link(path, anchor, query)
+        made.globals["counted"] = counted
+        made.filters |= {"day": day, "clock": clock, "span": span, "lines": str.splitlines}
+        return made
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a page was asked for.
+
+    Args:
+        site: the library.
+        address: the path of the page.
+        path: parts of the address, by name.
+        query: of the address.
+        form: what was sent, by POST.
+    """
+
+    site: Site
+    address: str
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> Memory:
+        return self.site.memory
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the page follows what changes: not one that answers a form, nor one of a moment."""
+        return self.site.live and not (self.form or self.moment)
+
+    @property
+    def now(self) -> str:
+        """The same as it is now."""
+        return self._with({"as-of": ""})
+
+    def narrowed(self, name: str, value: str) -> str:
+        """The same with one facet set, or freed where it is set so; without a name all are freed."""
+        if not name:
+            return self._with({one: "" for one in self.query if one not in ("q", "scope", "as-of", "why")})
+        return self._with({name: "" if self.query.get(name) == value else value})
+
+    def _with(self, changes: Mapping[str, str]) -> str:
+        return served(self.address, "", {**self.query, **changes})
+
+    @cached_property
+    def reader(self) -> Reader:
+        return self.site.reader(self.moment)
+
+    @property
+    def moment(self) -> str:
+        """As of when; "" for now."""
+        return self.query.get("as-of", "").strip()
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number of the query from 0; the default where it is none."""
+        text = self.query.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else default
+
+
+def served(path: str, anchor: str, query: Mapping[str, object]) -> str:
+    """A link within the server: ids are quoted, so that none leaves it."""
+    asked = urlencode({name: value for name, value in query.items() if value != ""})
+    return quote(path) + (f"?{asked}" if asked else "") + (f"#{quote(anchor)}" if anchor else "")
+
+
+def _shown(value: Any) -> Any:
+    """What a template puts out: text of anyone's cannot hide or turn what stands around it."""
+    return visible(value, turned=False) if type(value) is str else value
+
+
+def day(time: str | None) -> str:
+    """ "2025-03-09T09:17:37" as "9 March 2025", "2025-03" as "March 2025"; what is no date as it is."""
+    parts = (time or "")[:10].split("-")
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        return time or ""
+    year, month, date = (*map(int, parts), 0, 0)[:3]
+    if not 1 <= month <= 12:
+        return time or ""
+    return f"{date or ''} {MONTHS[month - 1]} {year}".strip()
+
+
+def span(when: str) -> str:
+    """ "2025-03-01/2025-03-07" as "1 March 2025 to 7 March 2025"."""
+    return " to ".join(map(day, when.split("/")))
+
+
+def clock(time: str | None) -> str:
+    """ "2025-03-09T09:17:37" as "09:17"; "" where it is a day alone."""
+    return time[11:16] if time and len(time) > 15 and time[10] == "T" else ""

@@ -1,0 +1,58 @@
+// What a page does beyond links and forms. All of it works without.
+"use strict";
+
+const drawer = document.getElementById("drawer");
+
+// A fact opens beside the page that names it.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-fact]");
+  if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  htmx.ajax("GET", link.href, { target: "#drawn", select: "#fact", swap: "innerHTML" }).then(() => {
+    drawer.querySelector("a").href = link.href;
+    if (!drawer.open) drawer.showModal();
+    drawer.scrollTop = 0;
+  });
+});
+drawer.addEventListener("click", (event) => {
+  if (event.target === drawer) drawer.close(); // beside it
+});
+
+// What changes elsewhere appears, but not under somebody's hands.
+const shown = () => document.querySelector("main[data-live]");
+let due = 0;
+const refresh = () => {
+  const at = document.activeElement;
+  if (!shown() || (at && at.matches("main input, main textarea, main select"))) return;
+  htmx.ajax("GET", location.pathname + location.search, { target: "#main", select: "#main", swap: "outerMorph" });
+};
+if (shown()) {
+  const events = new EventSource("/events");
+  events.addEventListener("changed", () => {
+    clearTimeout(due);
+    due = setTimeout(refresh, 100);
+  });
+  addEventListener("pagehide", () => events.close());
+}
+
+// Review by keyboard: next, previous, approve, reject.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || drawer.open) return;
+  if (event.target.matches("input, textarea, select")) return;
+  const items = [...document.querySelectorAll(".item")];
+  const at = items.indexOf(document.activeElement.closest(".item"));
+  if (event.key === "j" || event.key === "k") {
+    const next = items[event.key === "j" ? Math.min(at + 1, items.length - 1) : Math.max(at - 1, 0)];
+    if (next) next.focus();
+  } else if (at >= 0) {
+    const button = items[at].querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    if (button) button.click();
+  }
+});
+
+// The slider says which day it stands on.
+document.addEventListener("input", (event) => {
+  if (!event.target.matches("[type=range]")) return;
+  const day = document.querySelector(`#${event.target.getAttribute("list")} [value="${event.target.value}"]`);
+  event.target.closest("label").querySelector("output").value = day.label;
+});
