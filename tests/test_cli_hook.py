@@ -541,7 +541,7 @@ def test_a_hook_imports_little(shell: Shell) -> None:
         )
     modules = set(ran.stderr.decode().split())
     assert "infinimem.hooks.answer" in modules
-    heavy = {"click", "numpy", "yaml", "rich", "httpcore2", "subprocess"}
+    heavy = {"click", "numpy", "yaml", "rich", "httpcore2", "subprocess", "dataclasses", "infinimem.settings"}
     heavy |= {"infinimem.memory", "infinimem.model", "infinimem.strategies"}
     assert not modules & heavy
 

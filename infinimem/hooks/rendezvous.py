@@ -12,8 +12,8 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import infinimem
 
@@ -21,8 +21,7 @@ LONGEST = 100
 """Bytes of a socket's path; systems allow 104 to 108."""
 
 
-@dataclass(frozen=True)
-class Rendezvous:
+class Rendezvous(NamedTuple):
     """The files of one library."""
 
     socket: Path
