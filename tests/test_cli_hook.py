@@ -605,6 +605,16 @@ def test_of_lines_that_hold_the_same_words_the_newest_is_enough(tmp_path: Path) 
     assert [hit.text.rpartition(") ")[2] for hit in hits if not hit.why] == [said[1]]
 
 
+def test_a_question_is_not_recalled(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "library", model="offline", create=True)
+    memory.observe([Turn("Which port has heron?"), Turn("The port of heron is 8443."), Turn("yes, go on")])
+    recall = Recall(memory)
+    for text in (recall.start("s", "/home/ann/heron"), recall.prompt("t", "Which port has heron?")):
+        assert "8443" in text
+        assert "Which port" not in text
+        assert "go on" not in text
+
+
 def test_may_tells_something_only_as_the_month() -> None:
     read_terms = {text: {*read(text, "/w", analyzer("english")).terms} for text in ("may I go?", "In May?")}
     assert read_terms == {"may I go?": set(), "In May?": {"may"}}

@@ -126,6 +126,8 @@ class Recall:
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in sorted(places, key=lambda place: -place.seq):
             entry, folders = place.entry, folders_of(view, place.entry)
+            if asks(entry.text):
+                continue
             if is_of(folders, cwd) or (name and not folders and name.issubset(words.tokens(entry.text))):
                 part = of
             elif not folders or about_oneself(entry.text):
@@ -162,6 +164,8 @@ def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[st
         why = "said in another project"
     elif view.group(item.doc_id) == "archive":
         why = "superseded"
+    elif asks(item.text):
+        why = "it only asks"
     elif points < 1:
         why = "too few telling words"
     row = _row(item.text, item.time, item.source, item.speaker)
@@ -201,6 +205,11 @@ def is_of(folders: Iterable[str], cwd: str) -> bool:
 def about_oneself(text: str) -> bool:
     """Whether a line tells of the person who said it, and not of the place."""
     return bool(_ONESELF.search(text)) and not _HERE.search(text)
+
+
+def asks(text: str) -> bool:
+    """Whether a line is a question, and tells nothing."""
+    return text.rstrip().endswith("?")
 
 
 def said(prompt: str) -> str:
