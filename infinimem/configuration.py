@@ -17,9 +17,9 @@ from typing import Any
 from infinimem import trust
 from infinimem.errors import SettingsError
 from infinimem.settings import Settings, assembled, defaults, is_harmless, parse_values
+from infinimem.user_folders import SETTINGS as SETTINGS
 from infinimem.user_folders import user_folder
 
-SETTINGS = "infinimem.toml"
 USER = "config.toml"
 LARGEST = 1 << 20
 """Bytes of config.toml that are read."""

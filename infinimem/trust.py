@@ -14,8 +14,8 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from infinimem.errors import InfinimemError
 from infinimem.user_folders import default_library, user_folder
@@ -24,8 +24,7 @@ TRUST = "INFINIMEM_TRUST"
 """Paths that are trusted whatever their settings say, separated as in PATH. For CI and containers."""
 
 
-@dataclass(frozen=True)
-class Trusted:
+class Trusted(NamedTuple):
     """A library that `init` made here or `trust` named.
 
     Args:

@@ -1,4 +1,7 @@
-"""Where this user keeps things outside of libraries. Source: XDG Base Directory Specification 0.8."""
+"""What makes a folder a library, and where this user keeps things outside of libraries.
+
+Source: XDG Base Directory Specification 0.8.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 NAME = "infinimem"
+SETTINGS = "infinimem.toml"
+"""The file of a library's settings; a folder that has it is one."""
 _BASES = {"CACHE": (".cache",), "CONFIG": (".config",), "DATA": (".local", "share")}
 
 

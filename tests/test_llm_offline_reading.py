@@ -148,6 +148,7 @@ def is_sure(question: str, *texts: str) -> bool:
         ("Who won the marathon in Rotterdam?", "Registered for the Rotterdam marathon.", False),
         ("Who won the marathon?", "Abdi won the marathon.", True),
         ("Did she ever go to Japan for the ferry?", "Booked a ferry to Oslo.", False),
+        ("What colour is the ferry?", "The ferry leaves at noon.", False),
         ("How much is the ferry?", "The ferry leaves at noon or so.", False),
     ],
 )
@@ -155,11 +156,33 @@ def test_what_is_close_is_no_answer_yet(question: str, line: str, sure: bool) ->
     assert is_sure(question, "Nora: Tea is nice.", f"Nora: {line}") == sure
 
 
+def test_what_holds_now_is_told_first() -> None:
+    lines = evidence(
+        "Bob: The tea that I drink is green.",
+        "Bob: Black tea since March.",
+        times=["2023-01-01", "2023-03-01"],
+    )
+    assert answer("Which drink with tea?", lines)[1] == ["1", "2"]
+    assert answer("Which drink with tea these days?", lines)[1] == ["2", "1"]
+
+
 def test_a_list_is_quoted_whole_and_the_newest_first() -> None:
     days = [f"2024-01-0{day}" for day in range(1, 6)]
     lines = evidence(*(f"Booked the {name} ferry." for name in "BCDEF"), times=days)
     assert answer("Where is the ferry booked?", lines)[1] == ["5"]
     assert answer("Which ferries are booked?", lines)[1] == ["5", "4", "3", "2", "1"]
+
+
+def test_a_notes_title_counts_less_than_its_words() -> None:
+    rows = [
+        {"id": f"git/rename-a-branch:{n}", "time": None, "source": "human", "text": text}
+        for n, text in (
+            (3, "Thanks to Dillon."),
+            (5, "To rename the branch that you are on, use -m, and mind it."),
+        )
+    ]
+    found = answer("How to rename a branch?", [{"doc_id": "git/rename-a-branch", "lines": rows}])[1]
+    assert found[0] == "git/rename-a-branch:5"
 
 
 def test_of_a_note_paragraphs_are_quoted_with_its_title() -> None:

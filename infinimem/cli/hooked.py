@@ -14,10 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from infinimem.cli.locate import Location, configuration_of, default, locate
-from infinimem.configuration import SETTINGS, advice
 from infinimem.hooks.answer import answer
 from infinimem.hooks.event import RECALLS, REMEMBERS, given
 from infinimem.trust import is_mine
+from infinimem.user_folders import SETTINGS
 
 Say = Callable[[str], None]
 
@@ -40,8 +40,8 @@ def run(event: str, option: str | None = None, say: Say | None = None) -> None:
         happened = given(_input(), event)
         cwd = Path(happened.cwd) if Path(happened.cwd).is_absolute() else Path.cwd()
         place = library_of(option, cwd, say)
-        if happened.name in REMEMBERS and (suspended := configuration_of(place.path).suspended):
-            _tell(say, place.path, advice(place.path, suspended))
+        if happened.name in REMEMBERS:
+            _advise(say, place.path)
         if happened.name in RECALLS and _is_off(place.path):
             return
         if text := answer(happened, place.path, place.is_default):
@@ -73,6 +73,14 @@ def _is_off(library: Path) -> bool:
         hooks = tomllib.loads((library / SETTINGS).read_text("utf-8-sig")).get("hooks")
         return isinstance(hooks, dict) and hooks.get("recall") == "off"
     return False
+
+
+def _advise(say: Say, library: Path) -> None:
+    """Tell of settings that do not count."""
+    from infinimem.configuration import advice
+
+    if suspended := configuration_of(library).suspended:
+        _tell(say, library, advice(library, suspended))
 
 
 def _tell(say: Say, library: Path, text: str) -> None:

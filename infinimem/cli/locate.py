@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from infinimem.configuration import SETTINGS, Configuration, configuration
 from infinimem.errors import UsageError
-from infinimem.user_folders import default_library
+from infinimem.user_folders import SETTINGS, default_library
+
+if TYPE_CHECKING:
+    from infinimem.configuration import Configuration
 
 MOST = 20_000
 """Files of a folder that is searched without being named: more are hardly somebody's notes."""
 
 
-@dataclass(frozen=True)
-class Location:
+class Location(NamedTuple):
     """A library's folder. `is_default`: nobody named it, so it may be made when something is to be kept."""
 
     path: Path
@@ -87,7 +88,8 @@ def configuration_of(library: Path) -> Configuration:
     Raises:
         LibraryError, SettingsError: its infinimem.toml cannot be read.
     """
-    from infinimem.store.files import Files  # a hook that recalls does without
+    from infinimem.configuration import configuration  # a hook that recalls does without both
+    from infinimem.store.files import Files
 
     data = Files(library).read(SETTINGS) if library.is_dir() else None
     return configuration(data or b"", library)

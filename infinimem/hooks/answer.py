@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from infinimem.hooks.event import RECALLS, Event
 from infinimem.hooks.rendezvous import Rendezvous, held, rendezvous
+from infinimem.user_folders import SETTINGS
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -52,7 +53,7 @@ def answer(event: Event, library: Path, is_default: bool) -> str:
 def _remember(event: Event, library: Path, is_default: bool) -> None:
     if not event.transcript or not Path(event.transcript).is_file():
         return  # a session in which nothing was said has none
-    if not is_default and not (library / "infinimem.toml").is_file():
+    if not is_default and not (library / SETTINGS).is_file():
         raise ValueError(f"{library} is not a library; run: infinimem init {library}")
     start("remember", library, event, *(["--create"] if is_default else [])).returncode = 0
 

@@ -6,7 +6,7 @@ Source: code.claude.com/docs/en/hooks, "Hook input".
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 RECALLS = ("SessionStart", "UserPromptSubmit")
 REMEMBERS = ("PreCompact", "SessionEnd")
@@ -24,8 +24,7 @@ _FIELDS = {
 """Of an event, as the input calls them."""
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """A hook's occasion; what the input lacks is empty.
 
     Args:
@@ -72,5 +71,5 @@ def given(data: bytes, name: str | None = None) -> Event:
         raise ValueError(f"no hook for {event.name or 'nothing'}; use one of {', '.join(EVENTS)}")
     if len(event.prompt) > PROMPT_LENGTH:
         half = PROMPT_LENGTH // 2
-        return replace(event, prompt=f"{event.prompt[:half]} {event.prompt[-half:]}")
+        return event._replace(prompt=f"{event.prompt[:half]} {event.prompt[-half:]}")
     return event

@@ -6,7 +6,7 @@ As data, and so that it never comes in again: importers leave out what stands be
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
@@ -24,8 +24,9 @@ from infinimem.store.view import View
 from infinimem.terms import analyzer
 from infinimem.tools.tool import LABEL, fenced, shown
 
-WORTH, OURS = 0.8, 1.25
-"""Of the best line's score, what another one needs; by how much the prompt's own project is preferred."""
+WORTH, ENOUGH = 0.8, 2.0
+"""Of the best line's score, what another one needs; the score beyond which more words of a long prompt tell
+nothing more."""
 LINES = 6
 """Lines of each part at most."""
 SESSIONS = 64
@@ -106,18 +107,15 @@ class Recall:
             return []
         query = " ".join((*asked.terms, *related(asked.terms)))
         items = self._memory.retrieve(query, CANDIDATES).items
+        items = sorted(items, key=lambda item: (item.time or "", item.doc_id, item.start_line), reverse=True)
         counts, lines = searcher(view).frequencies(asked.terms)
 
         def rare(term: str) -> bool:
             return counts.get(term, 0) <= max(RARE, RARE_SHARE * lines)
 
         hits = [_hit(view, item, asked, cwd, rare) for item in items]
-        best = max((hit.score for hit in hits if not hit.why), default=0.0)
-        hits = [
-            replace(hit, why="another line tells more") if not hit.why and hit.score < WORTH * best else hit
-            for hit in hits
-        ]
-        return _fitting(sorted(hits, key=lambda hit: (-hit.score, hit.where)), view)
+        hits.sort(key=lambda hit: -hit.score)  # of equal ones the newest stays first
+        return _fitting(_apart(hits), view)
 
     def opening(self, cwd: str) -> tuple[list[Hit], list[Hit]]:
         """What was said in a folder or names it, and what is newest; of other projects nothing."""
@@ -128,6 +126,8 @@ class Recall:
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in sorted(places, key=lambda place: -place.seq):
             entry, folders = place.entry, folders_of(view, place.entry)
+            if asks(entry.text):
+                continue
             if is_of(folders, cwd) or (name and not folders and name.issubset(words.tokens(entry.text))):
                 part = of
             elif not folders or about_oneself(entry.text):
@@ -164,11 +164,25 @@ def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[st
         why = "said in another project"
     elif view.group(item.doc_id) == "archive":
         why = "superseded"
+    elif asks(item.text):
+        why = "it only asks"
     elif points < 1:
         why = "too few telling words"
     row = _row(item.text, item.time, item.source, item.speaker)
-    rank = round(points * (OURS if here and points >= 1 else 1), 2)
-    return Hit(f"{item.doc_id}:{item.start_line}", row, rank, tuple(counted), why)
+    return Hit(f"{item.doc_id}:{item.start_line}", row, round(min(points, ENOUGH), 2), tuple(counted), why)
+
+
+def _apart(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """Of those that could be shown the best, and others only for a word that no better one holds."""
+    best, told = 0.0, set[str]()
+    for hit in hits:
+        if not hit.why:
+            best = best or hit.score
+            if hit.score < WORTH * best or told.issuperset(hit.words):
+                hit = replace(hit, why="another line tells more")
+            else:
+                told.update(hit.words)
+        yield hit
 
 
 def _fitting(hits: Iterable[Hit], view: View) -> list[Hit]:
@@ -191,6 +205,11 @@ def is_of(folders: Iterable[str], cwd: str) -> bool:
 def about_oneself(text: str) -> bool:
     """Whether a line tells of the person who said it, and not of the place."""
     return bool(_ONESELF.search(text)) and not _HERE.search(text)
+
+
+def asks(text: str) -> bool:
+    """Whether a line is a question, and tells nothing."""
+    return text.rstrip().endswith("?")
 
 
 def said(prompt: str) -> str:

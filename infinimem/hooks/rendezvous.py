@@ -10,9 +10,9 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import infinimem
 from infinimem import user_folders
@@ -21,8 +21,7 @@ LONGEST = 100
 """Bytes of a socket's path; systems allow 104 to 108."""
 
 
-@dataclass(frozen=True)
-class Rendezvous:
+class Rendezvous(NamedTuple):
     """The files of one library."""
 
     socket: Path

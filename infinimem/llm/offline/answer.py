@@ -61,6 +61,12 @@ _ASKED = (
     (re.compile(r"what .*\b(?:time|address|number|ip)\b|\S+ ip\b", re.I), re.compile(r"\d[:.]\d")),
 )
 """Kinds of questions, and what their answers hold."""
+
+_NOW = re.compile(
+    r"\b(?:now|nowadays|these days|at the moment|currently|still|today|any ?more|at present)\b", re.IGNORECASE
+)
+_NOUN = re.compile(r"\A\s*(?:what|which) (\w+)", re.IGNORECASE)
+"""The thing asked for, which tells something though it be common: "What colour was the car?"."""
 _WHO, _NAME = re.compile(r"who\b", re.IGNORECASE), re.compile(r"\b[A-Z]\w+")
 _DID = re.compile(r"\A\w+(?:ed|ing)\b")
 """A verb at the start of a line, where a name may stand as well."""
@@ -84,8 +90,16 @@ class _Line:
         return self.time, ((int(self.id), "") if self.id.isdecimal() else (-1, self.id))
 
     @property
+    def parts(self) -> tuple[str, str]:
+        """Who says it, and what is said; the title before a note's line is nobody."""
+        name = f"{self.title}: "
+        if self.title and self.text.startswith(name):
+            return "", self.text.removeprefix(name)
+        return split_speaker(strip_ordinal(self.text))
+
+    @property
     def said(self) -> str:
-        return split_speaker(strip_ordinal(self.text))[1]
+        return self.parts[1]
 
 
 @dataclass(frozen=True)
@@ -110,6 +124,8 @@ def answer(variables: Mapping[str, Any]) -> dict[str, Any]:
         return {"answer": NOTHING, "cites": [], **searching}
     floor, most = (LIST_FLOOR, LISTED) if wants_list else (FLOOR, LINES)
     quoted = [line for line, score in found if score >= floor * found[0][1]][:most]
+    if _NOW.search(asked.text):
+        quoted.sort(key=lambda line: line.age, reverse=True)
     lead = QUOTED if _is_sure(asked, quoted[0]) else CLOSEST
     told = "\n".join(f"- {line.text}{f' ({line.time})' if line.time else ''}" for line in quoted)
     return {"answer": f"{lead}\n{told}", "cites": [line.id for line in quoted], **searching}
@@ -144,9 +160,11 @@ Ranked = list[tuple[_Line, float, frozenset[str]]]
 def _asked(question: str, lines: Sequence[_Line]) -> _Asked:
     people = frozenset(term for name in names(question) for term in tokens(name))
     spread = Counter(term for line in lines for term in set(tokens(strip_ordinal(line.text))))
+    noun = _NOUN.match(question)
+    common = common_terms() - set(tokens(noun[1]) if noun else ())
     weights = {
         term: math.log(1 + (len(lines) + 1) / (1 + spread[term]))
-        * (PEOPLE if term in people else COMMON if term in common_terms() else 1)
+        * (PEOPLE if term in people else COMMON if term in common else 1)
         for term in query_terms(question)
     }
     return _Asked(question, weights, people, [holds for kind, holds in _ASKED if kind.match(question)])
@@ -186,7 +204,7 @@ def _is_sure(asked: _Asked, line: _Line) -> bool:
 def _shares(line: _Line, asked: _Asked) -> dict[str, float]:
     """How well each of the question's terms is found in a line, its speaker's name or its date."""
     said = frozenset(tokens(line.said))
-    beside = frozenset(tokens(split_speaker(strip_ordinal(line.text))[0] + " " + _date(line.time[:10])))
+    beside = frozenset(tokens(line.parts[0] + " " + _date(line.time[:10])))
     title = frozenset(tokens(line.title)) - common_terms()
     called = asked.people.intersection(term for name in vocatives(line.said) for term in tokens(name))
     kept: dict[str, float] = {}

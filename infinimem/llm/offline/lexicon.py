@@ -150,6 +150,7 @@ what'?s (?:up|new|going on|happening)(?: with you| today)?
 (?:bye|bye bye|goodbye|later|see (?:you|ya)|take care)(?: later| soon| then| tomorrow| again)*
 (?:i'?ll )?(?:talk|speak|chat)(?: to| with)?(?: you| ya)?(?: later| soon| again| then| tomorrow)+
 have (?:a|an) (?:{_GOOD} )?(?:one|day|night|evening|weekend|week)(?: too)?
+(?:please )?(?:go (?:on|ahead)|continue|carry on|proceed|keep going)(?: then| with (?:it|that))?
 (?:please|sorry|my apologies|i'?m sorry|excuse me)
 """
 _YES_NO = re.compile(
