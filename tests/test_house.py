@@ -45,7 +45,7 @@ ROOMS = (
     ("memory",),
     ("watch",),
     ("testing",),
-    ("adapters", "evaluation", "hooks", "mcp"),
+    ("adapters", "evaluation", "fleet", "hooks", "mcp"),
     ("cli",),
     ("__main__",),
 )

@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, str] = {
     "forget": "forgetting",
     "watch": "watching",
     "mcp": "mcp",
+    "fleet": "fleet",
     "hook": "hook",
     "recall": "hook",
     "status": "care",

