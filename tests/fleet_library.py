@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from fleet_engines import Engines, database
-from fleet_engines import engines as engines
 
 from infinimem import Turn
 from infinimem.fleet.fleet import Fleet, open_fleet

@@ -13,7 +13,6 @@ import psycopg
 import pytest
 from cli_runner import Shell
 from fleet_engines import Engines
-from fleet_engines import engines as engines
 from fleet_library import Thinking, another, drain, fact, faulty, made, problems, texts, turn
 from fleet_library import fleet as fleet
 
@@ -249,8 +248,8 @@ def test_what_was_edited_outside_comes_back_and_what_both_changed_is_refused(
     drain(fleet)
     with fleet.open("anna") as memory:
         assert "notes" in memory.view
-        lines = [place.entry.line for place in memory.view.entries("default")]
-    assert sum("source=human" in line and "I typed this." in line for line in lines) == 1
+    head = fleet.home.fetch("anna")
+    assert head is not None and head.files["CURRENT.md"].count(b"I typed this.") == 1
     assert problems(fleet, {"anna": [fact(1), fact(2), fact(3)]}) == []
 
 
@@ -411,7 +410,7 @@ def test_bad_input_is_one_line(fleet: Fleet, engines: Engines, tmp_path: Path) -
 
     url = fleet.home.url
     assert "no such bucket" in line(lambda: opened("s3://nobody/x").append("a", [turn(1)]))
-    assert "no such bucket" in line(lambda: opened("s3://nobody/x").serve("a"))
+    assert "no such bucket" in line(opened("s3://nobody/x").requeue)
     assert "write s3://" in line(lambda: opened("http://x"))
     assert f"belongs to {url}" in line(opened(f"{url}x").status)
     assert "infinimem fleet init" in line(opened(url, engines.database).status)
@@ -453,6 +452,3 @@ def test_the_commands(
         assert "would go" in shell("fleet", "forget", "anna", "Rita").out
         assert shell("fleet", "forget", "anna", "Rita", "--yes", "--json").json["forgotten"] is True
         assert texts(fleet, "anna") == [SAID[0]]
-
-
-# ── faults ──────────────────────────────────────────────────────────────────────────────────────

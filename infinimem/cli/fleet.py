@@ -58,28 +58,28 @@ def init(options: Options) -> None:
 
 
 @fleet.command()
-@click.argument("library")
+@click.argument("name", metavar="LIBRARY")
 @click.argument("text")
 @click.option("--key", help="What comes twice with the same key is recorded once.")
 @click.option("--session", metavar="NAME", help="Name of the conversation.")
 @pass_options
-def append(options: Options, library: str, text: str, key: str | None, session: str | None) -> None:
+def append(options: Options, name: str, text: str, key: str | None, session: str | None) -> None:
     """Keep TEXT for LIBRARY; a worker draws from it. With `-`, TEXT is read from standard input."""
     text = sys.stdin.read() if text == "-" else text
     with _opened(options) as opened:
-        done = opened.append(library, [Turn(text, session=session)], key)
+        done = opened.append(name, [Turn(text, session=session)], key)
     if not done.due:
         options.out.say("the database does not answer: the library is due at the next look through the store")
     options.out.result(asdict(done), lambda: options.out.line(f"kept as inbox/{done.name}"))
 
 
 @fleet.command()
-@click.argument("library")
+@click.argument("name", metavar="LIBRARY")
 @click.argument("question")
 @pass_options
-def ask(options: Options, library: str, question: str) -> None:
+def ask(options: Options, name: str, question: str) -> None:
     """Answer a question from LIBRARY, as its newest head has it."""
-    with _opened(options) as opened, opened.open(library) as memory:
+    with _opened(options) as opened, opened.open(name) as memory:
         answer = memory.ask(question)
     options.out.result(answer_json(answer), lambda: show_answer(options.out, answer))
 
@@ -124,38 +124,38 @@ def requeue(options: Options) -> None:
 
 
 @fleet.command()
-@click.argument("library")
+@click.argument("name", metavar="LIBRARY")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @pass_options
-def export(options: Options, library: str, folder: Path) -> None:
+def export(options: Options, name: str, folder: Path) -> None:
     """Write LIBRARY to the new folder DIR, to look at or edit."""
     with _opened(options) as opened:
-        opened.export(library, folder)
-    options.out.result({"folder": str(folder)}, lambda: options.out.line(f"{library} is in {folder}"))
+        opened.export(name, folder)
+    options.out.result({"folder": str(folder)}, lambda: options.out.line(f"{name} is in {folder}"))
 
 
 @fleet.command(name="import")
-@click.argument("library")
+@click.argument("name", metavar="LIBRARY")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @pass_options
-def import_(options: Options, library: str, folder: Path) -> None:
+def import_(options: Options, name: str, folder: Path) -> None:
     """Bring what was edited in DIR back into LIBRARY, or DIR in as a new one."""
     with _opened(options) as opened:
-        changed = opened.import_(library, folder)
-    told = f"{counted(changed, 'file')} of {library} changed"
+        changed = opened.import_(name, folder)
+    told = f"{counted(changed, 'file')} of {name} changed"
     options.out.result({"changed": changed}, lambda: options.out.line(told))
 
 
 @fleet.command()
-@click.argument("library")
+@click.argument("name", metavar="LIBRARY")
 @click.argument("pattern")
 @click.option("--yes", is_flag=True, help="Do it; without, only show what would go.")
 @pass_options
-def forget(options: Options, library: str, pattern: str, yes: bool) -> None:
+def forget(options: Options, name: str, pattern: str, yes: bool) -> None:
     """Take the lines of LIBRARY that match PATTERN out for good: head, inbox, caches."""
     out = options.out
     with _opened(options) as opened:
-        done = opened.forget(library, match=pattern, dry_run=not yes)
+        done = opened.forget(name, match=pattern, dry_run=not yes)
     data = {"seqs": list(done.seqs), "left": [asdict(item) for item in done.left], "forgotten": yes}
 
     def show() -> None:
