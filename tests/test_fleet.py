@@ -28,7 +28,7 @@ SAID = ("I moved to Lisbon in March.", "My sister is called Rita.")
 
 def test_what_is_appended_is_consolidated_and_found(fleet: Fleet) -> None:
     for text in SAID:
-        assert fleet.append("anna", [Turn(text)]).due
+        assert fleet.append("anna", [Turn(text)])
     fleet.append("bert", [Turn("I am allergic to peanuts.")])
     assert fleet.status()["due"] == 2
     drain(fleet)
@@ -75,7 +75,7 @@ def test_a_head_is_the_same_folder_to_the_same_bytes(fleet: Fleet, tmp_path: Pat
     fleet.export("anna", tmp_path / "a")
     told = {path: (tmp_path / "a" / path).read_bytes() for path in head.files if not path.endswith("/")}
     assert told == {path: data for path, data in head.files.items() if not path.endswith("/")}
-    assert pack(iter(sorted(head.files.items())), "x", ()) == pack(iter(sorted(head.files.items())), "x", ())
+    assert pack(dict(reversed(head.files.items())), "x", ()) == pack(head.files, "x", ())
     assert not any(str(tmp_path).encode() in data for data in head.files.values())
 
 
@@ -139,18 +139,17 @@ def test_delivered_twice_it_is_done_once(fleet: Fleet, tmp_path: Path) -> None:
     assert problems(fleet, {"anna": [fact(1)]}) == []
 
 
-def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(fleet: Fleet) -> None:
+def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(fleet: Fleet, tmp_path: Path) -> None:
     """Died between the commit and the deletion; the turn was forgotten since, and stays so."""
-    name = fleet.append("anna", [turn(1), turn(2)]).name
-    data = fleet.home.take("anna", name)
-    assert data is not None
+    fleet.append("anna", [turn(1), turn(2)])
+    (name,) = fleet.home.inbox("anna")
     fleet.home.drop = lambda *some: None  # type: ignore[method-assign]
     fleet.serve("anna")
     del fleet.home.drop  # type: ignore[attr-defined]
     assert fleet.home.inbox("anna") == [name]
     head = fleet.home.fetch("anna")
     assert head is not None and head.taken == {name}
-    with another(fleet, Path(fleet.cache), None) as other:
+    with another(fleet, tmp_path / "other") as other:
         other.forget("anna", match="number 1 ")
     assert name not in fleet.home.inbox("anna")
     drain(fleet)
@@ -215,7 +214,7 @@ def test_a_lost_database_is_made_again_from_the_store(fleet: Fleet) -> None:
     with psycopg.connect(fleet.due.database, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
-    assert not fleet.append("l0", [turn(6)]).due
+    assert not fleet.append("l0", [turn(6)])
     fleet.init()
     assert fleet.requeue() == 3
     drain(fleet)
@@ -285,7 +284,6 @@ def test_forgetting_covers_head_inbox_and_every_cache(fleet: Fleet, tmp_path: Pa
     assert b"heliotrope" in held(tmp_path / "other")
     fleet.append("anna", [Turn("The heliotrope key is gone."), turn(2)])
     fleet.home.append("anna", ulid(), b'{"heliotrope"')
-    assert len(fleet.forget("anna", match="heliotrope", dry_run=True).rows) == 3
     done = fleet.forget("anna", match="heliotrope")
     assert done.receipt is not None and not done.left
     with another(fleet, tmp_path / "other") as woken:  # at the first look of a process of that machine
@@ -367,7 +365,7 @@ def test_who_is_hostile_hinders_no_other(fleet: Fleet) -> None:
     drain(fleet)
     assert fleet.status()["failed"] == 1
     assert problems(fleet, {"l0": [fact(0)], "l2": [fact(2)]}) == []
-    assert len(fleet.home.refused("l2")) == 5
+    assert len(fleet.home.inbox("l2", "refused")) == 5
     with pytest.raises(LibraryError, match=r"'\.\./\.\./a\.md' leads out"), fleet.open("l1"):
         pass
 
@@ -438,7 +436,7 @@ def test_the_commands(
         monkeypatch.setenv("INFINIMEM_FLEET_DATABASE", fleet.due.database)
         monkeypatch.setenv("INFINIMEM_FLEET_CACHE", str(tmp_path / "cache"))
         assert shell("fleet", "init").out == f"{fleet.home.url} is ready\n"
-        assert "kept as inbox/" in shell("fleet", "append", "anna", SAID[0]).out
+        assert "kept for anna" in shell("fleet", "append", "anna", SAID[0]).out
         assert shell("fleet", "append", "anna", "-", "--json", input=SAID[1]).json["due"] is True
         shell("fleet", "append", "../anna", "x").failed(2, "is no name for a library")
         told = shell("fleet", "status", "--json").json

@@ -67,10 +67,10 @@ def append(options: Options, name: str, text: str, key: str | None, session: str
     """Keep TEXT for LIBRARY; a worker draws from it. With `-`, TEXT is read from standard input."""
     text = sys.stdin.read() if text == "-" else text
     with _opened(options) as opened:
-        done = opened.append(name, [Turn(text, session=session)], key)
-    if not done.due:
+        due = opened.append(name, [Turn(text, session=session)], key)
+    if not due:
         options.out.say("the database does not answer: the library is due at the next look through the store")
-    options.out.result(asdict(done), lambda: options.out.line(f"kept as inbox/{done.name}"))
+    options.out.result({"library": name, "due": due}, lambda: options.out.line(f"kept for {name}"))
 
 
 @fleet.command()
@@ -155,7 +155,11 @@ def forget(options: Options, name: str, pattern: str, yes: bool) -> None:
     """Take the lines of LIBRARY that match PATTERN out for good: head, inbox, caches."""
     out = options.out
     with _opened(options) as opened:
-        done = opened.forget(name, match=pattern, dry_run=not yes)
+        if yes:
+            done = opened.forget(name, match=pattern)
+        else:
+            with opened.open(name) as memory:
+                done = memory.forget(match=pattern, dry_run=True)
     data = {"seqs": list(done.seqs), "left": [asdict(item) for item in done.left], "forgotten": yes}
 
     def show() -> None:

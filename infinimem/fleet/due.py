@@ -29,21 +29,19 @@ Serve = Callable[[str], bool]
 QUEUE, SERVE, REQUEUE = "fleet", "serve", "requeue"
 LEASE = 30.0
 """Seconds without a sign of life after which what a worker had is given to another."""
-LONGEST_WAIT = 600
+LONGEST_WAIT = 600.0
 """Seconds between two tries of a library whose model does not answer."""
-EVERY = "*/10 * * * *"
-"""When the store is looked through for inboxes that nobody said are due."""
-KEPT_HOURS = 24
-"""For which libraries that failed for good are counted."""
+EVERY, KEPT_HOURS = "*/10 * * * *", 24
+"""When the store is looked through for inboxes that nobody said are due; how long failures are counted."""
 _LOCK = 4_615_702
 """PostgreSQL's advisory lock of those that make the tables."""
 _STATUS = """
 SELECT count(*) FILTER (WHERE status = 'todo') AS due,
        count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS waiting,
        count(*) FILTER (WHERE status = 'doing') AS running,
-       count(DISTINCT queueing_lock) FILTER (WHERE status = 'failed') AS failed,
-       coalesce(extract(epoch FROM now() - min(event.at) FILTER (WHERE status = 'todo' AND
-           coalesce(scheduled_at, now()) <= now())), 0)::float AS oldest_seconds,
+       count(DISTINCT lock) FILTER (WHERE status = 'failed') AS failed,
+       coalesce(extract(epoch FROM now() - min(event.at) FILTER (
+           WHERE status = 'todo' AND coalesce(scheduled_at, now()) <= now())), 0)::float AS oldest_seconds,
        (SELECT count(*) FROM procrastinate_workers) AS workers
 FROM procrastinate_jobs AS job
 LEFT JOIN LATERAL (SELECT min(at) AS at FROM procrastinate_events WHERE job_id = job.id) AS event ON true
@@ -75,35 +73,27 @@ class Due:
         """
         with _told(), psycopg.connect(self.database, autocommit=True) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-            if not self._owner(connection):
-                if connection.execute("SELECT to_regclass('procrastinate_jobs')").fetchone() != (None,):
+            if not _has(connection, "infinimem_fleet"):
+                if _has(connection, "procrastinate_jobs"):
                     raise FleetError("the database has another program's jobs; make one for the fleet alone")
-                schema = App(connector=SyncPsycopgConnector()).schema_manager.get_schema()
                 with connection.transaction():
+                    schema = App(connector=SyncPsycopgConnector()).schema_manager.get_schema()
                     connection.execute(schema.encode())
                     connection.execute("CREATE TABLE infinimem_fleet (url text PRIMARY KEY)")
                     connection.execute("INSERT INTO infinimem_fleet VALUES (%s)", (self._url,))
-            self._demand(connection)
-
-    def _owner(self, connection: psycopg.Connection[Any]) -> str | None:
-        if connection.execute("SELECT to_regclass('infinimem_fleet')").fetchone() == (None,):
-            return None
-        row = connection.execute("SELECT url FROM infinimem_fleet").fetchone()
-        return str(row[0]) if row else ""
-
-    def _demand(self, connection: psycopg.Connection[Any]) -> None:
-        owner = self._owner(connection)
-        if owner is None:
-            raise FleetError("the database is not a fleet's; run: infinimem fleet init")
-        if owner != self._url:
-            raise FleetError(f"the database belongs to {owner}, not to {self._url}; name the right one")
+        self._opened()
 
     def _opened(self) -> App:
         """Connections for calls outside of a worker, from the first call on."""
         if self._app is None:
             with _told():
                 with psycopg.connect(self.database, connect_timeout=10) as connection:
-                    self._demand(connection)
+                    row = connection.execute("SELECT url FROM infinimem_fleet").fetchone()
+                if row != (self._url,):
+                    owner = row[0] if row else "nobody"
+                    raise FleetError(
+                        f"the database belongs to {owner}, not to {self._url}; name the right one"
+                    )
                 app = _app(SyncPsycopgConnector(conninfo=self.database, min_size=1, max_size=4, timeout=10))
                 app.open()
             self._app = app
@@ -115,19 +105,14 @@ class Due:
             self._app.close()
             self._app = None
 
-    def mark(self, library: str, after: float = 0, tries: int = 0) -> None:
+    def mark(self, library: str) -> None:
         """Make a library due; that it is already is as good.
-
-        Args:
-            library: its name.
-            after: seconds.
-            tries: how often it was tried in vain.
 
         Raises:
             FleetError: the database cannot be reached.
         """
         with _told(), suppress(AlreadyEnqueued):
-            _job(self._opened(), library, after).defer(library=library, tries=tries)
+            _job(self._opened(), library).defer(library=library, tries=0)
 
     def status(self) -> dict[str, Any]:
         """Libraries that are due (of these `waiting` for their next try), running, failed for good; the age of
@@ -139,34 +124,25 @@ class Due:
         self._opened()
         with _told(), psycopg.connect(self.database, connect_timeout=10) as connection:
             cursor = connection.execute(_STATUS)
-            return dict(
-                zip((item.name for item in cursor.description or ()), cursor.fetchone() or (), strict=True)
-            )
+            names = (item.name for item in cursor.description or ())
+            return dict(zip(names, cursor.fetchone() or (), strict=True))
 
     async def work(
-        self,
-        serve: Serve,
-        requeue: Callable[[], object],
-        concurrency: int,
-        lease: float = LEASE,
-        wait: bool = True,
+        self, serve: Serve, requeue: Callable[[], object], concurrency: int, lease: float, wait: bool
     ) -> None:
-        """Serve what is due, until cancelled; what the database refuses is tried again.
+        """Serve what is due, until cancelled; while the database does not answer, that is waited for.
 
         Args:
             serve, requeue: called in threads.
-            concurrency: libraries at a time.
-            lease: as LEASE.
-            wait: go on when nothing is due.
+            concurrency, lease, wait: as of `Fleet.work`.
         """
+        pause = 0.1
         with ThreadPoolExecutor(concurrency + 1, "fleet") as threads:
-            pause = 0.1
             while True:
                 try:
                     await asyncio.to_thread(self._opened)
-                    connector = PsycopgConnector(
-                        conninfo=self.database, min_size=2, max_size=max(4, concurrency)
-                    )
+                    most = max(4, concurrency)
+                    connector = PsycopgConnector(conninfo=self.database, min_size=2, max_size=most)
                     async with _app(connector).open_async() as app:
                         _tasks(app, serve, requeue, threads)
                         await _run(app, concurrency, lease, wait)
@@ -179,14 +155,17 @@ class Due:
                 pause = min(2 * pause, 10)
 
 
+def _has(connection: psycopg.Connection[Any], table: str) -> bool:
+    return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
+
+
 def _app(connector: Any) -> App:
-    return App(
-        connector=connector, worker_defaults={"queues": [QUEUE], "delete_jobs": DeleteJobCondition.SUCCESSFUL}
-    )
+    defaults: Any = {"queues": [QUEUE], "delete_jobs": DeleteJobCondition.SUCCESSFUL}
+    return App(connector=connector, worker_defaults=defaults)
 
 
 def _job(app: App, library: str, after: float = 0) -> Any:
-    when: dict[str, Any] = {"schedule_in": {"seconds": round(after)}} if after >= 1 else {}
+    when: Any = {"schedule_in": {"seconds": round(after)}} if after else {}
     return app.configure_task(SERVE, queue=QUEUE, lock=library, queueing_lock=library, **when)
 
 
@@ -198,12 +177,11 @@ def _tasks(app: App, serve: Serve, requeue: Callable[[], object], threads: Threa
 
     @app.task(name=SERVE, queue=QUEUE)
     async def task(library: str, tries: int) -> None:
-        after, again = 0.0, False
+        after = 0.0
         try:
             again, tries = await in_thread(serve, library), 0
         except Later as error:
-            after, again = min(2.0**tries, LONGEST_WAIT), True
-            tries = min(tries + 1, 20)
+            again, after, tries = True, min(2.0**tries, LONGEST_WAIT), min(tries + 1, 20)
             log.warning("%s is tried again in %.0f s: %s", library, after, error)
         if again:
             with suppress(AlreadyEnqueued):
@@ -217,17 +195,16 @@ def _tasks(app: App, serve: Serve, requeue: Callable[[], object], threads: Threa
 
 
 async def _run(app: App, concurrency: int, lease: float, wait: bool) -> None:
-    worker = app.run_worker_async(
-        concurrency=concurrency,
-        wait=wait,
-        install_signal_handlers=False,
-        update_heartbeat_interval=lease / 3,
-        stalled_worker_timeout=lease,
-        fetch_job_polling_interval=min(5.0, lease / 3),
-    )
     reaper = asyncio.create_task(_reap(app, lease))
     try:
-        await worker
+        await app.run_worker_async(
+            concurrency=concurrency,
+            wait=wait,
+            install_signal_handlers=False,
+            update_heartbeat_interval=lease / 3,
+            stalled_worker_timeout=lease,
+            fetch_job_polling_interval=min(5.0, lease / 3),
+        )
     finally:
         reaper.cancel()
         with suppress(asyncio.CancelledError):
@@ -250,13 +227,13 @@ async def _reap(app: App, lease: float) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turn the database's errors into one line, without the password that a URL can carry."""
+    """Turn the database's errors into one line."""
     try:
         yield
     except AlreadyEnqueued:
         raise
     except (psycopg.Error, ConnectorException, OSError) as error:
-        cause = error.__cause__ if isinstance(error, ConnectorException) and error.__cause__ else error
+        cause = (isinstance(error, ConnectorException) and error.__cause__) or error
         if isinstance(cause, psycopg.errors.UndefinedTable):
             raise FleetError("the database is not a fleet's; run: infinimem fleet init") from error
         why = " ".join(str(cause).split())[:200] or type(cause).__name__

@@ -2,8 +2,7 @@
 
     DIR/.infinimem/exported     which head it was, and a checksum of each file
 
-While it was out, workers may have gone on. What the person changed goes onto the head as it is now, file by file;
-a file that both changed is for the person to decide.
+Workers may have gone on meanwhile: what the person changed goes onto the head as it is now, file by file.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from infinimem.configuration import SETTINGS
 from infinimem.errors import LibraryError, NotALibrary
-from infinimem.fleet.head import Head, folder_files
+from infinimem.fleet.head import EXPORTED, Head, folder_files
+from infinimem.fleet.places import lay_out
 from infinimem.store.files import MAX_OWNED, Files, digest
+from infinimem.store.listing import explained
 from infinimem.store.state import sequence
-
-EXPORTED = ".infinimem/exported"
-_STATE = ".infinimem/"
 
 
 def write_out(head: Head, folder: Path) -> None:
@@ -29,21 +26,13 @@ def write_out(head: Head, folder: Path) -> None:
     Raises:
         LibraryError: there is something already, or the disk refuses.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise LibraryError(f"{folder} is not empty; name a new folder")
-    try:
+    with explained("make", folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LibraryError(f"cannot make {folder}: {error.strerror}; choose another folder") from error
-    files = Files(folder)
-    for path, data in head.files.items():
-        if path.endswith("/"):
-            files.make_folder(path[:-1])
-        else:
-            files.stage(path, data)
-    sequence.settle(files)
+        if any(folder.iterdir()):
+            raise LibraryError(f"{folder} is not empty; name a new folder")
+    lay_out(head.files, folder)
     sums = {path: digest(data) for path, data in head.files.items()}
-    files.stage(EXPORTED, json.dumps({"etag": head.etag, "files": sums}, indent=0).encode())
+    Files(folder).stage(EXPORTED, json.dumps({"etag": head.etag, "files": sums}, indent=0).encode())
 
 
 def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
@@ -56,36 +45,28 @@ def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
     Raises:
         LibraryError: it was not written out from this library, or a file was changed in both.
     """
-    found = dict(folder_files(folder))
+    found = folder_files(folder)
     if SETTINGS not in found:
         raise NotALibrary(f"{folder} has no {SETTINGS}; to make it a library, run: infinimem init {folder}")
-    before = _exported(Files(folder))
-    if not head.etag or (before and before["etag"] == head.etag):
+    try:
+        before = json.loads(Files(folder).read(EXPORTED, MAX_OWNED) or b"{}")
+        etag, sums = before.get("etag"), dict(before.get("files", {}))
+    except (AttributeError, ValueError, TypeError, RecursionError):
+        etag, sums = None, {}
+    if etag == head.etag or not head.etag:
         return found
-    if before is None:
+    if etag is None:
         raise LibraryError(
-            f"there is a library of this name; only what was exported from it comes back, not {folder}"
+            f"there is such a library; only what was exported from it comes back, not {folder}"
         )
-    sums: Mapping[str, str] = before["files"]
     mine = {path for path in found.keys() | sums.keys() if digest(found.get(path)) != sums.get(path, "-")}
-    theirs = {path for path in mine if digest(head.files.get(path)) != sums.get(path, "-")}
-    both = sorted(
-        path for path in theirs if head.files.get(path) != found.get(path) and not path.endswith("/")
-    )
-    if sequence.MARK in mine or (both := [path for path in both if not path.startswith(_STATE)]):
+    both = [
+        path
+        for path in sorted(mine)
+        if digest(head.files.get(path)) != sums.get(path, "-") and head.files.get(path) != found.get(path)
+    ]
+    if both or sequence.MARK in mine:
         what = both[0] if both else "what infinimem wrote there"
         raise LibraryError(f"{what} was changed in {folder} and in the fleet; export anew, and edit that")
-    files = dict(head.files)
-    for path in mine:
-        if not path.startswith(_STATE):
-            files.pop(path, None)
-            files |= {path: found[path]} if path in found else {}
-    return files
-
-
-def _exported(files: Files) -> dict[str, Any] | None:
-    try:
-        found = json.loads(files.read(EXPORTED, MAX_OWNED) or b"")
-        return found if isinstance(found["etag"], str) and isinstance(found["files"], dict) else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
+    others = {path: data for path, data in head.files.items() if path not in mine}
+    return others | {path: found[path] for path in mine & found.keys()}

@@ -15,14 +15,15 @@ from typing import Any, TypeVar
 
 from infinimem.configuration import configuration
 from infinimem.errors import FleetError, LibraryError, ModelError
-from infinimem.fleet import home as store
 from infinimem.fleet.due import LEASE, Due, Later
+from infinimem.fleet.edited import brought_in, write_out
 from infinimem.fleet.head import MAX_NAMES, Head, folder_files, pack
-from infinimem.fleet.home import Home, Moved, checked, from_lines, to_lines, ulid
+from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
 from infinimem.fleet.places import Place, Places
 from infinimem.fleet.replayed import Replayed
+from infinimem.fleet.turns import from_lines, to_lines
 from infinimem.llm.base import LLM
-from infinimem.llm.connect import OFFLINE, connect
+from infinimem.llm.connect import connect
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.operations.forget.forget import Forgotten
@@ -38,50 +39,50 @@ BATCH, BATCH_BYTES = 200, 8 << 20
 """Inbox objects, and bytes of them, that one turn of a worker takes: then other libraries have theirs."""
 TRIES = 20
 """How often a head is made anew because another one was first."""
-_NONE = "there is no library {} yet; append to it, and let a worker run"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Appended:
-    """Turns that are durable.
-
-    Args:
-        name: of their inbox object.
-        due: whether the database took notice; if not, the next look through the store does (due.EVERY).
-    """
-
-    name: str
-    due: bool
-
-
-@dataclass(frozen=True)
 class _Inbox:
-    """What there is to take.
-
-    Args:
-        turns: of objects that are not in the head yet.
-        taken: names of all that are in it afterwards and still stand.
-        more: whether others wait.
-    """
+    """Turns that are not in the head yet; names of all that are in it afterwards; whether more wait."""
 
     turns: tuple[Turn, ...]
-    taken: tuple[str, ...]
+    taken: frozenset[str]
     more: bool
 
 
-class Fleet:
-    """Libraries by name, in one store. Made by `open_fleet`.
+def open_fleet(
+    url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
+) -> Fleet:
+    """A fleet of libraries. Nothing is connected before it is used.
 
     Args:
-        home: the store.
-        due: the database.
-        cache: a folder.
-        llm: the model of workers and questions.
+        url: of its place in an object store, s3://BUCKET/PREFIX; keys and endpoint from the environment (AWS_…).
+        database: URL of a PostgreSQL database of its own.
+        cache: folder for what was fetched; None takes infinimem-fleet beside this user's other caches.
+        model: its name, "offline", or a client; None takes this process's environment and user, else "offline".
+            What a library's own settings say of models and servers never counts.
+
+    Raises:
+        UsageError: the URL is none.
+        LibraryError: the folder cannot be made.
+        ModelNotConfigured: the model needs a key and there is none.
     """
+    if model is None or isinstance(model, str):
+        model = connect(model, configuration().settings.llm)
+    if cache is None and (beside := user_folder("CACHE")):
+        cache = beside.with_name("infinimem-fleet")  # `forget` deletes the other one whole
+    if cache is None:
+        raise LibraryError("there is no home folder for a cache; name a folder")
+    home = Home(url)
+    return Fleet(home, Due(database, home.url), Path(cache), model)
+
+
+class Fleet:
+    """Libraries by name, in one store. Made by `open_fleet`."""
 
     def __init__(self, home: Home, due: Due, cache: Path, llm: LLM) -> None:
-        self.home, self.due, self.cache, self._llm = home, due, cache, llm
+        self.home, self.due, self._llm = home, due, llm
         self._places = Places(cache, home.url)
 
     def __enter__(self) -> Fleet:
@@ -96,12 +97,12 @@ class Fleet:
         Raises:
             FleetError: one of them cannot be used.
         """
-        self.home.check()
+        self.home.forgotten()
         self.due.init()
 
     # ── for the program that has users ──────────────────────────────────────────────────────────
 
-    def append(self, library: str, turns: Iterable[Turn], key: str | None = None) -> Appended:
+    def append(self, library: str, turns: Iterable[Turn], key: str | None = None) -> bool:
         """Keep what was said, durably, and make the library due. No model is asked, nothing waits for a worker.
 
         Args:
@@ -109,62 +110,59 @@ class Fleet:
             turns: in the order of speaking.
             key: of these turns, for those without a key of their own: what came twice is recorded once.
 
+        Returns:
+            Whether the database took notice; if not, the next look through the store does (due.EVERY).
+
         Raises:
             UsageError: the name or a turn is none; nothing is kept.
-            FleetError: the store cannot be reached; the same call may be made again with the same key.
+            FleetError: the store cannot be reached; with a key the same call may be made again.
         """
         checked(library)
-        name, given = ulid(), tuple(turns)
-        for turn in given:
+        name, said = ulid(), tuple(turns)
+        for turn in said:
             check_turn(turn)
-        data = to_lines(_marked(turn, f"{key or name}.{n}", bool(key)) for n, turn in enumerate(given))
-        if len(data) > store.MAX_OBJECT:
-            raise FleetError(f"these turns have more than {store.MAX_OBJECT >> 20} MiB; append them in parts")
+        data = to_lines(_marked(turn, f"{key or name}.{n}", bool(key)) for n, turn in enumerate(said))
+        if len(data) > MAX_OBJECT:
+            raise FleetError(f"these turns have more than {MAX_OBJECT >> 20} MiB; append them in parts")
         self.home.append(library, name, data)
-        return Appended(name, self._mark(library))
+        return self._mark(library)
 
     @contextmanager
     def open(self, library: str) -> Iterator[Memory]:
-        """The library as its head is now, to ask and search; every write is refused. What waits in the inbox is not
-        in it yet.
+        """The library as its head is now, to ask and search; every write is refused. What waits in the inbox is
+        not in it yet.
 
         Raises:
             UsageError: the name is none.
             LibraryError: there is no such library, or its head is refused.
             FleetError: the store cannot be reached.
         """
+        checked(library)
         self._places.sweep(self.home)
-        with self._places.fresh(checked(library), self.home) as (place, head):
-            if head is not None and not head.etag:
-                raise LibraryError(_NONE.format(library))
+        with self._places.fresh(library, self.home) as place:
+            _demand(place.head(), library)
             yield open_memory(place.tree, model=Replayed(self._llm), read_only=True)
 
-    def forget(self, library: str, *, dry_run: bool = False, **wanted: Any) -> Forgotten:
-        """`Memory.forget` for head and inbox; caches of all machines drop the library at their next look.
+    def forget(self, library: str, **wanted: Any) -> Forgotten:
+        """`Memory.forget` for head and inbox; caches of all machines drop the library at their next look. What
+        is in the head would go, tells `Memory.forget` of an `open` library with `dry_run`.
 
         Args:
             library: its name.
-            dry_run, wanted: as of `Memory.forget`.
+            wanted: as of `Memory.forget`.
 
         Raises:
-            UsageError, LibraryError: as of `Memory.forget`, and of `open`.
+            UsageError, LibraryError, FleetError: as of `Memory.forget` and `open`.
         """
 
         def act(memory: Memory, inbox: _Inbox) -> Forgotten:
             memory.record(inbox.turns)
-            return memory.forget(**wanted, dry_run=dry_run)
+            return memory.forget(**wanted)
 
-        if dry_run:
-            with self._places.alone(checked(library)) as place:
-                head = self._checkout(place, library)
-                place.unsettle()
-                memory = open_memory(place.tree, model=OFFLINE)
-                return act(memory, self._inbox(library, head, None))
         done, head = self._changed(checked(library), act)
         assert done is not None
-        self.home.drop(library, self.home.refused(library), "refused")
-        self.home.append(library, ulid(), b"")  # what was recorded without a model is drawn from after all
-        self._mark(library)
+        self.home.drop(library, self.home.inbox(library, "refused"), "refused")
+        self.append(library, ())  # what was recorded without a model is drawn from after all
         self._places.drop(library)
         self.home.tell_forgotten(library)
         if not head.version:
@@ -175,17 +173,12 @@ class Fleet:
     # ── for people ──────────────────────────────────────────────────────────────────────────────
 
     def export(self, library: str, folder: Path) -> None:
-        """Write a library to a folder, as it is; `import_` brings it back.
+        """Write a library to a folder that is new or empty; `import_` brings it back.
 
         Raises:
-            LibraryError: there is something already, or no such library.
+            UsageError, LibraryError, FleetError: as of `open`, or the folder cannot be written.
         """
-        from infinimem.fleet.edited import write_out
-
-        head = self.home.fetch(checked(library))
-        if head is None or not head.etag:
-            raise LibraryError(_NONE.format(library))
-        write_out(head, folder)
+        write_out(_demand(self._fetch(checked(library)), library), folder)
 
     def import_(self, library: str, folder: Path) -> int:
         """Bring a folder into the fleet: as a new library, or what was changed in it since `export` wrote it.
@@ -197,27 +190,19 @@ class Fleet:
             LibraryError: there is a library of this name that it was not exported from, or a file was changed
                 in both; nothing was done.
         """
-        from infinimem.fleet.edited import brought_in
-
-        checked(library)
         for _ in range(TRIES):
-            head = self.home.fetch(library)
-            assert head is not None
+            head = self._fetch(checked(library))
             files = brought_in(head, folder)
-            changed = sum(
-                1 for path in files.keys() | head.files.keys() if files.get(path) != head.files.get(path)
-            )
-            if not changed:
-                return 0
+            paths = files.keys() | head.files.keys()
+            changed = sum(files.get(path) != head.files.get(path) for path in paths)
             try:
-                self.home.commit(
-                    library, pack(iter(sorted(files.items())), ulid(), sorted(head.taken)), head.etag
-                )
+                if changed:
+                    self.home.commit(library, pack(files, ulid(), head.taken), head.etag)
+                    self.append(library, ())
             except Moved:
                 continue
-            self._mark(library)
             return changed
-        raise FleetError(f"{library} is being changed all the time; import it again")
+        raise FleetError(f"{library} is being changed all the time; try again")
 
     def requeue(self) -> int:
         """Make every library due that has something in its inbox; gives how many. The database may be new.
@@ -282,20 +267,20 @@ class Fleet:
         """Do something to a library with what is in its inbox, and commit it; replayed where another was first.
 
         Args:
-            act: does it; makes no difference where the inbox holds nothing new and nothing is pending.
-            limit: of inbox objects; None takes all, and acts in any case.
+            act: does it; left out where the inbox holds nothing new, nothing is pending, and there is a limit.
+            limit: of inbox objects.
             keep: whether inbox objects stay: their turns are in the head, but not drawn from.
 
         Returns:
-            What `act` gave, None where there was nothing to do, and the head that was replaced.
+            What `act` gave, and the head that was replaced.
         """
         llm = Replayed(self._llm)
         for _ in range(TRIES):
             with self._places.alone(library) as place:
                 head = self._checkout(place, library)
                 inbox = self._inbox(library, head, limit)
-                if limit is None and not (head.etag or inbox.turns):
-                    raise LibraryError(_NONE.format(library))
+                if limit is None and not inbox.turns:
+                    _demand(head, library)
                 memory, done = open_memory(place.tree, model=llm), None
                 if limit is None or inbox.turns or memory.view.uncited():
                     place.unsettle()
@@ -305,11 +290,11 @@ class Fleet:
                         etag = self.home.commit(library, data, head.etag)
                     except Moved:
                         continue
-                    place.settle(Head(etag, {}, frozenset(inbox.taken)))
+                    place.settle(Head(etag, taken=inbox.taken))
             if not keep():
-                self.home.drop(library, inbox.taken)
+                self.home.drop(library, sorted(inbox.taken))
             return done, head
-        raise FleetError(f"{library} is being changed all the time; it is tried again")
+        raise FleetError(f"{library} is being changed all the time; try again")
 
     def _checkout(self, place: Place, library: str) -> Head:
         """Make a place the head, or a new library; what it has already is not fetched."""
@@ -318,25 +303,19 @@ class Fleet:
         if head is None:
             return known
         place.become(head)
-        if head.etag:
-            place.settle(head)
-        else:
+        if not head.etag:
             init(place.tree, trust=True)
         return head
 
     def _inbox(self, library: str, head: Head, limit: int | None) -> _Inbox:
         names = self.home.inbox(library)
-        taken = [name for name in names if name in head.taken]
-        fresh = [name for name in names if name not in head.taken]
-        room = MAX_NAMES - len(taken)
+        taken = {name for name in names if name in head.taken}
+        fresh, room = [name for name in names if name not in taken], MAX_NAMES - len(taken)
         if limit is None and len(fresh) > room:
-            raise FleetError(
-                f"more than {room} objects wait in the inbox of {library}; let a worker run first"
-            )
+            raise FleetError(f"over {room} objects wait in the inbox of {library}; let a worker run first")
         turns: list[Turn] = []
         size = done = 0
-        for name in fresh[: min(room, limit or room)]:
-            done += 1
+        for done, name in enumerate(fresh[: min(room, limit or room)], 1):
             if (data := self.home.take(library, name)) is None:
                 continue
             try:
@@ -345,11 +324,16 @@ class Fleet:
                 log.warning("%s: inbox/%s is refused: %s", library, name, error)
                 self.home.refuse(library, name)
                 continue
-            taken.append(name)
+            taken.add(name)
             size += len(data)
             if limit and size > BATCH_BYTES:
                 break
-        return _Inbox(tuple(turns), tuple(taken), more=done < len(fresh))
+        return _Inbox(tuple(turns), frozenset(taken), more=done < len(fresh))
+
+    def _fetch(self, library: str) -> Head:
+        head = self.home.fetch(library)
+        assert head is not None
+        return head
 
     def _mark(self, library: str) -> bool:
         try:
@@ -360,34 +344,13 @@ class Fleet:
         return True
 
 
+def _demand(head: Head, library: str) -> Head:
+    if not head.etag:
+        raise LibraryError(f"there is no library {library} yet; append to it, and let a worker run")
+    return head
+
+
 def _marked(turn: Turn, key: str, given: bool) -> Turn:
     """With a key, where the turn has none; of one that is known by session and number only if one is given."""
     known = turn.key or (not given and marks_of(None, turn.session, turn.turn))
     return turn if known else replace(turn, key=key)
-
-
-def open_fleet(
-    url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
-) -> Fleet:
-    """A fleet of libraries. Nothing is connected before it is used.
-
-    Args:
-        url: of its place in an object store, s3://BUCKET/PREFIX; keys and endpoint from the environment (AWS_…).
-        database: URL of a PostgreSQL database of its own.
-        cache: folder for what was fetched; None takes one beside this user's other caches.
-        model: its name, "offline", or a client; None takes this process's environment and user, else "offline".
-            What a library's own settings say of models and servers never counts.
-
-    Raises:
-        UsageError: the URL is none.
-        LibraryError: the folder cannot be made.
-        ModelNotConfigured: the model needs a key and there is none.
-    """
-    if model is None or isinstance(model, str):
-        model = connect(model, configuration().settings.llm)
-    beside = user_folder("CACHE")
-    if cache is None and beside is None:
-        raise LibraryError("there is no home folder for a cache; name a folder")
-    folder = Path(cache) if cache is not None else beside.with_name("infinimem-fleet")  # type: ignore[union-attr]
-    found = store.connect(url)
-    return Fleet(found, Due(database, found.url), folder, model)

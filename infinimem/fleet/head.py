@@ -1,7 +1,7 @@
 """A library as one object: its folder in a zip, stored, sorted, the same folder to the same bytes.
 
 In: a folder, or bytes that anybody may have put into the store. Out: bytes, or checked files. The comment of the
-zip is the head's own header: the commit's name, and the names of the inbox objects whose turns are in it.
+zip is the head's header: the commit's name, and the names of the inbox objects whose turns are in it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import io
 import os
 import stat
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from infinimem.errors import LibraryError
@@ -19,17 +19,14 @@ from infinimem.store.files import MAX_OWNED, STAGED, Files
 from infinimem.store.folders import is_inside
 from infinimem.store.state import sequence
 
-MAX_HEAD = 256 << 20
-"""Bytes of a head; a larger library is not for a fleet."""
-MAX_FILES = 300_000
+MAX_HEAD, MAX_FILES = 256 << 20, 300_000
+"""Bytes of a head, and files in it; a larger library is not for a fleet."""
 MAX_NAMES = 2000
 """Names of inbox objects that a header has room for: a zip's comment is shorter than 64 KiB."""
-_MAGIC = "infinimem fleet 1"
-_ENTRY = b"PK\x01\x02"
-"""How each entry of a zip's directory begins."""
-_DATE = (1980, 1, 1, 0, 0, 0)
-_HERE = (sequence.GIVEN, *(f".infinimem/{name}" for name in ("append", "forgetting", "lock", "exported")))
-_HERE_BELOW = (".infinimem/tx/", ".infinimem/displaced/", ".git/")
+EXPORTED = ".infinimem/exported"
+_MAGIC, _ENTRY, _DATE = "infinimem fleet 1", b"PK\x01\x02", (1980, 1, 1, 0, 0, 0)
+_HERE = (EXPORTED, sequence.GIVEN, ".infinimem/append", ".infinimem/forgetting", ".infinimem/lock")
+_HERE_BELOW = (".git/", ".infinimem/displaced/", ".infinimem/tx/")
 
 
 @dataclass(frozen=True)
@@ -37,55 +34,52 @@ class Head:
     """A library as it stands in the store.
 
     Args:
-        etag: of the object, as the store gives it; "" for one that is not there yet.
-        version: of the object, where the store keeps versions.
-        files: contents by path.
+        etag: of the object, as the store gives it; "" for one that is not there.
+        files: contents by path; a folder without any has a path that ends in "/".
         taken: names of inbox objects whose turns are in it.
+        version: of the object, where the store keeps versions.
     """
 
-    etag: str
-    files: Mapping[str, bytes]
-    taken: frozenset[str]
+    etag: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()
     version: str | None = None
 
 
 def of_machine(path: str) -> bool:
-    """Whether a path of a library is a matter of the machine that it lies on, or of git, and not of its head."""
+    """Whether a path of a library is a matter of the machine that it lies on, or of git: no head has it."""
     return path in _HERE or path.startswith(_HERE_BELOW) or path.rpartition("/")[2] == STAGED
 
 
-def folder_files(root: Path) -> Iterator[tuple[str, bytes]]:
-    """Path and bytes of all that goes into a head, sorted; of an empty folder the path, with "/" at its end.
+def folder_files(root: Path) -> dict[str, bytes]:
+    """What goes into a head, as in `Head.files`.
 
     Raises:
         LibraryError: a link, or what is no file.
     """
-    files = Files(root)
-    found: dict[str, bytes] = {}
+    files, found = Files(root), dict[str, bytes]()
     for folder, folders, names in os.walk(root):
-        below = Path(folder).relative_to(root).as_posix()
-        for name in (*folders, *names):
-            path = name if below == "." else f"{below}/{name}"
-            info = (Path(folder) / name).lstat()
-            if of_machine(path) or of_machine(f"{path}/"):
+        below = Path(folder).relative_to(root)
+        if not (folders or names) and below != Path():
+            found[f"{below.as_posix()}/"] = b""
+        for path in ((below / name).as_posix() for name in (*folders, *names)):
+            kind = (root / path).lstat().st_mode
+            if stat.S_ISDIR(kind) or of_machine(path):
                 continue
-            if stat.S_ISDIR(info.st_mode):
-                found[f"{path}/"] = b""
-            elif not stat.S_ISREG(info.st_mode) or (data := files.read(path, MAX_OWNED)) is None:
+            data = files.read(path, MAX_OWNED) if stat.S_ISREG(kind) else None
+            if data is None:
                 raise LibraryError(f"{path} is a link or no file; a head holds files alone, move it away")
-            else:
-                found[path] = data
-    if sequence.MARK in found:  # exactly: what this machine reserved ahead it takes with it
+            found[path] = data
+    if sequence.MARK in found:  # exactly: what this machine reserved ahead stays here
         found[sequence.MARK] = b"%d\n" % (sequence.last(files) or 0)
-    full = {path[: at + 1] for path in found for at in range(len(path) - 1) if path[at] == "/"}
-    yield from sorted((path, data) for path, data in found.items() if path not in full)
+    return {path: data for path, data in found.items() if not of_machine(path)}
 
 
-def pack(files: Iterator[tuple[str, bytes]], commit: str, taken: Sequence[str]) -> bytes:
+def pack(files: Mapping[str, bytes], commit: str, taken: Iterable[str]) -> bytes:
     """The bytes of a head.
 
     Args:
-        files: paths and bytes, sorted.
+        files: as in `Head.files`.
         commit: a name that no other commit has, so that no two have one ETag.
         taken: for the header.
 
@@ -94,7 +88,7 @@ def pack(files: Iterator[tuple[str, bytes]], commit: str, taken: Sequence[str]) 
     """
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as made:
-        for path, data in files:
+        for path, data in sorted(files.items()):
             info = zipfile.ZipInfo(path, _DATE)
             info.create_system = 3
             info.external_attr = (stat.S_IFDIR | 0o755 if path.endswith("/") else stat.S_IFREG | 0o644) << 16
@@ -114,25 +108,24 @@ def unpack(data: bytes, etag: str, version: str | None = None) -> Head:
     Raises:
         LibraryError: it is none; the message says why, and by which name.
     """
-    if data.count(_ENTRY) > MAX_FILES:
-        raise LibraryError(f"the head has more than {MAX_FILES} files")
     try:
+        if len(data) > MAX_HEAD or data.count(_ENTRY) > MAX_FILES:
+            raise LibraryError("the head is refused: it is too large")
         with zipfile.ZipFile(io.BytesIO(data)) as found:
-            head, _, rest = found.comment.decode("ascii", "replace").partition("\n")
-            if head != _MAGIC:
+            magic, *header = found.comment.decode("ascii", "replace").split("\n")
+            if magic != _MAGIC:
                 raise LibraryError("the head is a zip, but not one of a fleet")
             _check(found.infolist(), len(data))
             files = {info.filename: found.read(info) for info in found.infolist()}
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError, RuntimeError):
         raise LibraryError("the head is no zip, or damaged") from None
-    return Head(etag, files, frozenset(rest.split("\n")[1:]), version)
+    return Head(etag, files, frozenset(header[1:]), version)
 
 
 def _check(entries: Sequence[zipfile.ZipInfo], size: int) -> None:
     if sum(info.file_size for info in entries) > size:
         raise LibraryError("the head says more than it holds: its files are packed, or lie on each other")
-    files = {info.filename for info in entries if not info.is_dir()}
-    seen: set[str] = set()
+    files, seen = {info.filename for info in entries if not info.is_dir()}, set[str]()
     for info in entries:
         name, kind = info.filename, stat.S_IFMT(info.external_attr >> 16)
         path = name.removesuffix("/")
@@ -140,7 +133,7 @@ def _check(entries: Sequence[zipfile.ZipInfo], size: int) -> None:
             why = "leads out of the folder"
         elif of_machine(name):
             why = "is a matter of one machine"
-        elif kind not in (0, stat.S_IFDIR if name.endswith("/") else stat.S_IFREG):
+        elif kind not in (0, stat.S_IFDIR if info.is_dir() else stat.S_IFREG):
             why = "is a link or a device"
         elif info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             why = "is packed"
