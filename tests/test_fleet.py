@@ -19,6 +19,7 @@ from fleet_library import fleet as fleet
 from infinimem import Turn
 from infinimem.errors import InfinimemError, LibraryError, ModelUnavailable, UsageError
 from infinimem.fleet import fleet as fleets
+from infinimem.fleet.due import Later
 from infinimem.fleet.fleet import Fleet, open_fleet
 from infinimem.fleet.head import pack, unpack
 from infinimem.fleet.home import ulid
@@ -75,7 +76,7 @@ def test_a_head_is_the_same_folder_to_the_same_bytes(fleet: Fleet, tmp_path: Pat
     fleet.export("anna", tmp_path / "a")
     told = {path: (tmp_path / "a" / path).read_bytes() for path in head.files if not path.endswith("/")}
     assert told == {path: data for path, data in head.files.items() if not path.endswith("/")}
-    assert pack(dict(reversed(head.files.items())), "x", ()) == pack(head.files, "x", ())
+    assert pack(dict(reversed(list(head.files.items()))), "x", ()) == pack(head.files, "x", ())
     assert not any(str(tmp_path).encode() in data for data in head.files.values())
 
 
@@ -164,7 +165,7 @@ def test_a_model_that_does_not_answer_loses_nothing_and_is_asked_again(fleet: Fl
     fleet.append("anna", [turn(1)])
     with (
         another(fleet, tmp_path / "other", Silent(0)) as other,
-        pytest.raises(fleets.Later, match="no answer"),
+        pytest.raises(Later, match="no answer"),
     ):
         other.serve("anna")
     assert texts(fleet, "anna") == [fact(1)]
@@ -371,7 +372,7 @@ def test_who_is_hostile_hinders_no_other(fleet: Fleet) -> None:
 
 
 def test_a_library_decides_nothing_about_the_model(engines: Engines, tmp_path: Path, fleet: Fleet) -> None:
-    """Its settings name a model and a server of their own: neither is asked, by a worker or for a question."""
+    """Its settings name a model and a server: neither is asked, by a worker or for a question."""
     fleet.append("anna", [turn(1)])
     drain(fleet)
     fleet.export("anna", tmp_path / "out")

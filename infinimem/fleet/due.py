@@ -115,8 +115,8 @@ class Due:
             _job(self._opened(), library).defer(library=library, tries=0)
 
     def status(self) -> dict[str, Any]:
-        """Libraries that are due (of these `waiting` for their next try), running, failed for good; the age of
-        the oldest that is due, in seconds; workers.
+        """Libraries that are due (of these `waiting` for their next try), running, failed for good; the age
+        of the oldest that is due, in seconds; workers.
 
         Raises:
             FleetError: as `mark`.

@@ -1,7 +1,7 @@
 """Many libraries: append and ask from anywhere, consolidate in workers, keep all in an object store.
 
-In: names of libraries, turns, questions. Out: snapshots, heads. Promise: what `append` returned from is in the
-store, and is in its library once; a head is replaced only by one that was made from it.
+In: names of libraries, turns, questions. Out: snapshots, heads. Promise: what `append` returned from is in
+the store, and is in its library once; a head is replaced only by one that was made from it.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def open_fleet(
     """A fleet of libraries. Nothing is connected before it is used.
 
     Args:
-        url: of its place in an object store, s3://BUCKET/PREFIX; keys and endpoint from the environment (AWS_…).
+        url: of its place in an object store, s3://BUCKET/PREFIX; keys come from the environment (AWS_…).
         database: URL of a PostgreSQL database of its own.
         cache: folder for what was fetched; None takes infinimem-fleet beside this user's other caches.
-        model: its name, "offline", or a client; None takes this process's environment and user, else "offline".
+        model: its name, "offline", or a client; None takes the environment's and the user's, else "offline".
             What a library's own settings say of models and servers never counts.
 
     Raises:
@@ -103,7 +103,7 @@ class Fleet:
     # ── for the program that has users ──────────────────────────────────────────────────────────
 
     def append(self, library: str, turns: Iterable[Turn], key: str | None = None) -> bool:
-        """Keep what was said, durably, and make the library due. No model is asked, nothing waits for a worker.
+        """Keep what was said, durably, and make the library due. No model is asked, no worker waited for.
 
         Args:
             library: its name; one that is new is made by the worker.
@@ -129,8 +129,8 @@ class Fleet:
 
     @contextmanager
     def open(self, library: str) -> Iterator[Memory]:
-        """The library as its head is now, to ask and search; every write is refused. What waits in the inbox is
-        not in it yet.
+        """The library as its head is now, to ask and search; every write is refused. What waits in the inbox
+        is not in it yet.
 
         Raises:
             UsageError: the name is none.
@@ -144,8 +144,8 @@ class Fleet:
             yield open_memory(place.tree, model=Replayed(self._llm), read_only=True)
 
     def forget(self, library: str, **wanted: Any) -> Forgotten:
-        """`Memory.forget` for head and inbox; caches of all machines drop the library at their next look. What
-        is in the head would go, tells `Memory.forget` of an `open` library with `dry_run`.
+        """`Memory.forget` for head and inbox; caches of all machines drop the library at their next look.
+        What would go of the head, `Memory.forget` of an `open` library tells, with `dry_run`.
 
         Args:
             library: its name.
@@ -264,10 +264,10 @@ class Fleet:
         limit: int | None = None,
         keep: Callable[[], bool] = lambda: False,
     ) -> tuple[T | None, Head]:
-        """Do something to a library with what is in its inbox, and commit it; replayed where another was first.
+        """Do something to a library with what is in its inbox, and commit it; anew where another was first.
 
         Args:
-            act: does it; left out where the inbox holds nothing new, nothing is pending, and there is a limit.
+            act: does it; left out where nothing is new or pending, unless there is no limit.
             limit: of inbox objects.
             keep: whether inbox objects stay: their turns are in the head, but not drawn from.
 
@@ -315,7 +315,8 @@ class Fleet:
             raise FleetError(f"over {room} objects wait in the inbox of {library}; let a worker run first")
         turns: list[Turn] = []
         size = done = 0
-        for done, name in enumerate(fresh[: min(room, limit or room)], 1):
+        for name in fresh[: min(room, limit or room)]:
+            done += 1
             if (data := self.home.take(library, name)) is None:
                 continue
             try:
@@ -351,6 +352,6 @@ def _demand(head: Head, library: str) -> Head:
 
 
 def _marked(turn: Turn, key: str, given: bool) -> Turn:
-    """With a key, where the turn has none; of one that is known by session and number only if one is given."""
+    """With a key, where the turn has none; one that is known by session and number gets only a given one."""
     known = turn.key or (not given and marks_of(None, turn.session, turn.turn))
     return turn if known else replace(turn, key=key)

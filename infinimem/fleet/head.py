@@ -1,7 +1,7 @@
 """A library as one object: its folder in a zip, stored, sorted, the same folder to the same bytes.
 
-In: a folder, or bytes that anybody may have put into the store. Out: bytes, or checked files. The comment of the
-zip is the head's header: the commit's name, and the names of the inbox objects whose turns are in it.
+In: a folder, or bytes that anybody may have put into the store. Out: bytes, or checked files. The comment of
+the zip is the head's header: the commit's name, and the names of the inbox objects whose turns are in it.
 """
 
 from __future__ import annotations

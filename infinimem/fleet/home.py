@@ -1,6 +1,6 @@
 """Where the libraries are: an object store, which decides races. One conditional PUT is the commit point.
 
-    PREFIX/LIBRARY/head.zip             the library (head.py), replaced with If-Match, made with If-None-Match: *
+    PREFIX/LIBRARY/head.zip             the library (head.py), replaced with If-Match, made if none is there
     PREFIX/LIBRARY/inbox/ULID.jsonl     turns that were appended and are not drawn from yet, create-only
     PREFIX/LIBRARY/refused/ULID.jsonl   what was in the inbox and is none, moved out of the others' way
     PREFIX/.forgotten/ULID.LIBRARY      says that caches which hold it are to go; a name, no text
@@ -41,7 +41,7 @@ class Moved(Exception):
 
 
 class _Ulids:
-    """Names that sort by the time of their making, also within a millisecond. Source: github.com/ulid/spec."""
+    """Names that sort by when they were made, also within a millisecond. Source: github.com/ulid/spec."""
 
     def __init__(self) -> None:
         self._lock, self._last = threading.Lock(), 0
@@ -87,8 +87,8 @@ class Home:
         self.store: Any = S3Store(parts[1], prefix=parts[2].strip("/") or None, retry_config=RETRIES)
 
     def fetch(self, library: str, known: str = "") -> Head | None:
-        """The head, in one request; None where the one with the ETag `known` is still the head, one without an
-        ETag where there is none.
+        """The head, in one request; None where the one with the ETag `known` is still the head, one without
+        an ETag where there is none.
 
         Raises:
             LibraryError: it is none, or hostile.

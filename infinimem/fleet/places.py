@@ -1,11 +1,11 @@
-"""Local folders for libraries of a fleet: what was fetched last, so that an unchanged head is not fetched again.
+"""Local folders for libraries of a fleet: what was fetched last, for an unchanged head is not fetched again.
 
     CACHE/NAME/lock     held: shared by who reads, alone by who writes
                head     which head the folder is, and what its header says; missing while it is changed
                tree/    the library
     CACHE/swept         the last word of a `forget` that this cache has heeded
 
-All of it can be deleted at any time. Whoever finds a place taken works in one of their own, which goes with them.
+All of it can be deleted at any time. Whoever finds a place taken works in one of their own, and deletes it.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Places:
         return self._dropped(self._folder(library))
 
     def sweep(self, home: Home) -> None:
-        """Heed what was forgotten since, on any machine; and what dead processes left. Once in SWEEP seconds."""
+        """Heed what was forgotten, on any machine; delete what dead processes left. Once in SWEEP seconds."""
         with self._looking:
             if time.monotonic() - self._looked < SWEEP:
                 return

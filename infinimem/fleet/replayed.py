@@ -1,4 +1,4 @@
-"""A client for one job: what the model said to the same question is not asked again when the job is replayed."""
+"""A client for one job: when it is replayed, what the model said to the same question is not asked again."""
 
 from __future__ import annotations
 
