@@ -19,23 +19,23 @@ from fleet_engines import Engines, database
 
 from infinimem import Turn
 from infinimem.fleet.fleet import Fleet, open_fleet
-from infinimem.llm.base import LLM, Reply, Task, Wrapper
+from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 
 LEASE = 1.5
 
 
-class Thinking(Wrapper):
+class Thinking(OfflineClient):
     """The offline client, which takes a while."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(OfflineClient())
+        super().__init__()
         self._seconds, self.calls = seconds, 0
 
     def complete(self, task: Task, variables: Mapping[str, Any]) -> Reply:
         self.calls += 1
         time.sleep(self._seconds)
-        return self._llm.complete(task, variables)
+        return super().complete(task, variables)
 
 
 class Faulty:

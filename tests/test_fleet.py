@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import stat
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -197,6 +198,31 @@ def test_a_busy_library_takes_its_turn(fleet: Fleet, monkeypatch: pytest.MonkeyP
     assert order[:3] == ["busy", "anna", "bert"]
     said = {"busy": [fact(n) for n in (*range(10), 101, 102, 103)], "anna": [fact(50)], "bert": [fact(51)]}
     assert problems(fleet, said) == []
+
+
+def test_an_append_beside_a_worker_that_is_late_is_not_overlooked(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is taken for dead, its job is due again, somebody appends, and only then it comes to its end."""
+    drain(fleet)  # the first look through the store is over
+    real, late = fleet.serve, [True]
+
+    def serve(library: str) -> bool:
+        more = real(library)
+        if late:
+            late.clear()
+            with psycopg.connect(fleet.due.database, autocommit=True) as connection:
+                connection.execute("UPDATE procrastinate_jobs SET worker_id = NULL WHERE lock = 'anna'")
+                due = "SELECT count(*) FROM procrastinate_jobs WHERE lock = 'anna' AND status = 'todo'"
+                while connection.execute(due).fetchone() == (0,):
+                    time.sleep(0.005)
+            fleet.append(library, [turn(2)])
+        return more
+
+    monkeypatch.setattr(fleet, "serve", serve)
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    assert problems(fleet, {"anna": [fact(1), fact(2)]}) == []
 
 
 def test_the_database_holds_no_text(fleet: Fleet) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
-from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, UniqueViolation
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import DeleteJobCondition, Status
 
 from infinimem.errors import FleetError
@@ -212,15 +212,19 @@ async def _run(app: App, concurrency: int, lease: float, wait: bool) -> None:
 
 
 async def _reap(app: App, lease: float) -> None:
-    """Make due again what a worker had that gives no sign of life."""
+    """Make due again what a worker had that gives no sign of life.
+
+    By a new job: the worker may only be late, and takes the old one out when it comes to its end.
+    """
     manager = app.job_manager
     while True:
-        with suppress(ConnectorException):  # another worker was first; or at the next look
+        with suppress(ConnectorException):  # at the next look
             for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=lease):
                 log.warning("%s is taken over from a worker that gives no sign of life", job.lock)
-                try:
-                    await manager.retry_job(job)
-                except UniqueViolation:  # it is due again already
+                if job.task_name == SERVE:
+                    with suppress(AlreadyEnqueued):
+                        await _job(app, str(job.lock)).defer_async(library=job.lock, tries=0)
+                with suppress(ConnectorException):  # another one was first
                     await manager.finish_job(job, Status.FAILED, delete_job=True)
         await asyncio.sleep(lease / 3)
 
