@@ -7,27 +7,28 @@ it runs a command in an environment that leads to both, until that ends: python 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import pytest
 
 KEY, SECRET = "fleet-tests", "a-key-of-the-tests"
 _QUIET = (
+    "-admin.ui=false",
+    "-webdav=false",
     "-s3.autoCreateBucket=false",
     "-s3.port.iceberg=0",
     "-s3.port.lance=0",
@@ -47,13 +48,13 @@ class Engines:
         database: URL of the database `postgres`, whose user may make others.
         env: as a shell would set them.
         bucket: that is there.
-        store_pid: of the S3's process.
+        operate: puts commands to the S3's operator's shell.
     """
 
     database: str
     env: Mapping[str, str]
     bucket: str
-    store_pid: int
+    operate: Callable[[str], None]
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +81,7 @@ def running() -> Iterator[Engines]:
         here = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         here.chmod(0o755)  # PostgreSQL refuses to run as root, and goes on as another user
         database = stack.enter_context(_postgres(here / "pg"))
-        url, pid = stack.enter_context(_weed_server(here))
+        url, operate = stack.enter_context(_weed_server(here))
         env = {
             "AWS_ENDPOINT_URL": url,
             "AWS_ALLOW_HTTP": "true",
@@ -88,7 +89,7 @@ def running() -> Iterator[Engines]:
             "AWS_ACCESS_KEY_ID": KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET,
         }
-        yield Engines(database, env, "fleet", pid)
+        yield Engines(database, env, "fleet", operate)
 
 
 @contextmanager
@@ -137,52 +138,55 @@ def _ports(count: int) -> list[int]:
 
 
 @contextmanager
-def _weed_server(here: Path) -> Iterator[tuple[str, int]]:
+def _weed_server(here: Path) -> Iterator[tuple[str, Callable[[str], None]]]:
     weed = _weed()
     assert weed is not None
     (here / "weed").mkdir()
-    credentials = [{"accessKey": KEY, "secretKey": SECRET}]
-    actions = ["Admin", "Read", "List", "Tagging", "Write"]
-    identity = {"name": "tests", "credentials": credentials, "actions": actions}
-    (here / "s3.json").write_text(json.dumps({"identities": [identity]}))
-    names = [f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3") for kind in ("", ".grpc")]
+    names = [
+        f"{part}.port{kind}"
+        for part in ("master", "volume", "filer", "s3", "admin")
+        for kind in ("", ".grpc")
+    ]
     ports = dict(zip(names, _ports(len(names)), strict=True))
-    command = [weed, "server", f"-dir={here / 'weed'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *_QUIET]
-    command += ["-s3", f"-s3.config={here / 's3.json'}", *(f"-{name}={port}" for name, port in ports.items())]
+    command = [weed, "mini", f"-dir={here / 'weed'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-bucket=fleet"]
+    command += [*_QUIET, *(f"-{name}={port}" for name, port in ports.items())]
+    env = {**os.environ, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
     with (
         (here / "weed.log").open("w") as log,
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log) as process,
+        subprocess.Popen(command, stdout=log, stderr=log, env=env) as process,
     ):
         try:
             url = f"http://127.0.0.1:{ports['s3.port']}"
             _wait_for(url, process, here / "weed.log")
-            _shell(weed, ports, "s3.bucket.create -name fleet")
-            yield url, process.pid
+            yield url, partial(_operate, weed, ports)
         finally:
             process.kill()  # asked to end, it takes ten seconds
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            urllib.request.urlopen(f"{url}/healthz", timeout=1).close()
-            return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    raise RuntimeError(f"weed does not serve: {log.read_text()[-2000:]}")
-
-
-def _shell(weed: str, ports: Mapping[str, int], command: str) -> None:
-    """A command of its operator's shell; an address is written host:port.grpc-port."""
-    servers = [
+def _operate(weed: str, ports: Mapping[str, int], commands: str) -> None:
+    """An address is written host:port.grpc-port."""
+    places = [
         f"-{one}=127.0.0.1:{ports[f'{one}.port']}.{ports[f'{one}.port.grpc']}" for one in ("master", "filer")
     ]
-    done = subprocess.run(
-        [weed, "shell", *servers], input=f"{command}\nexit\n", capture_output=True, text=True, timeout=60
+    subprocess.run(
+        [weed, "shell", *places], input=f"{commands}\nexit\n", text=True, check=True, capture_output=True
     )
-    if done.returncode:
-        raise RuntimeError(f"weed shell: {done.stderr[-500:]}")
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until the bucket is there."""
+    from obstore.exceptions import BaseError
+    from obstore.store import S3Store
+
+    keys: Any = {"access_key_id": KEY, "secret_access_key": SECRET, "region": "us-east-1", "endpoint": url}
+    store = S3Store("fleet", **keys, client_options={"allow_http": True}, retry_config={"max_retries": 0})
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        with suppress(BaseError, OSError):
+            list(store.list("none"))
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"weed does not serve: {log.read_text()[-2000:]}")
 
 
 def _run(command: list[str]) -> int:

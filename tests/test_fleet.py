@@ -7,6 +7,7 @@ import stat
 import time
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -325,6 +326,18 @@ def test_forgetting_covers_head_inbox_and_every_cache(fleet: Fleet, tmp_path: Pa
     drain(fleet)
     assert problems(fleet, {"anna": [fact(1), fact(2)]}) == []
     other.due.close()
+
+
+def test_versions_that_the_store_keeps_are_named(engines: Engines, tmp_path: Path) -> None:
+    engines.operate("s3.bucket.create -name kept\ns3.bucket.versioning -name kept -enable")
+    with made(replace(engines, bucket="kept"), tmp_path / "cache") as fleet:
+        fleet.append("anna", [turn(1), turn(2)])
+        drain(fleet)
+        head = fleet.home.fetch("anna")
+        assert head is not None and head.version
+        (left,) = fleet.forget("anna", match="number 1 ").left
+    assert left.path == f"{fleet.home.url}/anna/head.zip"
+    assert head.version in left.why
 
 
 # ── what is hostile ─────────────────────────────────────────────────────────────────────────────

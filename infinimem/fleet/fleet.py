@@ -167,7 +167,7 @@ class Fleet:
         self.home.tell_forgotten(library)
         if not head.version:
             return done
-        why = f"the store keeps versions, like {head.version}, also of inbox/: delete them there"
+        why = f"the store keeps versions, like {head.version}, also of inbox/: delete the old ones there"
         return replace(done, left=(*done.left, Residue(f"{self.home.url}/{library}/head.zip", why)))
 
     # ── for people ──────────────────────────────────────────────────────────────────────────────
@@ -287,10 +287,10 @@ class Fleet:
                     done = act(memory, inbox)
                     data = pack(folder_files(place.tree), ulid(), inbox.taken)
                     try:
-                        etag = self.home.commit(library, data, head.etag)
+                        now = self.home.commit(library, data, head.etag)
                     except Moved:
                         continue
-                    place.settle(Head(etag, taken=inbox.taken))
+                    place.settle(replace(now, taken=inbox.taken))
             if not keep():
                 self.home.drop(library, sorted(inbox.taken))
             return done, head

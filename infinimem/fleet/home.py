@@ -101,21 +101,22 @@ class Home:
             return None
         return unpack(data, str(meta["e_tag"]), meta["version"])
 
-    def commit(self, library: str, data: bytes, etag: str) -> str:
-        """Put a head in the place of the one with this ETag ("": of none), and give its own ETag.
+    def commit(self, library: str, data: bytes, etag: str) -> Head:
+        """Put a head in the place of the one with this ETag ("": of none); gives its own, without files.
 
         Raises:
             Moved: another one is there.
         """
         path = f"{library}/head.zip"
         with suppress(*_THERE, FileNotFoundError), self._told(path):
-            return str(self.store.put(path, data, mode={"e_tag": etag} if etag else "create")["e_tag"])
+            done = self.store.put(path, data, mode={"e_tag": etag} if etag else "create")
+            return Head(done["e_tag"], version=done["version"])
         with suppress(
             FileNotFoundError
         ):  # the answer to a first try may be lost, and the second met its own work
             found, meta = self._get(path)
             if found == data:  # no two commits have the same bytes
-                return str(meta["e_tag"])
+                return Head(meta["e_tag"], version=meta["version"])
         raise Moved
 
     def append(self, library: str, name: str, data: bytes) -> None:
