@@ -8,6 +8,7 @@
     │   ├── DocumentNotFound       no document has that id
     │   ├── LockTimeout            another process is writing
     │   └── FormatTooNew           the folder was written by a later version
+    ├── FleetError                 the store or the database of a fleet cannot serve
     ├── ImportFormatError          a file whose format is not known or that is damaged
     └── ModelError                 the model cannot be used
         ├── ModelUnavailable       no answer: dead endpoint, time-out, refused
@@ -54,6 +55,10 @@ class LockTimeout(LibraryError):
 
 class FormatTooNew(LibraryError):
     """The folder's format number is higher than this version knows."""
+
+
+class FleetError(InfinimemError):
+    """The object store or the database of a fleet cannot serve this call."""
 
 
 class ImportFormatError(InfinimemError):

@@ -9,6 +9,7 @@ import dataclasses
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
 from infinimem.errors import FormatTooNew, SettingsError, meant
@@ -242,7 +243,9 @@ def defaults() -> dict[str, object]:
     }
 
 
-def _hints(group: type) -> dict[str, Any]:
+@cache
+def _hints(group: type) -> Mapping[str, Any]:
+    """What the fields of a group may be; to work it out takes longer than to read a library's settings."""
     return get_type_hints(group, include_extras=True)
 
 

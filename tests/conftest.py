@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 from cli_runner import Shell
+from fleet_engines import engines as engines
 from hypothesis import HealthCheck, settings
 from server import model_url as model_url
 

@@ -46,7 +46,7 @@ ROOMS = (
     ("async_memory", "watch"),
     ("testing",),
     ("serving",),
-    ("adapters", "evaluation", "hooks", "mcp", "results", "web"),
+    ("adapters", "evaluation", "fleet", "hooks", "mcp", "results", "web"),
     ("cli",),
     ("__main__",),
 )

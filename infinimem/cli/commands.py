@@ -130,6 +130,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
     "Serve and measure": {
         "web": Listed("web", "Show the memory in a browser.", ("web --open", "web --export DIR")),
         "mcp": Listed("mcp", "Serve the library to MCP clients.", ("mcp", "mcp --http 127.0.0.1:8765")),
+        "fleet": Listed("fleet", "Keep many libraries in an object store.", ("fleet --help",)),
         "hook": Listed("hook", "Recall or remember for a hook of Claude Code.", ("hook SessionStart",)),
         "recall": Listed(
             "hook",

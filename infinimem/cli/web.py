@@ -18,8 +18,7 @@ from infinimem.errors import InfinimemError
 @click.option("--export", "folder", type=Path, metavar="DIR", help="Write the pages as files instead.")
 @pass_options
 def web(options: Options, port: int, opens: bool, read_only: bool, folder: Path | None) -> None:
-    """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser.
-    """
+    """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
     out, memory = options.out, options.asking()
     try:
         from infinimem.web.app import make_app

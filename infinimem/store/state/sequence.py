@@ -30,6 +30,12 @@ def high_water(files: Files) -> int | None:
     return whole((files.read(MARK) or b"").decode("ascii", "replace").strip())
 
 
+def last(files: Files) -> int | None:
+    """The last seq that was given, as far as the machine knows that gave it; else the mark."""
+    given, during = _given(files)
+    return given if given is not None and during == disk.boot() else high_water(files)
+
+
 def rebooted(files: Files) -> bool:
     """Whether the machine may have gone down since the last seq was given: appends may be torn."""
     return files.read(MARK) is not None and _given(files)[1] != (disk.boot() or "unknown")

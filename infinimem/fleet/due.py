@@ -1,0 +1,248 @@
+"""Which libraries are due: PostgreSQL with Procrastinate. It holds names and times alone, and can be lost.
+
+One job a library: its queueing lock lets one wait at most, its lock lets one run at most. Neither is a fence:
+a worker that was stopped may go on beside the next one, and only the store's If-Match decides. Jobs are taken
+in the order of their making, and a library that has more to do goes to the end: none starves another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.jobs import DeleteJobCondition, Status
+
+from infinimem.errors import FleetError
+
+log = logging.getLogger("infinimem.fleet")
+
+Serve = Callable[[str], bool]
+"""Consolidates a library; whether there is more to do. What cannot be done now raises `Later`."""
+
+QUEUE, SERVE, REQUEUE = "fleet", "serve", "requeue"
+LEASE = 30.0
+"""Seconds without a sign of life after which what a worker had is given to another."""
+LONGEST_WAIT = 600.0
+"""Seconds between two tries of a library whose model does not answer."""
+EVERY, KEPT_HOURS = "*/10 * * * *", 24
+"""When the store is looked through for inboxes that nobody said are due; how long failures are counted."""
+_LOCK = 4_615_702
+"""PostgreSQL's advisory lock of those that make the tables."""
+_STATUS = """
+SELECT count(*) FILTER (WHERE status = 'todo') AS due,
+       count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS waiting,
+       count(*) FILTER (WHERE status = 'doing') AS running,
+       count(DISTINCT lock) FILTER (WHERE status = 'failed') AS failed,
+       coalesce(extract(epoch FROM now() - min(event.at) FILTER (
+           WHERE status = 'todo' AND coalesce(scheduled_at, now()) <= now())), 0)::float AS oldest_seconds,
+       (SELECT count(*) FROM procrastinate_workers) AS workers
+FROM procrastinate_jobs AS job
+LEFT JOIN LATERAL (SELECT min(at) AS at FROM procrastinate_events WHERE job_id = job.id) AS event ON true
+WHERE task_name = 'serve'
+"""
+
+
+class Later(Exception):
+    """Nothing is lost, and it is to be tried again after a while; says why."""
+
+
+class Due:
+    """The database of a fleet.
+
+    Args:
+        database: its URL.
+        url: of the store that it belongs to.
+    """
+
+    def __init__(self, database: str, url: str) -> None:
+        self.database, self._url = database, url
+        self._app: App | None = None
+
+    def init(self) -> None:
+        """Make the tables, where they are missing.
+
+        Raises:
+            FleetError: the database is that of another program, or of another store.
+        """
+        with _told(), psycopg.connect(self.database, autocommit=True) as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+            if not _has(connection, "infinimem_fleet"):
+                if _has(connection, "procrastinate_jobs"):
+                    raise FleetError("the database has another program's jobs; make one for the fleet alone")
+                with connection.transaction():
+                    schema = App(connector=SyncPsycopgConnector()).schema_manager.get_schema()
+                    connection.execute(schema.encode())
+                    connection.execute("CREATE TABLE infinimem_fleet (url text PRIMARY KEY)")
+                    connection.execute("INSERT INTO infinimem_fleet VALUES (%s)", (self._url,))
+        self._opened()
+
+    def _opened(self) -> App:
+        """Connections for calls outside of a worker, from the first call on."""
+        if self._app is None:
+            with _told():
+                with psycopg.connect(self.database, connect_timeout=10) as connection:
+                    row = connection.execute("SELECT url FROM infinimem_fleet").fetchone()
+                if row != (self._url,):
+                    owner = row[0] if row else "nobody"
+                    raise FleetError(
+                        f"the database belongs to {owner}, not to {self._url}; name the right one"
+                    )
+                app = _app(SyncPsycopgConnector(conninfo=self.database, min_size=1, max_size=4, timeout=10))
+                app.open()
+            self._app = app
+        return self._app
+
+    def close(self) -> None:
+        """Give the connections back."""
+        if self._app is not None:
+            self._app.close()
+            self._app = None
+
+    def mark(self, library: str) -> None:
+        """Make a library due; that it is already is as good.
+
+        Raises:
+            FleetError: the database cannot be reached.
+        """
+        with _told(), suppress(AlreadyEnqueued):
+            _job(self._opened(), library).defer(library=library, tries=0)
+
+    def status(self) -> dict[str, Any]:
+        """Libraries that are due (of these `waiting` for their next try), running, failed for good; the age
+        of the oldest that is due, in seconds; workers.
+
+        Raises:
+            FleetError: as `mark`.
+        """
+        self._opened()
+        with _told(), psycopg.connect(self.database, connect_timeout=10) as connection:
+            cursor = connection.execute(_STATUS)
+            names = (item.name for item in cursor.description or ())
+            return dict(zip(names, cursor.fetchone() or (), strict=True))
+
+    async def work(
+        self, serve: Serve, requeue: Callable[[], object], concurrency: int, lease: float, wait: bool
+    ) -> None:
+        """Serve what is due, until cancelled; while the database does not answer, that is waited for.
+
+        Args:
+            serve, requeue: called in threads.
+            concurrency, lease, wait: as of `Fleet.work`.
+        """
+        pause = 0.1
+        with ThreadPoolExecutor(concurrency + 1, "fleet") as threads:
+            while True:
+                try:
+                    await asyncio.to_thread(self._opened)
+                    most = max(4, concurrency)
+                    connector = PsycopgConnector(conninfo=self.database, min_size=2, max_size=most)
+                    async with _app(connector).open_async() as app:
+                        _tasks(app, serve, requeue, threads, periodic=wait)
+                        await _run(app, concurrency, lease, wait)
+                    if not wait:
+                        return
+                    pause = 0.1
+                except (FleetError, ConnectorException, psycopg.Error, OSError) as error:
+                    log.warning("the database does not answer, trying again: %s", error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 10)
+
+
+def _has(connection: psycopg.Connection[Any], table: str) -> bool:
+    return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
+
+
+def _app(connector: Any) -> App:
+    defaults: Any = {"queues": [QUEUE], "delete_jobs": DeleteJobCondition.SUCCESSFUL}
+    return App(connector=connector, worker_defaults=defaults)
+
+
+def _job(app: App, library: str, after: float = 0) -> Any:
+    when: Any = {"schedule_in": {"seconds": round(after)}} if after else {}
+    return app.configure_task(SERVE, queue=QUEUE, lock=library, queueing_lock=library, **when)
+
+
+def _tasks(
+    app: App, serve: Serve, requeue: Callable[[], object], threads: ThreadPoolExecutor, periodic: bool
+) -> None:
+    """What jobs of these names do; who only drains what is due looks for nothing else."""
+
+    async def in_thread(call: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(threads, call, *args)
+
+    @app.task(name=SERVE, queue=QUEUE)
+    async def task(library: str, tries: int) -> None:
+        after = 0.0
+        try:
+            again, tries = await in_thread(serve, library), 0
+        except Later as error:
+            again, after, tries = True, min(2.0**tries, LONGEST_WAIT), min(tries + 1, 20)
+            log.warning("%s is tried again in %.0f s: %s", library, after, error)
+        if again:
+            with suppress(AlreadyEnqueued):
+                await _job(app, library, after).defer_async(library=library, tries=tries)
+
+    @app.task(name=REQUEUE, queue=QUEUE, lock=f".{REQUEUE}", queueing_lock=f".{REQUEUE}")
+    async def look_through(timestamp: int) -> None:
+        await app.job_manager.delete_old_jobs(nb_hours=KEPT_HOURS, queue=QUEUE, include_failed=True)
+        await in_thread(requeue)
+
+    if periodic:
+        app.periodic(cron=EVERY)(look_through)
+
+
+async def _run(app: App, concurrency: int, lease: float, wait: bool) -> None:
+    reaper = asyncio.create_task(_reap(app, lease))
+    try:
+        await app.run_worker_async(
+            concurrency=concurrency,
+            wait=wait,
+            install_signal_handlers=False,
+            update_heartbeat_interval=lease / 3,
+            stalled_worker_timeout=lease,
+            fetch_job_polling_interval=min(5.0, lease / 3),
+        )
+    finally:
+        reaper.cancel()
+        with suppress(asyncio.CancelledError):
+            await reaper
+
+
+async def _reap(app: App, lease: float) -> None:
+    """Make due again what a worker had that gives no sign of life.
+
+    By a new job: the worker may only be late, and takes the old one out when it comes to its end.
+    """
+    manager = app.job_manager
+    while True:
+        with suppress(ConnectorException):  # at the next look
+            for job in await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=lease):
+                log.warning("%s is taken over from a worker that gives no sign of life", job.lock)
+                if job.task_name == SERVE:
+                    with suppress(AlreadyEnqueued):
+                        await _job(app, str(job.lock)).defer_async(library=job.lock, tries=0)
+                with suppress(ConnectorException):  # another one was first
+                    await manager.finish_job(job, Status.FAILED, delete_job=True)
+        await asyncio.sleep(lease / 3)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn the database's errors into one line."""
+    try:
+        yield
+    except AlreadyEnqueued:
+        raise
+    except (psycopg.Error, ConnectorException, OSError) as error:
+        cause = (isinstance(error, ConnectorException) and error.__cause__) or error
+        if isinstance(cause, psycopg.errors.UndefinedTable):
+            raise FleetError("the database is not a fleet's; run: infinimem fleet init") from error
+        why = " ".join(str(cause).split())[:200] or type(cause).__name__
+        raise FleetError(f"the database cannot be used ({why}); check its URL and that it runs") from error

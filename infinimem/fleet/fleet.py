@@ -1,0 +1,357 @@
+"""Many libraries: append and ask from anywhere, consolidate in workers, keep all in an object store.
+
+In: names of libraries, turns, questions. Out: snapshots, heads. Promise: what `append` returned from is in
+the store, and is in its library once; a head is replaced only by one that was made from it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from infinimem.configuration import configuration
+from infinimem.errors import FleetError, LibraryError, ModelError
+from infinimem.fleet.due import LEASE, Due, Later
+from infinimem.fleet.edited import brought_in, write_out
+from infinimem.fleet.head import MAX_NAMES, Head, folder_files, pack
+from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
+from infinimem.fleet.places import Place, Places
+from infinimem.fleet.replayed import Replayed
+from infinimem.fleet.turns import from_lines, to_lines
+from infinimem.llm.base import LLM
+from infinimem.llm.connect import connect
+from infinimem.memory import Memory, open_memory
+from infinimem.model import Turn
+from infinimem.operations.forget.forget import Forgotten
+from infinimem.operations.forget.machine_state import Residue
+from infinimem.store.create import init
+from infinimem.store.evidence import check_turn
+from infinimem.store.lines import marks_of
+from infinimem.user_folders import user_folder
+
+log = logging.getLogger("infinimem.fleet")
+
+BATCH, BATCH_BYTES = 200, 8 << 20
+"""Inbox objects, and bytes of them, that one turn of a worker takes: then other libraries have theirs."""
+TRIES = 20
+"""How often a head is made anew because another one was first."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Inbox:
+    """Turns that are not in the head yet; names of all that are in it afterwards; whether more wait."""
+
+    turns: tuple[Turn, ...]
+    taken: frozenset[str]
+    more: bool
+
+
+def open_fleet(
+    url: str, *, database: str, cache: str | Path | None = None, model: str | LLM | None = None
+) -> Fleet:
+    """A fleet of libraries. Nothing is connected before it is used.
+
+    Args:
+        url: of its place in an object store, s3://BUCKET/PREFIX; keys come from the environment (AWS_…).
+        database: URL of a PostgreSQL database of its own.
+        cache: folder for what was fetched; None takes infinimem-fleet beside this user's other caches.
+        model: its name, "offline", or a client; None takes the environment's and the user's, else "offline".
+            What a library's own settings say of models and servers never counts.
+
+    Raises:
+        UsageError: the URL is none.
+        LibraryError: the folder cannot be made.
+        ModelNotConfigured: the model needs a key and there is none.
+    """
+    if model is None or isinstance(model, str):
+        model = connect(model, configuration().settings.llm)
+    if cache is None and (beside := user_folder("CACHE")):
+        cache = beside.with_name("infinimem-fleet")  # `forget` deletes the other one whole
+    if cache is None:
+        raise LibraryError("there is no home folder for a cache; name a folder")
+    home = Home(url)
+    return Fleet(home, Due(database, home.url), Path(cache), model)
+
+
+class Fleet:
+    """Libraries by name, in one store. Made by `open_fleet`."""
+
+    def __init__(self, home: Home, due: Due, cache: Path, llm: LLM) -> None:
+        self.home, self.due, self._llm = home, due, llm
+        self._places = Places(cache, home.url)
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.due.close()
+
+    def init(self) -> None:
+        """Make the tables of the database, and see that the bucket is there.
+
+        Raises:
+            FleetError: one of them cannot be used.
+        """
+        self.home.forgotten()
+        self.due.init()
+
+    # ── for the program that has users ──────────────────────────────────────────────────────────
+
+    def append(self, library: str, turns: Iterable[Turn], key: str | None = None) -> bool:
+        """Keep what was said, durably, and make the library due. No model is asked, no worker waited for.
+
+        Args:
+            library: its name; one that is new is made by the worker.
+            turns: in the order of speaking.
+            key: of these turns, for those without a key of their own: what came twice is recorded once.
+
+        Returns:
+            Whether the database took notice; if not, the next look through the store does (due.EVERY).
+
+        Raises:
+            UsageError: the name or a turn is none; nothing is kept.
+            FleetError: the store cannot be reached; with a key the same call may be made again.
+        """
+        checked(library)
+        name, said = ulid(), tuple(turns)
+        for turn in said:
+            check_turn(turn)
+        data = to_lines(_marked(turn, f"{key or name}.{n}", bool(key)) for n, turn in enumerate(said))
+        if len(data) > MAX_OBJECT:
+            raise FleetError(f"these turns have more than {MAX_OBJECT >> 20} MiB; append them in parts")
+        self.home.append(library, name, data)
+        return self._mark(library)
+
+    @contextmanager
+    def open(self, library: str) -> Iterator[Memory]:
+        """The library as its head is now, to ask and search; every write is refused. What waits in the inbox
+        is not in it yet.
+
+        Raises:
+            UsageError: the name is none.
+            LibraryError: there is no such library, or its head is refused.
+            FleetError: the store cannot be reached.
+        """
+        checked(library)
+        self._places.sweep(self.home)
+        with self._places.fresh(library, self.home) as place:
+            _demand(place.head(), library)
+            yield open_memory(place.tree, model=Replayed(self._llm), read_only=True)
+
+    def forget(self, library: str, **wanted: Any) -> Forgotten:
+        """`Memory.forget` for head and inbox; caches of all machines drop the library at their next look.
+        What would go of the head, `Memory.forget` of an `open` library tells, with `dry_run`.
+
+        Args:
+            library: its name.
+            wanted: as of `Memory.forget`.
+
+        Raises:
+            UsageError, LibraryError, FleetError: as of `Memory.forget` and `open`.
+        """
+
+        def act(memory: Memory, inbox: _Inbox) -> Forgotten:
+            memory.record(inbox.turns)
+            return memory.forget(**wanted)
+
+        done, head = self._changed(checked(library), act)
+        assert done is not None
+        self.home.drop(library, self.home.inbox(library, "refused"), "refused")
+        self.append(library, ())  # what was recorded without a model is drawn from after all
+        self._places.drop(library)
+        self.home.tell_forgotten(library)
+        if not head.version:
+            return done
+        why = f"the store keeps versions, like {head.version}, also of inbox/: delete the old ones there"
+        return replace(done, left=(*done.left, Residue(f"{self.home.url}/{library}/head.zip", why)))
+
+    # ── for people ──────────────────────────────────────────────────────────────────────────────
+
+    def export(self, library: str, folder: Path) -> None:
+        """Write a library to a folder that is new or empty; `import_` brings it back.
+
+        Raises:
+            UsageError, LibraryError, FleetError: as of `open`, or the folder cannot be written.
+        """
+        write_out(_demand(self._fetch(checked(library)), library), folder)
+
+    def import_(self, library: str, folder: Path) -> int:
+        """Bring a folder into the fleet: as a new library, or what was changed in it since `export` wrote it.
+
+        Returns:
+            How many files of the head are others now.
+
+        Raises:
+            LibraryError: there is a library of this name that it was not exported from, or a file was changed
+                in both; nothing was done.
+        """
+        for _ in range(TRIES):
+            head = self._fetch(checked(library))
+            files = brought_in(head, folder)
+            paths = files.keys() | head.files.keys()
+            changed = sum(files.get(path) != head.files.get(path) for path in paths)
+            try:
+                if changed:
+                    self.home.commit(library, pack(files, ulid(), head.taken), head.etag)
+                    self.append(library, ())
+            except Moved:
+                continue
+            return changed
+        raise FleetError(f"{library} is being changed all the time; try again")
+
+    def requeue(self) -> int:
+        """Make every library due that has something in its inbox; gives how many. The database may be new.
+
+        Raises:
+            FleetError: store or database cannot be reached.
+        """
+        found = self.home.waiting()
+        for library in found:
+            self.due.mark(library)
+        return len(found)
+
+    def status(self) -> dict[str, Any]:
+        """See `Due.status`."""
+        return self.due.status()
+
+    # ── for workers ─────────────────────────────────────────────────────────────────────────────
+
+    async def work(self, concurrency: int = 20, lease: float = LEASE, wait: bool = True) -> None:
+        """Consolidate what is due, until cancelled.
+
+        Args:
+            concurrency: libraries at a time; they mostly wait for the model.
+            lease: seconds without a sign of life after which others take over.
+            wait: go on when nothing is due.
+        """
+        await self.due.work(self.serve, self.requeue, concurrency, lease, wait)
+
+    def serve(self, library: str) -> bool:
+        """Consolidate one library, as `Memory.observe` does, and commit it; whether there is more to do.
+
+        Raises:
+            Later: model or store do not answer; nothing is lost.
+            LibraryError: the head is refused.
+        """
+        failed: list[ModelError] = []
+
+        def act(memory: Memory, inbox: _Inbox) -> _Inbox:
+            failed.clear()
+            try:
+                memory.observe(inbox.turns)
+            except ModelError as error:
+                failed.append(error)
+            return inbox
+
+        try:
+            self._places.sweep(self.home)
+            inbox, _ = self._changed(checked(library), act, BATCH, lambda: bool(failed))
+        except FleetError as error:
+            raise Later(str(error)) from error
+        if failed:
+            raise Later(str(failed[0]))
+        return inbox is not None and inbox.more
+
+    def _changed(
+        self,
+        library: str,
+        act: Callable[[Memory, _Inbox], T],
+        limit: int | None = None,
+        keep: Callable[[], bool] = lambda: False,
+    ) -> tuple[T | None, Head]:
+        """Do something to a library with what is in its inbox, and commit it; anew where another was first.
+
+        Args:
+            act: does it; left out where nothing is new or pending, unless there is no limit.
+            limit: of inbox objects.
+            keep: whether inbox objects stay: their turns are in the head, but not drawn from.
+
+        Returns:
+            What `act` gave, and the head that was replaced.
+        """
+        llm = Replayed(self._llm)
+        for _ in range(TRIES):
+            with self._places.alone(library) as place:
+                head = self._checkout(place, library)
+                inbox = self._inbox(library, head, limit)
+                if limit is None and not inbox.turns:
+                    _demand(head, library)
+                memory, done = open_memory(place.tree, model=llm), None
+                if limit is None or inbox.turns or memory.view.uncited():
+                    place.unsettle()
+                    done = act(memory, inbox)
+                    data = pack(folder_files(place.tree), ulid(), inbox.taken)
+                    try:
+                        now = self.home.commit(library, data, head.etag)
+                    except Moved:
+                        continue
+                    place.settle(replace(now, taken=inbox.taken))
+            if not keep():
+                self.home.drop(library, sorted(inbox.taken))
+            return done, head
+        raise FleetError(f"{library} is being changed all the time; try again")
+
+    def _checkout(self, place: Place, library: str) -> Head:
+        """Make a place the head, or a new library; what it has already is not fetched."""
+        known = place.head()
+        head = self.home.fetch(library, known.etag)
+        if head is None:
+            return known
+        place.become(head)
+        if not head.etag:
+            init(place.tree, trust=True)
+        return head
+
+    def _inbox(self, library: str, head: Head, limit: int | None) -> _Inbox:
+        names = self.home.inbox(library)
+        taken = {name for name in names if name in head.taken}
+        fresh, room = [name for name in names if name not in taken], MAX_NAMES - len(taken)
+        if limit is None and len(fresh) > room:
+            raise FleetError(f"over {room} objects wait in the inbox of {library}; let a worker run first")
+        turns: list[Turn] = []
+        size = done = 0
+        for name in fresh[: min(room, limit or room)]:
+            done += 1
+            if (data := self.home.take(library, name)) is None:
+                continue
+            try:
+                turns += from_lines(data)
+            except ValueError as error:
+                log.warning("%s: inbox/%s is refused: %s", library, name, error)
+                self.home.refuse(library, name)
+                continue
+            taken.add(name)
+            size += len(data)
+            if limit and size > BATCH_BYTES:
+                break
+        return _Inbox(tuple(turns), frozenset(taken), more=done < len(fresh))
+
+    def _fetch(self, library: str) -> Head:
+        head = self.home.fetch(library)
+        assert head is not None
+        return head
+
+    def _mark(self, library: str) -> bool:
+        try:
+            self.due.mark(library)
+        except FleetError as error:
+            log.warning("%s is due, and the database does not know yet: %s", library, error)
+            return False
+        return True
+
+
+def _demand(head: Head, library: str) -> Head:
+    if not head.etag:
+        raise LibraryError(f"there is no library {library} yet; append to it, and let a worker run")
+    return head
+
+
+def _marked(turn: Turn, key: str, given: bool) -> Turn:
+    """With a key, where the turn has none; one that is known by session and number gets only a given one."""
+    known = turn.key or (not given and marks_of(None, turn.session, turn.turn))
+    return turn if known else replace(turn, key=key)

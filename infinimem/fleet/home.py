@@ -1,0 +1,191 @@
+"""Where the libraries are: an object store, which decides races. One conditional PUT is the commit point.
+
+    PREFIX/LIBRARY/head.zip             the library (head.py), replaced with If-Match, made if none is there
+    PREFIX/LIBRARY/inbox/ULID.jsonl     turns that were appended and are not drawn from yet, create-only
+    PREFIX/LIBRARY/refused/ULID.jsonl   what was in the inbox and is none, moved out of the others' way
+    PREFIX/.forgotten/ULID.LIBRARY      says that caches which hold it are to go; a name, no text
+
+Knows names and bytes, nothing of what they mean. Each of its errors is one line that says what to do.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
+from obstore.store import S3Store
+
+from infinimem.errors import FleetError, UsageError
+from infinimem.fleet.head import Head, unpack
+
+MAX_OBJECT = 16 << 20
+"""Bytes of an inbox object."""
+RETRIES: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}\Z", re.ASCII)
+_URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,62})((?:/[\w.@-]+)*)/?\Z", re.ASCII)
+_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ULID = re.compile(rf"([{_DIGITS}]{{26}})\.jsonl\Z")
+_FORGOTTEN = ".forgotten"
+_THERE = (AlreadyExistsError, PreconditionError)
+
+
+class Moved(Exception):
+    """The head is another by now: what was made from the one before is not to be committed."""
+
+
+class _Ulids:
+    """Names that sort by when they were made, also within a millisecond. Source: github.com/ulid/spec."""
+
+    def __init__(self) -> None:
+        self._lock, self._last = threading.Lock(), 0
+
+    def new(self) -> str:
+        with self._lock:
+            fresh = time.time_ns() // 1_000_000 << 80 | secrets.randbits(79)
+            self._last = fresh if fresh >> 80 > self._last >> 80 else self._last + 1
+            return "".join(_DIGITS[self._last >> shift & 31] for shift in range(125, -5, -5))
+
+
+ulid = _Ulids().new
+
+
+def checked(library: str) -> str:
+    """The name of a library.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not isinstance(library, str) or not _NAME.match(library):
+        raise UsageError(
+            f"{str(library)[:60]!r} is no name for a library; use up to 128 letters, digits and . _ @ -, "
+            "a letter or digit first"
+        )
+    return library
+
+
+class Home:
+    """The store of a fleet.
+
+    Args:
+        url: s3://BUCKET/PREFIX; keys, region and endpoint come from the environment (AWS_…).
+
+    Raises:
+        UsageError: it is no such URL.
+    """
+
+    def __init__(self, url: str) -> None:
+        if not (parts := _URL.match(url)):
+            raise UsageError(f"{url[:80]!r} is no address of a fleet; write s3://BUCKET/PREFIX")
+        self.url = url.rstrip("/")
+        self.store: Any = S3Store(parts[1], prefix=parts[2].strip("/") or None, retry_config=RETRIES)
+
+    def fetch(self, library: str, known: str = "") -> Head | None:
+        """The head, in one request; None where the one with the ETag `known` is still the head, one without
+        an ETag where there is none.
+
+        Raises:
+            LibraryError: it is none, or hostile.
+        """
+        try:
+            data, meta = self._get(f"{library}/head.zip", known)
+        except FileNotFoundError:
+            return Head()
+        except NotModifiedError:
+            return None
+        return unpack(data, str(meta["e_tag"]), meta["version"])
+
+    def commit(self, library: str, data: bytes, etag: str) -> Head:
+        """Put a head in the place of the one with this ETag ("": of none); gives its own, without files.
+
+        Raises:
+            Moved: another one is there.
+        """
+        path = f"{library}/head.zip"
+        with suppress(*_THERE, FileNotFoundError), self._told(path):
+            done = self.store.put(path, data, mode={"e_tag": etag} if etag else "create")
+            return Head(done["e_tag"], version=done["version"])
+        with suppress(
+            FileNotFoundError
+        ):  # the answer to a first try may be lost, and the second met its own work
+            found, meta = self._get(path)
+            if found == data:  # no two commits have the same bytes
+                return Head(meta["e_tag"], version=meta["version"])
+        raise Moved
+
+    def append(self, library: str, name: str, data: bytes) -> None:
+        """Create an inbox object; that it is there already is the store's second try."""
+        with suppress(*_THERE), self._told(f"{library}/inbox"):
+            self.store.put(f"{library}/inbox/{name}.jsonl", data, mode="create")
+
+    def inbox(self, library: str, folder: str = "inbox") -> list[str]:
+        """Names of its inbox objects, in the order of their making; what is called otherwise is not ours."""
+        found = (_ULID.match(path.rpartition("/")[2]) for path in self._paths(f"{library}/{folder}/"))
+        return sorted(name[1] for name in found if name)
+
+    def take(self, library: str, name: str) -> bytes | None:
+        """The bytes of an inbox object; None where it is gone by now."""
+        with suppress(FileNotFoundError):
+            return self._get(f"{library}/inbox/{name}.jsonl")[0]
+        return None
+
+    def drop(self, library: str, names: Sequence[str], folder: str = "inbox") -> None:
+        """Delete objects; those that are gone count as deleted."""
+        if names:
+            with self._told(f"{library}/{folder}"):
+                self.store.delete([f"{library}/{folder}/{name}.jsonl" for name in names])
+
+    def refuse(self, library: str, name: str) -> None:
+        """Move an inbox object out of the way of the others."""
+        with suppress(FileNotFoundError), self._told(f"{library}/inbox/{name}"):
+            self.store.rename(f"{library}/inbox/{name}.jsonl", f"{library}/refused/{name}.jsonl")
+
+    def waiting(self) -> list[str]:
+        """Libraries with something in their inbox."""
+        found = (path.split("/") for path in self._paths(None))
+        return sorted({path[0] for path in found if path[1:2] == ["inbox"] and _NAME.match(path[0])})
+
+    def tell_forgotten(self, library: str) -> None:
+        """Have every cache drop a library at its next look."""
+        with self._told(_FORGOTTEN):
+            self.store.put(f"{_FORGOTTEN}/{ulid()}.{library}", b"")
+
+    def forgotten(self, since: str = "") -> list[tuple[str, str]]:
+        """What was told so after a name: names and libraries, oldest first."""
+        paths = self._paths(f"{_FORGOTTEN}/", offset=f"{_FORGOTTEN}/{since}" if since else None)
+        names = sorted(path.rpartition("/")[2] for path in paths)
+        return [(name, name.partition(".")[2]) for name in names]
+
+    def _get(self, path: str, known: str = "") -> tuple[bytes, Any]:
+        with self._told(path):
+            found = self.store.get(path, options={"if_none_match": known} if known else {})
+            return bytes(found.bytes()), found.meta
+
+    def _paths(self, folder: str | None, **options: Any) -> list[str]:
+        with self._told(folder or "all"):
+            return [str(meta["path"]) for batch in self.store.list(folder, **options) for meta in batch]
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Turn the store's errors into one line; those that are answers stay what they are."""
+        try:
+            yield
+        except (*_THERE, NotModifiedError):
+            raise
+        except (BaseError, FileNotFoundError, PermissionError) as error:
+            said = str(error)
+            code = re.search(r"<Code>(\w+)</Code>", said)
+            why = f"{code[1] if code else said.splitlines()[0][:160]}; try again"
+            if "NoSuchBucket" in said:
+                why = "there is no such bucket; make it, or correct the URL"
+            elif isinstance(error, FileNotFoundError):
+                raise
+            elif re.search(r"40[13] (Forbidden|Unauthorized)", said):
+                why = "the store refuses the key; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            raise FleetError(f"{self.url}, {what}: {why}") from error

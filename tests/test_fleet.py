@@ -1,0 +1,492 @@
+"""Many libraries on real engines: append, consolidate, ask, forget, export; and what is refused."""
+
+from __future__ import annotations
+
+import io
+import stat
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from cli_runner import Shell
+from fleet_engines import Engines
+from fleet_library import Thinking, another, drain, fact, faulty, made, problems, texts, turn
+from fleet_library import fleet as fleet
+
+from infinimem import Turn
+from infinimem.errors import InfinimemError, LibraryError, ModelUnavailable, UsageError
+from infinimem.fleet import fleet as fleets
+from infinimem.fleet.due import Later
+from infinimem.fleet.fleet import Fleet, open_fleet
+from infinimem.fleet.head import pack, unpack
+from infinimem.fleet.home import ulid
+
+SAID = ("I moved to Lisbon in March.", "My sister is called Rita.")
+
+
+def test_what_is_appended_is_consolidated_and_found(fleet: Fleet) -> None:
+    for text in SAID:
+        assert fleet.append("anna", [Turn(text)])
+    fleet.append("bert", [Turn("I am allergic to peanuts.")])
+    assert fleet.status()["due"] == 2
+    drain(fleet)
+    assert problems(fleet, {"anna": list(SAID), "bert": ["I am allergic to peanuts."]}) == []
+    with fleet.open("anna") as memory:
+        assert "Lisbon" in memory.ask("Where did I move to?").text
+        with pytest.raises(LibraryError, match="read-only"):
+            memory.observe([Turn("No.")])
+
+
+def test_turns_stand_in_the_order_of_their_appending(fleet: Fleet) -> None:
+    for number in range(12):
+        fleet.append("anna", [turn(number)])
+    drain(fleet)
+    with fleet.open("anna") as memory:
+        said = [place.text for place in sorted(memory.view.entries("evidence"), key=lambda place: place.seq)]
+    assert said == [fact(number) for number in range(12)]
+
+
+def test_a_key_makes_an_append_count_once(fleet: Fleet) -> None:
+    fleet.append("anna", [turn(1), turn(2)], key="request-7")
+    drain(fleet)
+    fleet.append("anna", [turn(1), turn(2)], key="request-7")
+    fleet.append("anna", [turn(3)], key="request-8")
+    fleet.append("anna", [turn(3)], key="request-8")
+    drain(fleet)
+    assert texts(fleet, "anna") == [fact(1), fact(2), fact(3)]
+
+
+def test_an_unchanged_library_opens_with_one_conditional_get(fleet: Fleet) -> None:
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    texts(fleet, "anna")
+    store = faulty(fleet)
+    assert texts(fleet, "anna") == [fact(1)]
+    assert store.calls == ["get"]
+
+
+def test_a_head_is_the_same_folder_to_the_same_bytes(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    head = fleet.home.fetch("anna")
+    assert head is not None
+    fleet.export("anna", tmp_path / "a")
+    told = {path: (tmp_path / "a" / path).read_bytes() for path in head.files if not path.endswith("/")}
+    assert told == {path: data for path, data in head.files.items() if not path.endswith("/")}
+    assert pack(dict(reversed(list(head.files.items()))), "x", ()) == pack(head.files, "x", ())
+    assert not any(str(tmp_path).encode() in data for data in head.files.values())
+
+
+def test_no_seq_is_left_out_when_another_machine_takes_over(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    fleet.append("anna", [turn(2)])
+    with another(fleet, tmp_path / "other") as other:
+        drain(other)
+        with other.open("anna") as memory:
+            places = [*memory.view.entries("evidence"), *memory.view.entries("default")]
+    assert sorted(place.seq for place in places) == [1, 2, 3, 4]
+
+
+# ── the fence ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Meanwhile(Thinking):
+    """Somebody else does something while the model thinks for the first time."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__(0)
+        self._act = act
+
+    def complete(self, *question: Any) -> Any:
+        act, self._act = self._act, lambda: None
+        act()
+        return super().complete(*question)
+
+
+def test_who_comes_second_makes_it_anew_and_asks_nothing_twice(fleet: Fleet, tmp_path: Path) -> None:
+    """A person's edit is committed while a worker's model thinks: it stands, and no question is put again."""
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    fleet.export("anna", tmp_path / "out")
+    (tmp_path / "out" / "notes.md").write_text("# A note of mine\n")
+    fleet.append("anna", [turn(2)])
+    alone = Thinking(0)
+    llm = Meanwhile(lambda: fleet.import_("anna", tmp_path / "out"))
+    with another(fleet, tmp_path / "other", llm) as other:
+        other.serve("anna")
+    fleet.append("bert", [turn(2)])
+    with another(fleet, tmp_path / "alone", alone) as other:
+        other.serve("bert")
+    with fleet.open("anna") as memory:
+        assert "notes" in memory.view
+    drain(fleet)
+    assert problems(fleet, {"anna": [fact(1), fact(2)]}) == []
+    assert llm.calls == alone.calls > 0
+
+
+def test_delivered_twice_it_is_done_once(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.append("anna", [turn(1)])
+    llm = Meanwhile(lambda: fleet.serve("anna"))
+    with another(fleet, tmp_path / "other", llm) as other:
+        other.serve("anna")
+    head = fleet.home.fetch("anna")
+    fleet.serve("anna")
+    assert fleet.home.fetch("anna") == head
+    drain(fleet)
+    assert problems(fleet, {"anna": [fact(1)]}) == []
+
+
+def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(fleet: Fleet, tmp_path: Path) -> None:
+    """Died between the commit and the deletion; the turn was forgotten since, and stays so."""
+    fleet.append("anna", [turn(1), turn(2)])
+    (name,) = fleet.home.inbox("anna")
+    fleet.home.drop = lambda *some: None  # type: ignore[method-assign]
+    fleet.serve("anna")
+    del fleet.home.drop  # type: ignore[attr-defined]
+    assert fleet.home.inbox("anna") == [name]
+    head = fleet.home.fetch("anna")
+    assert head is not None and head.taken == {name}
+    with another(fleet, tmp_path / "other") as other:
+        other.forget("anna", match="number 1 ")
+    assert name not in fleet.home.inbox("anna")
+    drain(fleet)
+    assert texts(fleet, "anna") == [fact(2)]
+
+
+def test_a_model_that_does_not_answer_loses_nothing_and_is_asked_again(fleet: Fleet, tmp_path: Path) -> None:
+    class Silent(Thinking):
+        def complete(self, *question: Any) -> Any:
+            raise ModelUnavailable("no answer")
+
+    fleet.append("anna", [turn(1)])
+    with (
+        another(fleet, tmp_path / "other", Silent(0)) as other,
+        pytest.raises(Later, match="no answer"),
+    ):
+        other.serve("anna")
+    assert texts(fleet, "anna") == [fact(1)]
+    assert fleet.requeue() == 1
+    drain(fleet)
+    assert problems(fleet, {"anna": [fact(1)]}) == []
+
+
+# ── who is due ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_busy_library_takes_its_turn(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleets, "BATCH", 4)
+    order: list[str] = []
+    real = fleet.serve
+
+    def serve(library: str) -> bool:
+        order.append(library)
+        if len(order) < 4:
+            fleet.append("busy", [turn(100 + len(order))])
+        return real(library)
+
+    monkeypatch.setattr(fleet, "serve", serve)
+    for number in range(10):
+        fleet.append("busy", [turn(number)])
+    fleet.append("anna", [turn(50)])
+    fleet.append("bert", [turn(51)])
+    drain(fleet, concurrency=1)
+    assert order[:3] == ["busy", "anna", "bert"]
+    said = {"busy": [fact(n) for n in (*range(10), 101, 102, 103)], "anna": [fact(50)], "bert": [fact(51)]}
+    assert problems(fleet, said) == []
+
+
+def test_an_append_beside_a_worker_that_is_late_is_not_overlooked(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is taken for dead, its job is due again, somebody appends, and only then it comes to its end."""
+    monkeypatch.setattr(fleet, "requeue", lambda: None)  # it would help
+    real, late = fleet.serve, [True]
+
+    def serve(library: str) -> bool:
+        more = real(library)
+        if late:
+            late.clear()
+            with psycopg.connect(fleet.due.database, autocommit=True) as connection:
+                connection.execute("UPDATE procrastinate_jobs SET worker_id = NULL WHERE lock = 'anna'")
+                due = "SELECT count(*) FROM procrastinate_jobs WHERE lock = 'anna' AND status = 'todo'"
+                while connection.execute(due).fetchone() == (0,):
+                    time.sleep(0.005)
+            fleet.append(library, [turn(2)])
+        return more
+
+    monkeypatch.setattr(fleet, "serve", serve)
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    assert problems(fleet, {"anna": [fact(1), fact(2)]}) == []
+
+
+def test_the_database_holds_no_text(fleet: Fleet) -> None:
+    fleet.append("anna", [Turn("The password of the safe is heliotrope.", session="secretive")])
+    fleet.append("bert", [Turn("x", role="user")])
+    with psycopg.connect(fleet.due.database) as connection:
+        rows = connection.execute("SELECT * FROM procrastinate_jobs").fetchall()
+        rows += connection.execute("SELECT * FROM procrastinate_events").fetchall()
+    assert "anna" in str(rows)
+    assert "heliotrope" not in str(rows) and "secretive" not in str(rows)
+
+
+def test_a_lost_database_is_made_again_from_the_store(fleet: Fleet) -> None:
+    for number in range(6):
+        fleet.append(f"l{number % 3}", [turn(number)])
+    with psycopg.connect(fleet.due.database, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    assert not fleet.append("l0", [turn(6)])
+    fleet.init()
+    assert fleet.requeue() == 3
+    drain(fleet)
+    said = {f"l{one}": [fact(number) for number in range(6) if number % 3 == one] for one in range(3)}
+    said["l0"].append(fact(6))
+    assert problems(fleet, said) == []
+
+
+# ── people ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_edited_outside_comes_back_and_what_both_changed_is_refused(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    for name in ("a", "b"):
+        fleet.export("anna", tmp_path / name)
+    current = tmp_path / "a" / "CURRENT.md"
+    current.write_text(current.read_text() + "- I typed this.\n")
+    (tmp_path / "b" / "notes.md").write_text("# Mine\n")
+    assert fleet.import_("anna", tmp_path / "a") == 1
+    fleet.append("anna", [turn(2)])
+    drain(fleet)
+    assert fleet.import_("anna", tmp_path / "b") == 1
+    with pytest.raises(LibraryError, match=r"CURRENT\.md was changed in .* and in the fleet"):
+        current.write_text(current.read_text() + "- I typed more.\n")
+        fleet.import_("anna", tmp_path / "a")
+    fleet.append("anna", [turn(3)])
+    drain(fleet)
+    with fleet.open("anna") as memory:
+        assert "notes" in memory.view
+    head = fleet.home.fetch("anna")
+    assert head is not None and head.files["CURRENT.md"].count(b"I typed this.") == 1
+    assert problems(fleet, {"anna": [fact(1), fact(2), fact(3)]}) == []
+
+
+def test_a_folder_comes_in_as_a_new_library_and_over_no_other(fleet: Fleet, tmp_path: Path) -> None:
+    from infinimem import open_memory
+
+    with pytest.raises(LibraryError, match=r"has no infinimem\.toml"):
+        (tmp_path / "empty").mkdir()
+        fleet.import_("carl", tmp_path / "empty")
+    open_memory(tmp_path / "carl", model="offline", create=True).observe([turn(1)])
+    assert fleet.import_("carl", tmp_path / "carl") > 3
+    assert texts(fleet, "carl") == [fact(1)]
+    with pytest.raises(LibraryError, match="only what was exported from it"):
+        open_memory(tmp_path / "dora", model="offline", create=True)
+        fleet.import_("carl", tmp_path / "dora")
+    with pytest.raises(LibraryError, match="is not empty"):
+        fleet.export("carl", tmp_path / "carl")
+    (tmp_path / "carl" / "out").symlink_to(tmp_path)
+    with pytest.raises(LibraryError, match="out is a link"):
+        fleet.import_("erik", tmp_path / "carl")
+
+
+def held(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_forgetting_covers_head_inbox_and_every_cache(fleet: Fleet, tmp_path: Path) -> None:
+    secret = "I hid the heliotrope key in the cellar."
+    fleet.append("anna", [Turn(secret), turn(1)])
+    other = another(fleet, tmp_path / "other")
+    drain(other)
+    texts(other, "anna")
+    assert b"heliotrope" in held(tmp_path / "other")
+    fleet.append("anna", [Turn("The heliotrope key is gone."), turn(2)])
+    fleet.home.append("anna", ulid(), b'{"heliotrope"')
+    done = fleet.forget("anna", match="heliotrope")
+    assert done.receipt is not None and not done.left
+    with another(fleet, tmp_path / "other") as woken:  # at the first look of a process of that machine
+        woken.append("bert", [turn(3)])
+        drain(woken)
+    kept = [
+        bytes(fleet.home.store.get(meta["path"]).bytes()) for some in fleet.home.store.list() for meta in some
+    ]
+    assert kept
+    for data in (*kept, held(tmp_path)):
+        assert b"heliotrope" not in data
+    drain(fleet)
+    assert problems(fleet, {"anna": [fact(1), fact(2)]}) == []
+    other.due.close()
+
+
+def test_versions_that_the_store_keeps_are_named(engines: Engines, tmp_path: Path) -> None:
+    engines.operate("s3.bucket.create -name kept\ns3.bucket.versioning -name kept -enable")
+    with made(replace(engines, bucket="kept"), tmp_path / "cache") as fleet:
+        fleet.append("anna", [turn(1), turn(2)])
+        drain(fleet)
+        head = fleet.home.fetch("anna")
+        assert head is not None and head.version
+        (left,) = fleet.forget("anna", match="number 1 ").left
+    assert left.path == f"{fleet.home.url}/anna/head.zip"
+    assert head.version in left.why
+
+
+# ── what is hostile ─────────────────────────────────────────────────────────────────────────────
+
+
+def zipped(*entries: tuple[str, bytes, int], kind: int = zipfile.ZIP_STORED, comment: str = "") -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", kind) as made:
+        for name, data, mode in entries:
+            info = zipfile.ZipInfo("x")
+            info.filename, info.compress_type, info.external_attr = name, kind, mode << 16
+            made.writestr(info, data)
+        made.comment = (comment or "infinimem fleet 1\nX").encode()
+    return out.getvalue()
+
+
+PLAIN = stat.S_IFREG | 0o644
+HOSTILE = {
+    "no zip": (b"PK nothing", "no zip"),
+    "cut short": (zipped(("a.md", b"x" * 99, PLAIN))[:80], "no zip"),
+    "another's zip": (zipped(("a.md", b"x", PLAIN), comment="hello"), "not one of a fleet"),
+    "upwards": (zipped(("../../a.md", b"x", PLAIN)), "'../../a.md' leads out"),
+    "from the root": (zipped(("/etc/a.md", b"x", PLAIN)), "'/etc/a.md' leads out"),
+    "backslashes": (zipped(("..\\a.md", b"x", PLAIN)), "leads out"),
+    "link": (zipped(("a.md", b"/etc/passwd", stat.S_IFLNK | 0o777)), "'a.md' is a link or a device"),
+    "device": (zipped(("a.md", b"", stat.S_IFCHR | 0o666)), "'a.md' is a link or a device"),
+    "folder that is a link": (zipped(("a/", b"", stat.S_IFLNK | 0o777)), "is a link or a device"),
+    "git's hooks": (zipped((".git/hooks/post-commit", b"x", PLAIN)), "is a matter of one machine"),
+    "a transaction": (zipped((".infinimem/tx/1/x", b"x", PLAIN)), "is a matter of one machine"),
+    "a lock": (zipped((".infinimem/lock", b"x", PLAIN)), "is a matter of one machine"),
+    "bomb": (zipped(("a.md", b"x" * 10**6, PLAIN), kind=zipfile.ZIP_DEFLATED), "packed"),
+    "below a file": (zipped(("a", b"x", PLAIN), ("a/b/c", b"x", PLAIN)), "below a file"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", [*HOSTILE, "twice", "on each other"])
+def test_a_hostile_head_is_refused_by_name(name: str) -> None:
+    if name == "twice":
+        data, why = zipped(("a.md", b"x", PLAIN), ("a.md", b"y", PLAIN)), "'a.md' is there twice"
+    elif name == "on each other":
+        one = zipped(("a.md", b"x" * 10_000, PLAIN))
+        at = one.index(b"PK\x01\x02")
+        end = one.index(b"PK\x05\x06")
+        entry = one[at:end]
+        entries = b"".join(entry.replace(b"a.md", b"%c.md" % letter) for letter in b"abcd")
+        count = (4).to_bytes(2, "little")
+        tail = one[end : end + 8] + count + count + len(entries).to_bytes(4, "little") + one[end + 16 :]
+        data, why = one[:at] + entries + tail, "lie on each other"
+    else:
+        data, why = HOSTILE[name]
+    with pytest.raises(LibraryError, match="head") as refused:
+        unpack(data, "x")
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_who_is_hostile_hinders_no_other(fleet: Fleet) -> None:
+    for number in range(3):
+        fleet.append(f"l{number}", [turn(number)])
+    fleet.home.store.put("l1/head.zip", zipped(("../../a.md", b"x", PLAIN)))
+    fleet.home.store.put("l2/inbox/readme.txt", b"hello")
+    for data in (b"\xff\xfe", b"[]\n", b'{"text": "x", "rank": "y"}\n', b'{"text": ""}\n', b"[" * 100_000):
+        fleet.home.append("l2", ulid(), data)
+    drain(fleet)
+    assert fleet.status()["failed"] == 1
+    assert problems(fleet, {"l0": [fact(0)], "l2": [fact(2)]}) == []
+    assert len(fleet.home.inbox("l2", "refused")) == 5
+    with pytest.raises(LibraryError, match=r"'\.\./\.\./a\.md' leads out"), fleet.open("l1"):
+        pass
+
+
+def test_a_library_decides_nothing_about_the_model(engines: Engines, tmp_path: Path, fleet: Fleet) -> None:
+    """Its settings name a model and a server: neither is asked, by a worker or for a question."""
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    fleet.export("anna", tmp_path / "out")
+    settings = tmp_path / "out" / "infinimem.toml"
+    settings.write_text('format = 1\n[llm]\nmodel = "theirs"\nbase_url = "http://127.0.0.1:9/v1"\n')
+    fleet.import_("anna", tmp_path / "out")
+    fleet.append("anna", [turn(2)])
+    drain(fleet)
+    assert problems(fleet, {"anna": [fact(1), fact(2)]}) == []
+    with fleet.open("anna") as memory:
+        assert memory.llm.name == "offline"
+        assert memory.library.configuration.suspended
+
+
+# ── what is wrong with a call ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["", "..", ".hidden", "a/b", "a b", "é", "x" * 129, "a\n", None])
+def test_a_name_that_is_none_is_refused(name: Any, tmp_path: Path) -> None:
+    found = open_fleet("s3://bucket/p", database="", cache=tmp_path, model="offline")
+    with pytest.raises(UsageError, match="is no name for a library"):
+        found.append(name, [turn(1)])
+
+
+def test_bad_input_is_one_line(fleet: Fleet, engines: Engines, tmp_path: Path) -> None:
+    def line(act: Callable[[], object]) -> str:
+        with pytest.raises(InfinimemError) as refused:
+            act()
+        assert "\n" not in str(refused.value)
+        return str(refused.value)
+
+    def opened(url: str, database: str = fleet.due.database) -> Fleet:
+        return open_fleet(url, database=database, cache=tmp_path, model="offline")
+
+    url = fleet.home.url
+    assert "no such bucket" in line(lambda: opened("s3://nobody/x").append("a", [turn(1)]))
+    assert "no such bucket" in line(opened("s3://nobody/x").requeue)
+    assert "write s3://" in line(lambda: opened("http://x"))
+    assert f"belongs to {url}" in line(opened(f"{url}x").status)
+    assert "infinimem fleet init" in line(opened(url, engines.database).status)
+    assert "database cannot be used" in line(opened(url, "postgresql://127.0.0.1:9/x").status)
+    assert "the text is empty" in line(lambda: fleet.append("a", [Turn(" ")]))
+    assert "there is no library nobody" in line(lambda: fleet.forget("nobody", match="x"))
+    assert "there is no library nobody" in line(lambda: fleet.export("nobody", tmp_path / "x"))
+    with pytest.raises(LibraryError, match="there is no library nobody"), fleet.open("nobody"):
+        pass
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        assert "the store refuses the key" in line(lambda: opened(url).append("a", [turn(1)]))
+        patch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with psycopg.connect(fleet.due.database, autocommit=True) as connection:
+        connection.execute("DROP TABLE infinimem_fleet")
+    assert "another program's jobs" in line(fleet.init)
+
+
+def test_the_commands(
+    engines: Engines, tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell("fleet", "status").failed(2, "set INFINIMEM_FLEET;")
+    with made(engines, tmp_path / "cache") as fleet:
+        monkeypatch.setenv("INFINIMEM_FLEET", fleet.home.url)
+        monkeypatch.setenv("INFINIMEM_FLEET_DATABASE", fleet.due.database)
+        monkeypatch.setenv("INFINIMEM_FLEET_CACHE", str(tmp_path / "cache"))
+        assert shell("fleet", "init").out == f"{fleet.home.url} is ready\n"
+        assert "kept for anna" in shell("fleet", "append", "anna", SAID[0]).out
+        assert shell("fleet", "append", "anna", "-", "--json", input=SAID[1]).json["due"] is True
+        shell("fleet", "append", "../anna", "x").failed(2, "is no name for a library")
+        told = shell("fleet", "status", "--json").json
+        assert (told["due"], told["running"], told["failed"]) == (1, 0, 0)
+        assert shell("fleet", "requeue").out == "1 library is due\n"
+        assert shell("fleet", "worker", "--drain").code == 0
+        assert "Lisbon" in shell("fleet", "ask", "anna", "Where did I move to?").out
+        assert shell("fleet", "export", "anna", str(tmp_path / "out")).code == 0
+        (tmp_path / "out" / "notes.md").write_text("# Mine\n")
+        assert shell("fleet", "import", "anna", str(tmp_path / "out")).out == "1 file of anna changed\n"
+        assert "would go" in shell("fleet", "forget", "anna", "Rita").out
+        assert shell("fleet", "forget", "anna", "Rita", "--yes", "--json").json["forgotten"] is True
+        assert texts(fleet, "anna") == [SAID[0]]
