@@ -24,7 +24,7 @@ _BEGIN = re.compile(
 )
 _SENDER = re.compile(r"([^:\n]{1,80}): ?(.*)", re.DOTALL)
 _NAME = re.compile(
-    r"(?:.*/)?(?:WhatsApp[ -]Chat (?:with|mit|-)|Chat de WhatsApp con|Discussion WhatsApp avec|Chat WhatsApp con)"
+    r"(?:.*/)?(?:WhatsApp[ -]Chat (?:with|mit|-)|Chat (?:de )?WhatsApp con|Discussion WhatsApp avec)"
     r" ([^/]+?)(?:/_chat)?",
     re.IGNORECASE,
 )
