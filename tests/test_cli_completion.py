@@ -41,6 +41,9 @@ def test_commands_and_options_are_offered(shell: Shell) -> None:
     assert offered([], "co") == ["compare", "completion", "config", "consolidate"]
     assert offered(["search"], "--sc") == ["--scope"]
     assert offered(["search", "--scope"], "ar") == ["archive"]
+    for command in ("search", "grep", "read", "consolidate"):
+        assert offered([command], "--ra") == ["--raw"]
+    assert offered(["search", "cat", "food"], "--sc") == ["--scope"]
 
 
 def test_ids_of_documents_are_offered_where_one_is_wanted(shell: Shell) -> None:

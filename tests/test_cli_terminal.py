@@ -125,9 +125,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 NOTES: dict[str, list[list[str]]] = {
     "ls": [[], ["--scope", "all"]],
-    "read": [["topics/home"], ["notes [red]/[bold]Lisbon $(touch pwned)"], [POISON]],
-    "search": [["Lisbon"], [POISON], ["Lisbon", "--as-of", POISON]],
-    "grep": [["isbo", "-C", "2"], ["(" + POISON]],
+    "read": [
+        ["topics/home"],
+        ["topics/home", "--raw"],
+        ["notes [red]/[bold]Lisbon $(touch pwned)"],
+        [POISON],
+    ],
+    "search": [["Lisbon"], ["Lisbon", "--raw"], [POISON, POISON], ["Lisbon", "--as-of", POISON]],
+    "grep": [["isbo", "-C", "2"], ["isbo", "--raw"], ["(" + POISON, POISON]],
     "retrieve": [["Lisbon"], [POISON]],
     "ask": [["Where do I live?", "-v"], ["Where do I live?", "--reader", "bm25"]],
     "compare": [["Where do I live?"], ["Where do I live?", "-v"], [POISON]],
@@ -147,7 +152,7 @@ NOTES: dict[str, list[list[str]]] = {
         ["I sing.", "--time", POISON],
     ],
     "import": [["../../in/" + NAME], [f"../../in/{NAME}.json"], ["../../in/bad.json"], [POISON]],
-    "consolidate": [["--dry-run", "--keep"], []],
+    "consolidate": [["--dry-run", "--keep"], ["--dry-run", "--raw"], []],
     "review": [[], ["--approve", POISON]],
     "undo": [[], [POISON]],
     "rebuild": [[]],
