@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from infinimem.cli.options import Group, Options, pass_options
-from infinimem.cli.output import counted
-from infinimem.cli.show import answer_json, show_answer
+from infinimem.cli.options import Options, Section, pass_options
+from infinimem.cli.show import show_answer
 from infinimem.errors import InfinimemError, UsageError
 from infinimem.model import Turn
+from infinimem.results import answer_json, counted
 
 if TYPE_CHECKING:
     from infinimem.fleet.fleet import Fleet
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 URL, DATABASE, CACHE = "INFINIMEM_FLEET", "INFINIMEM_FLEET_DATABASE", "INFINIMEM_FLEET_CACHE"
 
 
-@click.group(cls=Group)
+@click.group(cls=Section)
 def fleet() -> None:
-    """Many libraries, in an object store and PostgreSQL.
-
-    $INFINIMEM_FLEET names the store (s3://BUCKET/PREFIX), $INFINIMEM_FLEET_DATABASE a PostgreSQL database of
-    its own. Keys and endpoint come from $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY, $AWS_ENDPOINT_URL.
+    """$INFINIMEM_FLEET names the store (s3://BUCKET/PREFIX), $INFINIMEM_FLEET_DATABASE a PostgreSQL database
+    of its own. Keys and endpoint come from $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY, $AWS_ENDPOINT_URL.
     """
 
 

@@ -233,15 +233,10 @@ def _write_examples(formatter: click.HelpFormatter, examples: Iterable[str]) -> 
             formatter.write(f"{'':{formatter.current_indent}}infinimem {example}\n")
 
 
-class Command(click.Command):
-    """A command that takes the global options too, listed apart in its help.
-
-    What it does in a line, and examples, stand in commands.py; its function's docstring says the rest.
-    """
+class Inner(click.Command):
+    """A command that takes the global options too, listed apart in its help; one below another command."""
 
     def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
-        self._listed = COMMANDS[name]
-        kwargs["help"] = "\n\n".join(filter(None, (self._listed.summary, cleandoc(kwargs.get("help") or ""))))
         kwargs["context_settings"] = {"show_default": True, **(kwargs.get("context_settings") or {})}
         super().__init__(name, *args, **kwargs)
         self._globals = _globals()
@@ -255,8 +250,30 @@ class Command(click.Command):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
+
+class Command(Inner):
+    """A command of the root.
+
+    What it does in a line, and examples, stand in commands.py; its function's docstring says the rest.
+    """
+
+    def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
+        self._listed = COMMANDS[name]
+        kwargs["help"] = "\n\n".join(filter(None, (self._listed.summary, cleandoc(kwargs.get("help") or ""))))
+        super().__init__(name, *args, **kwargs)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _write_examples(formatter, self._listed.examples)
+
+
+class Section(Command, click.Group):
+    """A command of the root with commands of its own."""
+
+    command_class = Inner
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
 
 
 class Group(click.Group):
