@@ -556,6 +556,7 @@ LIFE = (
     ("Use tabs in this project, never spaces.", "/home/ann/shop"),
     ("The unit tests want a Postgres, so start docker compose first.", "/home/ann/shop"),
     ("I am vegetarian since last year.", "/home/ann/shop"),
+    ("We eat late, and the test file of the Dutch course is on the shelf.", None),
 )
 
 
@@ -572,6 +573,8 @@ def life(tmp_path: Path) -> Recall:
         ("/home/ann/blog", "run the tests", ()),
         ("/home/ann/shop", "run the tests", (5,)),
         ("/home/ann/blog", "what should I not eat?", (2, 6)),
+        ("/home/ann/blog", "how do I run my test file?", ()),
+        ("/home/ann/blog", "do I use tabs or spaces?", ()),
         ("/home/ann/blog", "what is a marathon?", ()),
         ("/home/ann/blog", "what's the difference between a NAS and a SAN?", ()),
         ("/home/ann/blog", "where do I find my photos, on heron?", (3,)),

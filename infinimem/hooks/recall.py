@@ -106,8 +106,8 @@ class Recall:
         if not asked.terms:
             return []
         query = " ".join((*asked.terms, *related(asked.terms)))
-        items = self._memory.retrieve(query, CANDIDATES).items
-        items = sorted(items, key=lambda item: (item.time or "", item.doc_id, item.start_line), reverse=True)
+        found = self._memory.retrieve(query, CANDIDATES).items
+        items = sorted(found, key=lambda item: (item.time or "", item.doc_id, item.start_line), reverse=True)
         counts, lines = searcher(view).frequencies(asked.terms)
 
         def rare(term: str) -> bool:
