@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import random
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -615,3 +618,29 @@ EXPORTS: dict[str, Export] = {
         "two figs",
     ),
 }
+
+
+ODD: list[Any] = [
+    None, True, -1, 2**70, 1e400, "", "text", "\ud800", [], {}, [None], [[]], ["a", {"b": 1}],
+    {"type": None}, {"type": []}, {"text": {}}, [{"type": "text", "text": None}],
+]  # fmt: skip
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value inside a value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inside:
+        yield (*way, key)
+        yield from places(item, (*way, key))
+
+
+def altered(content: Any) -> Iterator[Any]:
+    """The content with another value in each of its places in turn, that nobody expects there."""
+    dice = random.Random(8)
+    for way in places(content):
+        changed = copy.deepcopy(content)
+        holder = changed
+        for key in way[:-1]:
+            holder = holder[key]
+        holder[way[-1]] = copy.deepcopy(dice.choice(ODD))
+        yield changed

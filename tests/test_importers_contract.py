@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli_runner import Shell
-from exports import EXPORTS, Export
+from exports import EXPORTS, Export, altered
 
 from infinimem.errors import ImportFormatError, UsageError
 from infinimem.importers import survey
 from infinimem.importers.read import formats
+from infinimem.store.evidence import check_turn
 
 READS_ALL = ("openai", "markdown")
 """Formats that take what is of no other: any messages, any text."""
+
+
+def _is_json(export: Export) -> bool:
+    return not any(isinstance(content, str) for content in export.files.values())
 
 
 @pytest.fixture(params=EXPORTS)
@@ -84,6 +90,19 @@ class TestEveryFormat:
         before = shell.tree()
         shell("import", str(path)).failed(1, path.name)
         assert shell.tree() == before
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXPORTS.items() if _is_json(one)])
+def test_an_odd_value_anywhere_is_an_import_error_at_worst(name: str, tmp_path: Path) -> None:
+    for file, content in EXPORTS[name].files.items():
+        for changed in altered(content):
+            path = replace(EXPORTS[name], files={**EXPORTS[name].files, file: changed}).save(tmp_path)
+            try:
+                for batch in survey(path).batches():
+                    for turn in batch:
+                        check_turn(turn)
+            except ImportFormatError as error:
+                assert "\n" not in str(error)
 
 
 LOGS = {"Claude Code", "Codex"}

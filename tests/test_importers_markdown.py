@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -103,12 +104,21 @@ def test_a_note_that_only_begins_with_such_a_word_is_no_transcript() -> None:
 
 
 @given(st.text(alphabet="ab1.-*#>`~ \t\n\r:|=[]User", max_size=200))
-def test_no_letter_is_lost(text: str) -> None:
-    """Whatever the text, its letters come out in order (markers, rules and headers are no letters)."""
+def test_no_word_is_lost(text: str) -> None:
+    """Whatever the text, all its words come out (of a header those that hold words), and none is made up."""
     skipped: Counter[str] = Counter()
-    found = "".join(turn.text for turn in turns(text, "n", skipped))
-    if not skipped:
-        assert [c for c in found if c.isalpha()] == [c for c in text if c.isalpha()]
+    found = " ".join(turn.text for turn in turns(text, "n", skipped))
+    if not +skipped and not text.startswith("---"):
+        assert set(re.findall(r"[a-zA-Z]+", found)) == set(re.findall(r"[a-zA-Z]+", text))
+
+
+def test_a_transcript_is_dated_by_its_headings() -> None:
+    found = list(turns("## 2025-03-03\n\nUser: hi\n\nAssistant: yes\n", "chat", Counter()))
+    assert [(turn.text, turn.time) for turn in found if turn.role == "assistant"] == [("yes", "2025-03-03")]
+
+
+def test_a_heading_that_only_shows_something_is_none() -> None:
+    assert texts("# ![[a.png]]\n## b\nc\n# ![[d.png]]\n") == ["b: c", ""]  # the store takes no empty turn
 
 
 def test_a_heading_of_many_blanks_is_read_at_once() -> None:

@@ -34,6 +34,7 @@ def test_memories_may_be_a_list_alone_and_of_several_users(tmp_path: Path) -> No
     other = {"id": "x", "memory": "Sings", "user_id": "ida", "created_at": "2025-01-01T00:00:00Z"}
     found = survey(saved(tmp_path, [*MEM0["results"], other]))
     assert (found.formats, found.turns, found.sessions) == (("mem0",), 3, 2)
+    assert survey(tmp_path / "memory.json", only="mem0 ida").turns == 1
 
 
 def test_a_memory_that_was_changed_is_a_new_statement(shell: Shell, tmp_path: Path) -> None:

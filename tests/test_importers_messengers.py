@@ -156,3 +156,11 @@ def test_a_mail_inside_a_mail_is_attached_and_not_said(tmp_path: Path) -> None:
 def test_a_note_that_begins_like_a_mail_is_a_note(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(text)
     assert read_turns(tmp_path / "a.txt").format == "markdown"
+
+
+@pytest.mark.parametrize(("plain", "expected"), [("yes", "yes"), ("", "no")])
+def test_of_a_text_and_its_html_one_is_taken(plain: str, expected: str, tmp_path: Path) -> None:
+    parts = f"--b\nContent-Type: text/plain\n\n{plain}\n--b\nContent-Type: text/html\n\n<p>no</p>\n--b--\n"
+    head = "From: Bo <a@b>\nTo: c@d\nContent-Type: multipart/alternative; boundary=b\n\n"
+    (tmp_path / "a.eml").write_text(head + parts)
+    assert [turn.text for turn in read_turns(tmp_path / "a.eml").turns] == [expected]

@@ -108,6 +108,11 @@ def test_a_slack_export_may_lie_in_a_folder_of_the_zip_or_among_others(tmp_path:
     assert (found.formats, found.turns, found.left_out) == (("markdown", "slack"), 4, {})
 
 
+def test_a_slack_export_is_read_as_no_other_format(tmp_path: Path) -> None:
+    with pytest.raises(ImportFormatError, match="is a Slack export and not telegram"):
+        survey(EXPORTS["Slack"].save(tmp_path), format="telegram")
+
+
 def test_one_damaged_day_refuses_a_slack_export(shell: Shell, tmp_path: Path) -> None:
     folder = EXPORTS["Slack"].save(tmp_path / "acme")
     day = folder / "kiln" / "2024-07-01.json"

@@ -12,7 +12,7 @@ basic-memory (`- works_at [[Nordlicht]]`) a sentence about the note. A note is a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from infinimem.importers.fields import ATTACHED, ROLES, Skipped, as_name, iso
@@ -32,6 +32,7 @@ _BLOCK_ID = re.compile(r"[ \t]\^[0-9a-f]{6}$", re.MULTILINE)
 _RELATION = re.compile(r"(\w+) (\[\[(?=\S)[^\[\]\n]+\]\](?:\s+\([^()\n]*\))?)")
 _QUERY = re.compile(r"(?:```|~~~)\s*(?:dataview(?:js)?|tasks|query|base)\b")
 _NO_CONTEXT = ("observations", "relations")
+"""Headings of basic-memory's notes that say nothing."""
 _UNSAID = ("title", "permalink", "id", "date", "created", "cssclass", "cssclasses", "publish")
 """Keys of a note's header that say nothing, or are used otherwise."""
 
@@ -73,26 +74,21 @@ def turns(
     first_date = (_date(str(header.values.get(key, ""))) for key in ("date", "created"))
     dated = _date(stem) or next(filter(None, first_date), None) or time
     blocks = [block for block in _blocks(text, header.end) if block.text]
-    marks = {_mark(block)[0] for block in blocks}
-    if {"user", "assistant"} <= marks:
-        yield from _transcript(blocks, Turn("", role, time=dated, session=stem))
+    times = _times(blocks, dated)
+    if {"user", "assistant"} <= {_mark(block)[0] for block in blocks}:
+        yield from _transcript(zip(blocks, times, strict=True), Turn("", role, session=stem))
         return
     about = _Context(title)
     if said := _said(header.values):
         yield Turn(about.before(said), role, time=dated, session=stem)
-    time, dated_at = dated, 0
-    for at, block in enumerate(blocks):
+    for block, following, time in zip(blocks, [*blocks, _Block(level=1)][1:], times, strict=True):
         words, level = _heading(block)
         if level:
-            if date := _date(words):
-                time, dated_at = date, level
-            elif level <= dated_at:
-                time, dated_at = dated, 0
+            about.leave(level)
             words = _plain(words, skipped)
-            if at + 1 == len(blocks) or 0 < _heading(blocks[at + 1])[1] <= level:
-                about.enter("", level)
+            if 0 < _heading(following)[1] <= level:
                 yield Turn(about.before(words), role, time=time, session=stem)
-            about.enter(words, level)
+            about.headings.append((level, words))
         elif _QUERY.match(words):
             skipped["queries of notes"] += 1
         elif title and (relation := _RELATION.fullmatch(words)):
@@ -102,6 +98,20 @@ def turns(
             yield Turn(about.before(words), role, time=time, session=stem)
 
 
+def _times(blocks: list[_Block], dated: str | None) -> list[str | None]:
+    """When each block was written: the date in a heading holds until the next one that is as high."""
+    times = []
+    time, dated_at = dated, 0
+    for block in blocks:
+        words, level = _heading(block)
+        if level and (date := _date(words)):
+            time, dated_at = date, level
+        elif 0 < level <= dated_at:
+            time, dated_at = dated, 0
+        times.append(time)
+    return times
+
+
 @dataclass
 class _Context:
     """What the text at hand is about: the title of the note and the headings above, the highest first."""
@@ -109,30 +119,29 @@ class _Context:
     title: str | None
     headings: list[tuple[int, str]] = field(default_factory=list)
 
-    def enter(self, heading: str, level: int) -> None:
+    def leave(self, level: int) -> None:
+        """End the sections that a heading of this level ends."""
         self.headings = [above for above in self.headings if above[0] < level]
-        if heading.casefold() not in _NO_CONTEXT:
-            self.headings.append((level, heading))
 
     def before(self, words: str) -> str:
         """The words with what they are about set before them; a block of lines starts on its own."""
         path: dict[str, str] = {}
         for title in (self.title, *(heading for _, heading in self.headings)):
-            if title and _date(title) != title:
+            if title and _date(title) != title and title.casefold() not in _NO_CONTEXT:
                 path.setdefault(title.casefold(), title.rstrip(":"))
-        if not path:
+        if not path or not words:
             return words
         return " › ".join(path.values()) + (":\n" if words[0] in "`~|>" else ": ") + words
 
 
-def _transcript(blocks: list[_Block], like: Turn) -> Iterator[Turn]:
+def _transcript(blocks: Iterable[tuple[_Block, str | None]], like: Turn) -> Iterator[Turn]:
     """The turns of what a person and an assistant said by turns."""
     role = like.role
-    for block in blocks:
+    for block, time in blocks:
         marked, after = _mark(block)
         role = marked or role
-        if words := block.text[after:].strip("\n"):
-            yield replace(like, text=words, role=role)
+        if (words := block.text[after:]).strip():
+            yield replace(like, text=words, role=role, time=time)
 
 
 def _heading(block: _Block) -> tuple[str, int]:

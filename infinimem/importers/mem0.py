@@ -6,7 +6,8 @@ id, and the changed one is another statement: ids do not make it the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, first, iso, rows
 from infinimem.model import Turn
@@ -22,20 +23,20 @@ def matches(record: Json) -> bool:
     return isinstance(record.get("memory"), str) and any(name in record for name in _OWN)
 
 
-def names(record: Json, stem: str) -> tuple[str, ...]:
-    of = next((name for field in _OWNERS if (name := as_name(record.get(field)))), None)
-    return (f"mem0 {of}" if of else stem,)
-
-
-def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    for memory in rows(record.get("results")) or [record]:
+def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
+    """The memories, in the order of the file; those of one owner are a session."""
+    for memory in (one for record in records for one in _memories(record)):
         if not isinstance(memory, dict) or not isinstance(memory.get("memory"), str):
             skipped[NO_TEXT] += 1
             continue
-        (session,) = names(memory, stem)
+        owner = next((name for field in _OWNERS if (name := as_name(memory.get(field)))), None)
         yield Turn(
             text=memory["memory"],
             role="assistant",
             time=iso(first(memory, "updated_at", "created_at")),
-            session=session,
+            session=f"mem0 {owner}" if owner else stem,
         )
+
+
+def _memories(record: Any) -> list[Any]:
+    return (rows(record.get("results")) if isinstance(record, dict) else []) or [record]

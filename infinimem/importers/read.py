@@ -73,6 +73,7 @@ _LOGS: dict[str, Log] = {
     "claude-code": claude_code,
     "codex": codex,
     "gemini": gemini,
+    "mem0": mem0,
     "telegram": telegram,
 }
 # Asked in this order: the particular shapes before the general one.
@@ -82,7 +83,6 @@ _FAMILIES: dict[str, Family] = {
     "memoryagentbench": memoryagentbench,
     "chatgpt": chatgpt,
     "claude": claude_export,
-    "mem0": mem0,
     "mcp-memory": mcp_memory,
     "openai": openai_messages,
 }
@@ -180,6 +180,8 @@ def _parts(
     with opened(path, skipped, folder) as sources:
         for source in sources:
             if source.name != path.name and source.name.rpartition("/")[2] in SLACK_LISTS:
+                if format_ not in (None, "slack"):
+                    raise ImportFormatError(f"{path.name} is a Slack export and not {format_}")
                 files = ((one.name, records(one, one.name)) for one in chain([source], sources))
                 yield "slack", _of(slack.turns(files, skipped), wanted)
                 return
