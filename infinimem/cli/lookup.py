@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from infinimem.cli.options import Command, Options, pass_options, snapshot, snap
 from infinimem.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
-    from infinimem.tools import Result, Scope
+    from infinimem.tools import Result
 
 PAGE = 20
 """Documents that the tool lists at once."""
@@ -34,11 +35,11 @@ _scope = click.option(
 @snapshot_options
 @pass_options
 def search(
-    options: Options, query: str, limit: int, scope: Scope, moment: str | None, project: str | None
+    options: Options, query: str, limit: int, scope: str, moment: str | None, project: str | None
 ) -> None:
     """Find the sections that answer a query best."""
-    tools = snapshot(options, options.looking(), moment, project).tools
-    _show(options, _found(tools.search(query, limit, scope)))
+    tool = snapshot(options, options.looking(), moment, project).tools.search
+    _show(options, _run(tool, query=query, k=limit, scope=scope))
 
 
 @click.command(cls=Command)
@@ -55,17 +56,17 @@ def grep(
     pattern: str,
     doc: str | None,
     context: int,
-    scope: Scope,
+    scope: str,
     moment: str | None,
     project: str | None,
 ) -> None:
     """Find lines that match a regular expression (RE2, any case)."""
     tools = snapshot(options, options.looking(), moment, project).tools
     if doc:
-        found = tools.grep_doc(doc, pattern, context)
+        found = _run(tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
-        found = tools.grep(pattern, context_lines=context, scope=scope)
-    _show(options, _found(found))
+        found = _run(tools.grep, pattern=pattern, context_lines=context, scope=scope)
+    _show(options, found)
 
 
 @click.command(cls=Command)
@@ -75,15 +76,15 @@ def grep(
 @snapshot_options
 @pass_options
 def ls(
-    options: Options, offset: int, limit: int, scope: Scope, moment: str | None, project: str | None
+    options: Options, offset: int, limit: int, scope: str, moment: str | None, project: str | None
 ) -> None:
     """List the documents and their summaries."""
-    tools, out = snapshot(options, options.looking(), moment, project).tools, options.out
-    found = _found(tools.list_docs(offset, min(limit, PAGE), scope))
+    tool, out = snapshot(options, options.looking(), moment, project).tools.list_docs, options.out
+    found = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
     docs = found["docs"]
     while found["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
         left = min(limit - len(docs), PAGE)
-        found = _found(tools.list_docs(offset + len(docs), left, scope))
+        found = _run(tool, offset=offset + len(docs), limit=left, scope=scope)
         docs += found["docs"]
 
     def show() -> None:
@@ -106,9 +107,9 @@ def read(options: Options, doc_id: str, lines: str | None, moment: str | None, p
     Lines count from 1, the header included.
     """
     start, end = _range(lines)
-    tools = snapshot(options, options.looking(), moment, project).tools
+    tool = snapshot(options, options.looking(), moment, project).tools.read_lines
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    _show(options, _found(tools.read_lines(name, start or 1, end)))
+    _show(options, _run(tool, doc_id=name, start=start, end=end))
 
 
 def _range(text: str | None) -> tuple[int | None, int | None]:
@@ -122,7 +123,8 @@ def _range(text: str | None) -> tuple[int | None, int | None]:
     return start, end
 
 
-def _found(found: Result) -> Result:
+def _run(tool: Callable[..., Result], **arguments: object) -> Result:
+    found = tool(**arguments)
     if "error" in found:
         raise LibraryError(found["error"])
     return found
