@@ -72,8 +72,8 @@ def listen(address: str, remote: bool = False) -> socket.socket:
 
 
 def names(address: str, listening: socket.socket) -> list[str]:
-    """The names with port under which clients may call it: the one that was given, and those of loopback, since
-    a container's port is passed on from there. No page of another site has one of these."""
+    """The names with port under which clients may call it: the one that was given, and those of loopback,
+    from where a container's port is passed on. No page of another site has one of these."""
     at = listening.getsockname()
     ip = ipaddress.ip_address(at[0])
     hosts = [address.rpartition(":")[0], f"[{ip}]" if ip.version == 6 else str(ip)]
