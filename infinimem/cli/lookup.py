@@ -24,7 +24,7 @@ from infinimem.errors import LibraryError, UsageError
 
 if TYPE_CHECKING:
     from infinimem.store.view import View
-    from infinimem.tools import Result, Scope
+    from infinimem.tools import Result
 
 PAGE = 20
 """Documents that the tool lists at once."""
@@ -50,10 +50,10 @@ _scope = click.option(
 @snapshot_options
 @pass_options
 def search(
-    options: Options, query: str, limit: int, raw: bool, scope: Scope, moment: str | None, project: str | None
+    options: Options, query: str, limit: int, raw: bool, scope: str, moment: str | None, project: str | None
 ) -> None:
     reader = snapshot(options, options.looking(), moment, project)
-    found = _found(reader.tools.search(query, limit, scope))
+    found = _run(reader.tools.search, query=query, k=limit, scope=scope)
     _show(options, found, raw, lambda: _asked(query, reader.view))
 
 
@@ -73,15 +73,15 @@ def grep(
     doc: str | None,
     context: int,
     raw: bool,
-    scope: Scope,
+    scope: str,
     moment: str | None,
     project: str | None,
 ) -> None:
     reader = snapshot(options, options.looking(), moment, project)
     if doc:
-        found = _found(reader.tools.grep_doc(doc, pattern, context))
+        found = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
-        found = _found(reader.tools.grep(pattern, context_lines=context, scope=scope))
+        found = _run(reader.tools.grep, pattern=pattern, context_lines=context, scope=scope)
     _show(options, found, raw, lambda: _matching(pattern))
     rest, _, last = pattern.rpartition(" ")
     if rest and not found["matches"]:
@@ -98,14 +98,14 @@ def grep(
 @snapshot_options
 @pass_options
 def ls(
-    options: Options, offset: int, limit: int, scope: Scope, moment: str | None, project: str | None
+    options: Options, offset: int, limit: int, scope: str, moment: str | None, project: str | None
 ) -> None:
-    tools, out = snapshot(options, options.looking(), moment, project).tools, options.out
-    found = _found(tools.list_docs(offset, min(limit, PAGE), scope))
+    tool, out = snapshot(options, options.looking(), moment, project).tools.list_docs, options.out
+    found = _run(tool, offset=offset, limit=min(limit, PAGE), scope=scope)
     docs = found["docs"]
     while found["has_more"] and len(docs) < limit:  # an agent turns pages, a person need not
         left = min(limit - len(docs), PAGE)
-        found = _found(tools.list_docs(offset + len(docs), left, scope))
+        found = _run(tool, offset=offset + len(docs), limit=left, scope=scope)
         docs += found["docs"]
 
     def show() -> None:
@@ -128,9 +128,9 @@ def read(
 ) -> None:
     """Lines count from 1, the header included."""
     start, end = _range(lines)
-    tools = snapshot(options, options.looking(), moment, project).tools
+    tool = snapshot(options, options.looking(), moment, project).tools.read_lines
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    _show(options, _found(tools.read_lines(name, start or 1, end)), raw)
+    _show(options, _run(tool, doc_id=name, start=start, end=end), raw)
 
 
 def _range(text: str | None) -> tuple[int | None, int | None]:
@@ -144,7 +144,8 @@ def _range(text: str | None) -> tuple[int | None, int | None]:
     return start, end
 
 
-def _found(found: Result) -> Result:
+def _run(tool: Callable[..., Result], **arguments: object) -> Result:
+    found = tool(**arguments)
     if "error" in found:
         raise LibraryError(found["error"])
     return found
