@@ -242,8 +242,8 @@ def sample_diff(sample: Shell) -> str:
 
 def test_blame_fits_80_columns(sample: Shell) -> None:
     lines = ESCAPE.sub("", at_a_terminal(sample, "blame", "topics/home")).splitlines()
-    assert lines[0] == "1-13    (header, headings, blank lines, derived by 0005-consolidate 2025-08-24)"
-    assert lines[1] == "14      [89] We'd leave Bristol in August; nothing is signed yet"
+    assert lines[0] == "1-14    (header, headings, blank lines, derived by 0005-consolidate 2025-08-24)"
+    assert lines[1] == "15      [89] We'd leave Bristol in August; nothing is signed yet"
     assert re.fullmatch(r" {8}Nora, 2025-03-09, \d+ \w+ ago, s05\.5; 0003-consolidate 2025-03-30", lines[2])
     assert len(lines) < 24, "a screen"
     one = ESCAPE.sub("", at_a_terminal(sample, "blame", "topics/home:4")).splitlines()
@@ -278,7 +278,11 @@ def test_days_are_told_so_on_a_terminal_alone(sample: Shell) -> None:
         assert not told.search(sample(*words).out)
 
 
-def test_that_no_model_is_asked_is_told_a_person_once_a_day(sample: Shell) -> None:
+def test_that_no_model_is_asked_is_told_a_person_once_a_day(
+    sample: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(sample.home / "cache"))  # other tests have asked before
+
     def said(*words: str) -> bool:
         return "offline: no model is configured" in at_a_terminal(sample, *words)
 
