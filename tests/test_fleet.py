@@ -24,7 +24,7 @@ from infinimem.fleet import fleet as fleets
 from infinimem.fleet.due import Later
 from infinimem.fleet.fleet import Fleet, open_fleet
 from infinimem.fleet.head import pack, unpack
-from infinimem.fleet.home import ulid
+from infinimem.fleet.home import Moved, ulid
 
 SAID = ("I moved to Lisbon in March.", "My sister is called Rita.")
 
@@ -140,6 +140,19 @@ def test_delivered_twice_it_is_done_once(fleet: Fleet, tmp_path: Path) -> None:
     assert fleet.home.fetch("anna") == head
     drain(fleet)
     assert problems(fleet, {"anna": [fact(1)]}) == []
+
+
+def test_a_commit_whose_answer_is_lost_is_known_again(fleet: Fleet) -> None:
+    """The store does it, the answer is lost, and the second try meets the first one's work."""
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    head = fleet.home.fetch("anna")
+    assert head is not None
+    data = pack(head.files, ulid(), ())
+    done = fleet.home.commit("anna", data, head.etag)
+    assert fleet.home.commit("anna", data, head.etag) == done
+    with pytest.raises(Moved):
+        fleet.home.commit("anna", pack(head.files, ulid(), ()), head.etag)
 
 
 def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(fleet: Fleet, tmp_path: Path) -> None:
