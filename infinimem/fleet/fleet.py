@@ -281,6 +281,7 @@ class Fleet:
                 inbox = self._inbox(library, head, limit)
                 if limit is None and not inbox.turns:
                     _demand(head, library)
+                llm.begin()
                 memory, done = open_memory(place.tree, model=llm), None
                 if limit is None or inbox.turns or memory.view.uncited():
                     place.unsettle()
