@@ -328,6 +328,7 @@ def test_forgetting_covers_head_inbox_and_every_cache(fleet: Fleet, tmp_path: Pa
     fleet.home.append("anna", ulid(), b'{"heliotrope"')
     done = fleet.forget("anna", match="heliotrope")
     assert done.receipt is not None and not done.left
+    drain(fleet)
     with another(fleet, tmp_path / "other") as woken:  # at the first look of a process of that machine
         woken.append("bert", [turn(3)])
         drain(woken)
