@@ -18,9 +18,13 @@ import pytest
 from fleet_engines import Engines, database
 
 from infinimem import Turn
-from infinimem.fleet.fleet import Fleet, open_fleet
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
+
+_WHY = "needs the extra: pip install 'infinimem[fleet]'"
+psycopg, *_ = (pytest.importorskip(name, reason=_WHY) for name in ("psycopg", "procrastinate", "obstore"))
+
+from infinimem.fleet.fleet import Fleet, open_fleet  # noqa: E402
 
 LEASE = 1.5
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from cli_runner import Shell
 from fleet_engines import Engines
 from fleet_library import Thinking, another, drain, fact, faulty, made, problems, texts, turn
 from fleet_library import fleet as fleet
+from fleet_library import psycopg as psycopg
 
 from infinimem import Turn
 from infinimem.errors import InfinimemError, LibraryError, ModelUnavailable, UsageError

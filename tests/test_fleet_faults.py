@@ -14,11 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from fault_library import seed as seed
 from fleet_library import LEASE, Thinking, another, drain, fact, faulty, problems, turn, worker
 from fleet_library import fleet as fleet
+from fleet_library import psycopg as psycopg
 
 from infinimem.errors import FleetError
 from infinimem.fleet.due import Later

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from infinimem.fleet.head import Head, folder_files, of_machine
+from infinimem.fleet.head import Head, demand, folder_files
 from infinimem.fleet.home import Home
 from infinimem.retrieval.cache import cache_folder
 from infinimem.store.files import Files
@@ -48,7 +48,7 @@ def lay_out(wanted: Mapping[str, bytes], tree: Path) -> None:
     for folder, _, names in os.walk(tree, topdown=False):
         below = PurePosixPath(Path(folder).relative_to(tree))
         for path in (str(below / name) for name in names):
-            if (path not in wanted and path != LOCK) or (of_machine(path) and path != LOCK):
+            if path not in wanted and path != LOCK:
                 files.remove(path, durable=False)
         if below not in kept:
             with suppress(OSError):  # it has the lock
@@ -128,14 +128,18 @@ class Places:
 
     @contextmanager
     def fresh(self, library: str, home: Home) -> Iterator[Place]:
-        """A place that is the head as it is now, and that nobody changes."""
+        """A place that is the head as it is now, and that nobody changes.
+
+        Raises:
+            LibraryError: there is no such library.
+        """
         folder = self._folder(library)
         with self._held(folder, fcntl.LOCK_SH) as place:
             head = home.fetch(library, place.head().etag if place else "")
             if place is not None and head is None:
                 yield place
                 return
-        assert head is not None
+        head = demand(head, library)
         with self._held(folder, fcntl.LOCK_EX) as place:
             if place is not None:
                 place.become(head)
