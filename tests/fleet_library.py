@@ -27,6 +27,8 @@ psycopg, *_ = (pytest.importorskip(name, reason=_WHY) for name in ("psycopg", "p
 from infinimem.fleet.fleet import Fleet, open_fleet  # noqa: E402
 
 LEASE = 1.5
+PATIENCE = 600.0
+"""Seconds until work that does not end counts as hung."""
 
 
 class Thinking(OfflineClient):
@@ -108,7 +110,7 @@ def faulty(fleet: Fleet) -> Faulty:
 
 def drain(fleet: Fleet, concurrency: int = 4) -> None:
     """Work until nothing is due, running or waiting for its next try."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         asyncio.run(fleet.work(concurrency, LEASE, wait=False))
         now = fleet.status()
