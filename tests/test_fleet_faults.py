@@ -14,11 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from fault_library import seed as seed
 from fleet_library import LEASE, Thinking, another, drain, fact, faulty, problems, turn, worker
 from fleet_library import fleet as fleet
+from fleet_library import psycopg as psycopg
 
 from infinimem.errors import FleetError
 from infinimem.fleet.due import Later
@@ -77,7 +77,7 @@ def written(fleet: Fleet, pause: float) -> Iterator[Writers]:
 @pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.soak)])
 def test_workers_that_are_killed(kills: int, fleet: Fleet, tmp_path: Path, seed: int) -> None:
     choose = random.Random(seed)
-    with written(fleet, 0.05):
+    with written(fleet, 0.05 if kills < 10 else 1):
         for _ in range(kills):
             with worker(fleet, tmp_path / "theirs", seconds=choose.choice((0, 0.05))):
                 time.sleep(choose.uniform(0.05, 0.6))
@@ -90,7 +90,7 @@ def test_workers_that_are_stopped_for_longer_than_their_lease(
     """The other one takes over meanwhile; whoever wakes up commits nothing that is old."""
     choose = random.Random(seed)
     with (
-        written(fleet, 0.05),
+        written(fleet, 0.05 if stops < 10 else 1),
         worker(fleet, tmp_path / "a", seconds=0.3) as one,
         worker(fleet, tmp_path / "b", seconds=0.1),
     ):
@@ -104,7 +104,7 @@ def test_workers_that_are_stopped_for_longer_than_their_lease(
 @pytest.mark.parametrize("doubles", [20, pytest.param(500, marks=pytest.mark.soak)])
 def test_jobs_that_are_delivered_twice(doubles: int, fleet: Fleet, tmp_path: Path) -> None:
     with (
-        written(fleet, 0.02),
+        written(fleet, 0.02 if doubles < 100 else 0.5),
         another(fleet, tmp_path / "a", Thinking(0.01)) as a,
         another(fleet, tmp_path / "b", Thinking(0.01)) as b,
         ThreadPoolExecutor(2) as threads,

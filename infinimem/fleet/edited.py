@@ -66,7 +66,7 @@ def brought_in(head: Head, folder: Path) -> Mapping[str, bytes]:
         if digest(head.files.get(path)) != sums.get(path, "-") and head.files.get(path) != found.get(path)
     ]
     if both or sequence.MARK in mine:
-        what = both[0] if both else "what infinimem wrote there"
+        what = "what infinimem notes" if sequence.MARK in mine else both[0]
         raise LibraryError(f"{what} was changed in {folder} and in the fleet; export anew, and edit that")
     others = {path: data for path, data in head.files.items() if path not in mine}
     return others | {path: found[path] for path in mine & found.keys()}

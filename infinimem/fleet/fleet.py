@@ -17,7 +17,7 @@ from infinimem.configuration import configuration
 from infinimem.errors import FleetError, LibraryError, ModelError
 from infinimem.fleet.due import LEASE, Due, Later
 from infinimem.fleet.edited import brought_in, write_out
-from infinimem.fleet.head import MAX_NAMES, Head, folder_files, pack
+from infinimem.fleet.head import MAX_NAMES, Head, demand, folder_files, pack
 from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
 from infinimem.fleet.places import Place, Places
 from infinimem.fleet.replayed import Replayed
@@ -140,7 +140,6 @@ class Fleet:
         checked(library)
         self._places.sweep(self.home)
         with self._places.fresh(library, self.home) as place:
-            _demand(place.head(), library)
             yield open_memory(place.tree, model=Replayed(self._llm), read_only=True)
 
     def forget(self, library: str, **wanted: Any) -> Forgotten:
@@ -178,7 +177,7 @@ class Fleet:
         Raises:
             UsageError, LibraryError, FleetError: as of `open`, or the folder cannot be written.
         """
-        write_out(_demand(self._fetch(checked(library)), library), folder)
+        write_out(demand(self.home.fetch(checked(library)), library), folder)
 
     def import_(self, library: str, folder: Path) -> int:
         """Bring a folder into the fleet: as a new library, or what was changed in it since `export` wrote it.
@@ -191,7 +190,8 @@ class Fleet:
                 in both; nothing was done.
         """
         for _ in range(TRIES):
-            head = self._fetch(checked(library))
+            head = self.home.fetch(checked(library))
+            assert head is not None
             files = brought_in(head, folder)
             paths = files.keys() | head.files.keys()
             changed = sum(files.get(path) != head.files.get(path) for path in paths)
@@ -280,7 +280,8 @@ class Fleet:
                 head = self._checkout(place, library)
                 inbox = self._inbox(library, head, limit)
                 if limit is None and not inbox.turns:
-                    _demand(head, library)
+                    demand(head, library)
+                llm.begin()
                 memory, done = open_memory(place.tree, model=llm), None
                 if limit is None or inbox.turns or memory.view.uncited():
                     place.unsettle()
@@ -331,11 +332,6 @@ class Fleet:
                 break
         return _Inbox(tuple(turns), frozenset(taken), more=done < len(fresh))
 
-    def _fetch(self, library: str) -> Head:
-        head = self.home.fetch(library)
-        assert head is not None
-        return head
-
     def _mark(self, library: str) -> bool:
         try:
             self.due.mark(library)
@@ -343,12 +339,6 @@ class Fleet:
             log.warning("%s is due, and the database does not know yet: %s", library, error)
             return False
         return True
-
-
-def _demand(head: Head, library: str) -> Head:
-    if not head.etag:
-        raise LibraryError(f"there is no library {library} yet; append to it, and let a worker run")
-    return head
 
 
 def _marked(turn: Turn, key: str, given: bool) -> Turn:

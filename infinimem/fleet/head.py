@@ -46,6 +46,17 @@ class Head:
     version: str | None = None
 
 
+def demand(head: Head | None, library: str) -> Head:
+    """The head of a library, if there is one.
+
+    Raises:
+        LibraryError: there is none.
+    """
+    if head is None or not head.etag:
+        raise LibraryError(f"there is no library {library} yet; append to it, and let a worker run")
+    return head
+
+
 def of_machine(path: str) -> bool:
     """Whether a path of a library is a matter of the machine that it lies on, or of git: no head has it."""
     return path in _HERE or path.startswith(_HERE_BELOW) or path.rpartition("/")[2] == STAGED

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
@@ -27,6 +27,8 @@ from infinimem.fleet.head import Head, unpack
 
 MAX_OBJECT = 16 << 20
 """Bytes of an inbox object."""
+TOLD = timedelta(days=7)
+"""For which it stays told that something was forgotten; no cache keeps what is unused for so long."""
 RETRIES: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}\Z", re.ASCII)
 _URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,62})((?:/[\w.@-]+)*)/?\Z", re.ASCII)
@@ -156,20 +158,23 @@ class Home:
         with self._told(_FORGOTTEN):
             self.store.put(f"{_FORGOTTEN}/{ulid()}.{library}", b"")
 
-    def forgotten(self, since: str = "") -> list[tuple[str, str]]:
-        """What was told so after a name: names and libraries, oldest first."""
-        paths = self._paths(f"{_FORGOTTEN}/", offset=f"{_FORGOTTEN}/{since}" if since else None)
-        names = sorted(path.rpartition("/")[2] for path in paths)
-        return [(name, name.partition(".")[2]) for name in names]
+    def forgotten(self) -> dict[str, str]:
+        """What was told so, the libraries by the word's name; what every cache must have heard goes."""
+        with self._told(_FORGOTTEN):
+            told = [meta for batch in self.store.list(f"{_FORGOTTEN}/") for meta in batch]
+            if old := [meta["path"] for meta in told if datetime.now(UTC) - meta["last_modified"] > TOLD]:
+                self.store.delete(old)
+        names = (str(meta["path"]).rpartition("/")[2] for meta in told)
+        return {name: name.partition(".")[2] for name in names}
 
     def _get(self, path: str, known: str = "") -> tuple[bytes, Any]:
         with self._told(path):
             found = self.store.get(path, options={"if_none_match": known} if known else {})
             return bytes(found.bytes()), found.meta
 
-    def _paths(self, folder: str | None, **options: Any) -> list[str]:
+    def _paths(self, folder: str | None) -> list[str]:
         with self._told(folder or "all"):
-            return [str(meta["path"]) for batch in self.store.list(folder, **options) for meta in batch]
+            return [str(meta["path"]) for batch in self.store.list(folder) for meta in batch]
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:

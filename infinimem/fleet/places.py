@@ -3,7 +3,7 @@
     CACHE/NAME/lock     held: shared by who reads, alone by who writes
                head     which head the folder is, and what its header says; missing while it is changed
                tree/    the library
-    CACHE/swept         the last word of a `forget` that this cache has heeded
+    CACHE/swept         the words of a `forget` that this cache has heeded (home.py)
 
 All of it can be deleted at any time. Whoever finds a place taken works in one of their own, and deletes it.
 """
@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from infinimem.fleet.head import Head, folder_files, of_machine
+from infinimem.fleet.head import Head, demand, folder_files
 from infinimem.fleet.home import Home
 from infinimem.retrieval.cache import cache_folder
 from infinimem.store.files import Files
@@ -30,8 +30,8 @@ from infinimem.store.listing import explained
 from infinimem.store.lock import PATH as LOCK
 from infinimem.store.state import sequence
 
-SWEEP = 60.0
-"""Seconds between two looks for libraries of which something was forgotten."""
+SWEEP, KEPT = 60.0, 24 * 3600.0
+"""Seconds between two looks for libraries of which something was forgotten; for which an unused one stays."""
 _OWN = "own-"
 """How the names of places begin that go with their holder."""
 
@@ -48,7 +48,7 @@ def lay_out(wanted: Mapping[str, bytes], tree: Path) -> None:
     for folder, _, names in os.walk(tree, topdown=False):
         below = PurePosixPath(Path(folder).relative_to(tree))
         for path in (str(below / name) for name in names):
-            if (path not in wanted and path != LOCK) or (of_machine(path) and path != LOCK):
+            if path not in wanted and path != LOCK:
                 files.remove(path, durable=False)
         if below not in kept:
             with suppress(OSError):  # it has the lock
@@ -128,14 +128,18 @@ class Places:
 
     @contextmanager
     def fresh(self, library: str, home: Home) -> Iterator[Place]:
-        """A place that is the head as it is now, and that nobody changes."""
+        """A place that is the head as it is now, and that nobody changes.
+
+        Raises:
+            LibraryError: there is no such library.
+        """
         folder = self._folder(library)
         with self._held(folder, fcntl.LOCK_SH) as place:
             head = home.fetch(library, place.head().etag if place else "")
             if place is not None and head is None:
                 yield place
                 return
-        assert head is not None
+        head = demand(head, library)
         with self._held(folder, fcntl.LOCK_EX) as place:
             if place is not None:
                 place.become(head)
@@ -152,18 +156,20 @@ class Places:
         return self._dropped(self._folder(library))
 
     def sweep(self, home: Home) -> None:
-        """Heed what was forgotten, on any machine; delete what dead processes left. Once in SWEEP seconds."""
+        """Heed what was forgotten on any machine; drop what is unused, or left by the dead. Once in SWEEP."""
         with self._looking:
             if time.monotonic() - self._looked < SWEEP:
                 return
             self._looked = time.monotonic()
-        swept = self._cache / "swept"
-        for name, library in home.forgotten(swept.read_text() if swept.exists() else ""):
-            if not self.drop(library):
-                break
-            swept.write_text(name)
-        for left in self._cache.glob(f"{_OWN}*"):
-            self._dropped(left)
+        swept, told = self._cache / "swept", home.forgotten()
+        heeded = set(swept.read_text().split("\n")) & told.keys() if swept.exists() else set()
+        heeded |= {name for name in told.keys() - heeded if self.drop(told[name])}
+        swept.write_text("\n".join(sorted(heeded)))
+        for folder in self._cache.iterdir():
+            with suppress(FileNotFoundError, NotADirectoryError):
+                unused = time.time() - (folder / "lock").stat().st_mtime > KEPT
+                if unused or folder.name.startswith(_OWN):
+                    self._dropped(folder)
 
     def _folder(self, library: str) -> Path:
         return self._cache / hashlib.sha256(library.encode()).hexdigest()[:32]
@@ -197,6 +203,7 @@ class Places:
         try:
             try:
                 fcntl.flock(lock, how | fcntl.LOCK_NB)
+                os.utime(lock)
                 stands = os.path.samestat(os.fstat(lock), (folder / "lock").stat())
             except (BlockingIOError, FileNotFoundError):
                 stands = False
