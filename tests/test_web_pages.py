@@ -136,6 +136,7 @@ def test_undo_together_is_offered_where_later_receipts_lean_on_it(sample: Web) -
     assert "Undo it together with" in sample.page("/receipt/3")
     refused = sample.client.post("/undo", data={"csrf": sample.session.csrf, "receipt": "3"})
     assert refused.status_code == 409
+    assert sample.client.post("/undo", data={"csrf": sample.session.csrf}).status_code == 400
     sample.send("/undo", receipt="3", together="yes")
     assert [one.op for one in sample.memory.log(2)] == ["undo", "undo"]
 

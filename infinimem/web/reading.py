@@ -12,7 +12,7 @@ from infinimem.operations.history import history
 from infinimem.operations.provenance import recorded
 from infinimem.results import history_json, summary
 from infinimem.retrieval.searcher import searcher
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
+from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
 from infinimem.tools.tool import scope_of
@@ -65,7 +65,7 @@ def home(asked: Asked) -> Page:
 
 def topics(asked: Asked) -> Page:
     """The list of documents."""
-    start = max(asked.number("from", 1), 1)
+    start = asked.start
     found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED))
     return Page("topics.html", found, {"start": start, "step": LISTED})
 
@@ -76,7 +76,7 @@ def document(asked: Asked) -> Page | Moved:
     found = view.document(view.resolve(asked.path["id"]))
     if found.id.startswith(JOURNAL):
         return Moved(f"/receipt/{found.id.removeprefix(JOURNAL)}")
-    start = max(asked.number("from", 1), 1)
+    start = asked.start
     said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
     former, marks = ({}, view.derived(drawn)) if said else (view.derived(superseded), {})
     places = found.entries_in(start, start + PAGE - 1)
@@ -88,7 +88,6 @@ def document(asked: Asked) -> Page | Moved:
         "start": start,
         "step": PAGE,
         "is_note": view.is_note(found.id),
-        "is_archive": found.id.startswith(ARCHIVE),
         "archive": archive_of(found.id) if archive_of(found.id) in view else "",
     }
     lines = told(asked.reader.tools.read_lines(doc_id=found.id, start=start))
@@ -104,12 +103,10 @@ def line(asked: Asked) -> Page:
     shown = {
         "fact": fact(place, view.derived(superseded), view.derived(drawn)) if place else None,
         "seq": seq,
-        "headings": place.headings if place else (),
         "turns": [(turn, around(view, turn.seq)) for turn in said],
         "moves": [event for event in events if event.event == "receipt" and event.seq == seq],
         "heirs": [event for event in events if event.event == "heir"],
         "now": next(event for event in events if event.event == "now"),
-        "events": events,
     }
     return Page("line.html", history_json(events), shown)
 

@@ -165,10 +165,15 @@ class Asked:
         """As of when; "" for now."""
         return self.query.get("as-of", "").strip()
 
-    def number(self, name: str, default: int) -> int:
-        """A whole number of the query from 0; the default where it is none."""
-        text = self.query.get(name, "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else default
+    @property
+    def start(self) -> int:
+        """The number from which a list is shown, 1 for the first."""
+        return max(number(self.query.get("from", ""), 1), 1)
+
+
+def number(text: str, default: int) -> int:
+    """A whole number from 0; the default where it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
 
 
 def served(path: str, anchor: str, query: Mapping[str, object]) -> str:
