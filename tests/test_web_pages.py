@@ -197,6 +197,28 @@ def test_a_document_of_any_length_is_in_parts(tmp_path: Path) -> None:
     assert 'href="/doc/long?from=401"' in first
 
 
+def test_a_note_reads_as_prose_and_every_line_is_there(tmp_path: Path) -> None:
+    lines = [
+        "# A title",
+        "",
+        "One that is",
+        "wrapped.",
+        "- an item",
+        "  goes on",
+        "  - below",
+        "",
+        "```",
+        "# code",
+        "```",
+    ]
+    (tmp_path / "note.md").write_text("\n".join(lines) + "\n")
+    text = web(tmp_path).enter().page("/doc/note")
+    assert re.findall(r"<h\d.*?>(.*?)<", text) == ["A title"]
+    assert [f'id="L{n}"' in text for n, line in enumerate(lines, 1) if line] == [True] * 9
+    kinds = re.findall(r'class="typed (.*?)"|(<pre)', text)
+    assert kinds == [("text", ""), ("item depth0", ""), ("item depth1", ""), ("", "<pre")]
+
+
 def test_every_strategy_has_its_pages(tmp_path: Path) -> None:
     for strategy in ("allmem", "recmem", "xmemory", "gam"):
         memory = open_memory(tmp_path / strategy, model="offline", create=True, strategy=strategy)

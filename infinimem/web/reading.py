@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document
 from infinimem.operations.history import history
 from infinimem.operations.provenance import recorded
 from infinimem.results import history_json, summary
@@ -82,7 +83,7 @@ def document(asked: Asked) -> Page | Moved:
     places = found.entries_in(start, start + PAGE - 1)
     facts = {place.start_line: fact(place, former, marks) for place in places}
     shown = {
-        "title": found.title or found.id.rpartition("/")[2],
+        "title": found.title or _heading(found) or found.id.rpartition("/")[2],
         "summary": found.summary,
         "blocks": blocks(found, start, facts),
         "start": start,
@@ -92,6 +93,12 @@ def document(asked: Asked) -> Page | Moved:
     }
     lines = told(asked.reader.tools.read_lines(doc_id=found.id, start=start))
     return Page("conversation.html" if said else "document.html", lines, shown)
+
+
+def _heading(document: Document) -> str:
+    """The heading that a note without a title begins with."""
+    first = document.headings[:1]
+    return first[0].title if first and first[0].level == 1 else ""
 
 
 def line(asked: Asked) -> Page:
