@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from infinimem.memory import Memory, open_memory
 from infinimem.web.app import PAGES, make_app
 from infinimem.web.guard import Session
+from infinimem.web.live import Live
 from infinimem.web.site import Site
 
 HOST = "127.0.0.1:8000"
@@ -48,7 +49,7 @@ def web(root: Path, read_only: bool = False) -> Web:
     """A browser before the site of a library."""
     memory = open_memory(root, model="offline", read_only=read_only)
     session = Session(8000)
-    app = make_app(Site(memory, "" if read_only else session.csrf), session, NAMES)
+    app = make_app(Site(memory, "" if read_only else session.csrf), session, NAMES, Live(memory))
     return Web(memory, session, TestClient(app, base_url=f"http://{HOST}"))
 
 

@@ -24,6 +24,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool, folder: Path 
         from infinimem.web.app import make_app
         from infinimem.web.export import export
         from infinimem.web.guard import ENTER, Session
+        from infinimem.web.live import Live
         from infinimem.web.site import Site
     except ModuleNotFoundError as error:
         raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[web]'") from error
@@ -38,7 +39,8 @@ def web(options: Options, port: int, opens: bool, read_only: bool, folder: Path 
         known = names(address, listening)
         session = Session(listening.getsockname()[1])
         writes = not (read_only or memory.library.read_only)
-        app = make_app(Site(memory, session.csrf if writes else ""), session, known)
+        live = Live(memory)
+        app = make_app(Site(memory, session.csrf if writes else ""), session, known, live)
         url = f"http://{known[0]}{ENTER}?token={session.token}"
         if options.json:
             click.echo(as_json({"url": url}))
@@ -47,4 +49,4 @@ def web(options: Options, port: int, opens: bool, read_only: bool, folder: Path 
             click.echo(url)
         if opens:
             click.launch(url)
-        serve(app, listening)
+        serve(app, listening, live.end)

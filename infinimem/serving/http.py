@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from types import FrameType
 from typing import Any
 
 from infinimem.errors import UsageError
@@ -78,11 +79,22 @@ def refused(headers: Iterable[tuple[bytes, bytes]], names: Collection[str]) -> i
     return None if {f"http://{name}" for name in names}.issuperset(origins) else 403
 
 
-def serve(app: Any, listening: socket.socket) -> None:
-    """Serve until the process is told to end."""
+def serve(app: Any, listening: socket.socket, ending: Callable[[], None] = lambda: None) -> None:
+    """Serve until the process is told to end.
+
+    Args:
+        app: an ASGI application.
+        listening: see `listen`.
+        ending: called when that is so, to end what would go on for ever; it may interrupt anything.
+    """
     import uvicorn
 
     from infinimem.serving.connections import BoundedConnection
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            ending()
+            super().handle_exit(sig, frame)
 
     config = uvicorn.Config(
         app,
@@ -95,4 +107,4 @@ def serve(app: Any, listening: socket.socket) -> None:
         server_header=False,
         timeout_graceful_shutdown=2,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    Server(config).run(sockets=[listening])

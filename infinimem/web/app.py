@@ -49,13 +49,14 @@ FORMS: Mapping[str, Handler] = {
 """What is done, by the address that a form is sent to."""
 
 
-def make_app(site: Site, session: Session, names: list[str]) -> Any:
+def make_app(site: Site, session: Session, names: list[str], live: Live) -> Any:
     """The ASGI application.
 
     Args:
         site: the library as pages.
         session: who may see it.
         names: HOST:PORT by which browsers may call, exactly.
+        live: tells open pages what changes.
     """
     routes: list[BaseRoute] = [Mount("/static", StaticFiles(directory=str(files(__package__) / "static")))]
     for methods, handlers in ((["GET"], PAGES), (["POST"], FORMS)):
@@ -63,7 +64,6 @@ def make_app(site: Site, session: Session, names: list[str]) -> Any:
             twin = f"{path}.json" if path != "/" else "/home.json"
             routes.append(Route(twin, _endpoint(site, handler, as_json=True), methods=methods))
             routes.append(Route(path, _endpoint(site, handler), methods=methods))
-    live = Live(site.memory)
 
     async def events(request: Request) -> Response:
         return StreamingResponse(live.stream(), media_type="text/event-stream")
@@ -75,9 +75,8 @@ def make_app(site: Site, session: Session, names: list[str]) -> Any:
 def _endpoint(site: Site, handler: Handler, as_json: bool = False) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         path = {name: str(value) for name, value in request.path_params.items()}
-        asked = Asked(
-            site, request.scope["path"], path, dict(request.query_params), request.scope.get("form", {})
-        )
+        scope, query = request.scope, dict(request.query_params)
+        asked = Asked(site, scope["path"], path, query, scope.get("form", {}))
         return await run_in_threadpool(_answer, asked, handler, as_json)
 
     return answer
@@ -95,12 +94,9 @@ def _answer(asked: Asked, handler: Handler, as_json: bool) -> Response:
         page = Page("error.html", {"error": " ".join(str(error).split())})
     if isinstance(page, Moved):
         return RedirectResponse(served(f"{page.path}.json" if as_json else page.path, "", {}), 303)
-    text, kind = (
-        (json.dumps(page.data), "application/json")
-        if as_json
-        else (asked.site.html(page, asked), "text/html")
-    )
-    return Response(text, status, media_type=kind)
+    if as_json:
+        return Response(json.dumps(page.data), status, media_type="application/json")
+    return Response(asked.site.html(page, asked), status, media_type="text/html")
 
 
 def _status(error: Exception, writes: bool) -> int:

@@ -26,21 +26,22 @@ class Live:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._pages: set[asyncio.Event] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = Lock()
-        self._watching = False
+        self._watching = self._ended = False
 
     async def stream(self) -> AsyncIterator[str]:
         """The events of one page, until it goes."""
         changed = asyncio.Event()
-        loop = asyncio.get_running_loop()
         with self._lock:
+            self._loop = asyncio.get_running_loop()
             self._pages.add(changed)
             begins, self._watching = not self._watching, True
         if begins:
-            Thread(target=self._watch, args=(loop,), name="infinimem-web-watch", daemon=True).start()
+            Thread(target=self._watch, name="infinimem-web-watch", daemon=True).start()
         try:
             yield "retry: 1000\n\n"
-            while True:
+            while not self._ended:
                 try:
                     await asyncio.wait_for(changed.wait(), ALIVE)
                     changed.clear()
@@ -51,14 +52,22 @@ class Live:
             with self._lock:
                 self._pages.discard(changed)
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+    def end(self) -> None:
+        """Let every page go: the server ends."""
+        self._ended = True
+        self._tell()
+
+    def _watch(self) -> None:
         try:
             for _ in watch(self._memory, signs=False):
-                with self._lock:
-                    pages = tuple(self._pages)
-                for page in pages:
-                    loop.call_soon_threadsafe(page.set)
-        except (InfinimemError, OSError, RuntimeError) as error:  # RuntimeError: the loop has ended
+                self._tell()
+        except (InfinimemError, OSError) as error:
             log.warning("changes are not shown any more (%s)", error)
             with self._lock:
                 self._watching = False  # the next page that comes tries again
+
+    def _tell(self) -> None:
+        loop = self._loop  # no lock: a signal may have interrupted who holds it
+        for page in tuple(self._pages):
+            if loop and not loop.is_closed():
+                loop.call_soon_threadsafe(page.set)

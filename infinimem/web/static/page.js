@@ -26,14 +26,26 @@ const refresh = () => {
   if (!shown() || (at && at.matches("main input, main textarea, main select"))) return;
   htmx.ajax("GET", location.pathname + location.search, { target: "#main", select: "#main", swap: "outerMorph" });
 };
-if (shown()) {
-  const events = new EventSource("/events");
-  events.addEventListener("changed", () => {
-    clearTimeout(due);
-    due = setTimeout(refresh, 100);
-  });
-  addEventListener("pagehide", () => events.close());
-}
+let events = null;
+const follow = () => {
+  // A browser keeps six connections to a server: a page that nobody sees takes none.
+  const seen = shown() && document.visibilityState === "visible";
+  if (seen && !events) {
+    events = new EventSource("/events");
+    events.addEventListener("changed", () => {
+      clearTimeout(due);
+      due = setTimeout(refresh, 100);
+    });
+  } else if (!seen && events) {
+    events.close();
+    events = null;
+  }
+};
+document.addEventListener("visibilitychange", () => {
+  if (!events && document.visibilityState === "visible") refresh();
+  follow();
+});
+follow();
 
 // Review by keyboard: next, previous, approve, reject.
 document.addEventListener("keydown", (event) => {
