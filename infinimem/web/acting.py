@@ -11,7 +11,7 @@ from infinimem.operations.forget.forget import Forgotten
 from infinimem.operations.provenance import recorded
 from infinimem.results import answer_json, forgotten_json, going_json
 from infinimem.web.prose import fact
-from infinimem.web.site import Asked, Moved, Page
+from infinimem.web.site import Asked, Moved, Page, seq_of
 
 
 def undo(asked: Asked) -> Moved:
@@ -42,20 +42,14 @@ def forget(asked: Asked) -> Page:
         return _preview(asked, name, "Something changed meanwhile: this is what would go now.")
     if asked.form.get("typed", "").strip() != preview.shown["words"]:
         return _preview(asked, name, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
-    done = asked.memory.forget([_seq(name)])
+    done = asked.memory.forget([seq_of(name)])
     return Page("forgotten.html", forgotten_json(done), {"done": done})
 
 
 def _preview(asked: Asked, name: str, said: str = "") -> Page:
-    going = asked.memory.forget([_seq(name)], dry_run=True)
+    going = asked.memory.forget([seq_of(name)], dry_run=True)
     shown = {"going": going, "seq": name, "said": said, "words": f"forget {name}", "digest": _digest(going)}
     return Page("forgetting.html", going_json(going), shown)
-
-
-def _seq(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < len(text) < 19):
-        raise UsageError("say which line: a number")
-    return int(text)
 
 
 def _digest(going: Forgotten) -> str:
@@ -71,8 +65,8 @@ def asking(asked: Asked) -> Page:
 def ask(asked: Asked) -> Page:
     """An answer with its evidence, of now or as of a day."""
     question, days = asked.form.get("q", ""), moments(asked)
-    at = asked.form.get("at", "")
-    moment = days[int(at)] if at.isdigit() and int(at) < len(days) else ""
+    at = asked.number("at", len(days))
+    moment = days[at] if at < len(days) else ""
     reader = asked.site.reader(moment)
     found = reader.ask(question)
     view = reader.view

@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from infinimem.errors import UsageError
 from infinimem.markdown.characters import visible
 from infinimem.results import counted
 
@@ -166,9 +167,20 @@ class Asked:
         return self.query.get("as-of", "").strip()
 
     def number(self, name: str, default: int) -> int:
-        """A whole number of the query from 0; the default where it is none."""
-        text = self.query.get(name, "")
+        """A whole number of the form or the query from 0; the default where it is none."""
+        text = {**self.query, **self.form}.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else default
+
+
+def seq_of(text: str) -> int:
+    """The number of a line.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise UsageError("say which line: a number")
+    return int(text)
 
 
 def served(path: str, anchor: str, query: Mapping[str, object]) -> str:
