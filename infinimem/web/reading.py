@@ -18,7 +18,7 @@ from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
 from infinimem.tools.tool import scope_of
 from infinimem.web.prose import PAGE, around, blocks, drawn, fact, superseded
-from infinimem.web.site import Asked, Moved, Page
+from infinimem.web.site import Asked, Moved, Page, seq_of
 
 LATELY = 6
 """Changes and lines on the home page."""
@@ -103,7 +103,7 @@ def _heading(document: Document) -> str:
 
 def line(asked: Asked) -> Page:
     """A line: where it comes from, what happened to it, what replaced it."""
-    view, seq = asked.reader.view, int(asked.path["seq"])
+    view, seq = asked.reader.view, seq_of(asked.path["seq"])
     events = history(view, seq)
     place = view.entry(seq)
     said = [event for event in events if event.event == "said"]
