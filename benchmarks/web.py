@@ -136,6 +136,7 @@ def pages(root: Path) -> dict[str, list[str]]:
 
 def measure(root: Path, times: int) -> Iterator[str]:
     """A line for each kind of page."""
+    kinds = pages(root)
     command = [sys.executable, "-m", "infinimem", "--library", str(root), "--json", "web"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -144,7 +145,7 @@ def measure(root: Path, times: int) -> Iterator[str]:
             asked = http.client.HTTPConnection(str(at.hostname), at.port)
             cookie = str(get(asked, f"{at.path}?{at.query}")[1].getheader("set-cookie")).split(";")[0]
             chance = random.Random(1)
-            for kind, some in pages(root).items():
+            for kind, some in kinds.items():
                 get(asked, some[0], cookie)  # what the first page of a kind makes once
                 clocks, before = [], processor(process.pid)
                 for _ in range(times):

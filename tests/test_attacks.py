@@ -34,6 +34,7 @@ ARGUMENTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "bench": (),  # has no library
     "watch": (),  # until it is stopped
     "mcp": (),  # below, with a client
+    "web": (),  # until it is stopped; it opens a library as `ask` does
     "hook": (),  # below, all four
     "trust": (("trust",), ("trust", "--list")),
     "add": (("add", SAID), ("add", SAID, "--key", "k", "--estimate")),

@@ -154,6 +154,7 @@ NOTES: dict[str, list[list[str]]] = {
     "forget": [["--match", "Lisbon", "--dry-run"], ["--match", "Lisbon", "--yes"], ["--seq", POISON]],
     "hook": [["SessionStart"], [POISON]],
     "recall": [["Lisbon"], [POISON], []],
+    "web": [["--export", "../web"], ["--export", f"../{NAME} web"], ["--port", POISON]],
     "init": [[f"../{NAME}"], []],
     "bench": [["locomo", "--data", f"{POISON}.json"], ["locomo", "--data", "../../in/bad.json"]],
 }

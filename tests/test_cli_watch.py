@@ -202,3 +202,18 @@ def test_what_is_still_being_typed_is_not_signed(root: Path) -> None:
     assert next(changes) == Change("stamped", "topics/tea", receipt="journal/0001-stamp")
     assert "Green at last" in path.read_text()
     changes.close()  # type: ignore[attr-defined]
+
+
+def test_who_only_looks_signs_nothing(root: Path) -> None:
+    """As a page in a browser does, however long it is quiet."""
+    now = [0.0]
+    changes = watch(open_memory(root, model="offline"), clock=lambda: now[0], signs=False)
+    path = root / "topics/tea.md"
+    path.write_text("# Tea\n- Green\n")
+    assert next(changes) == Change("created", "topics/tea")
+    for name in ("one", "two"):
+        now[0] += 5
+        (root / f"{name}.md").write_text("x")
+        assert next(changes) == Change("created", name)
+    changes.close()  # type: ignore[attr-defined]
+    assert path.read_text() == "# Tea\n- Green\n"

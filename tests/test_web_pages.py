@@ -136,6 +136,7 @@ def test_undo_together_is_offered_where_later_receipts_lean_on_it(sample: Web) -
     assert "Undo it together with" in sample.page("/receipt/3")
     refused = sample.client.post("/undo", data={"csrf": sample.session.csrf, "receipt": "3"})
     assert refused.status_code == 409
+    assert sample.client.post("/undo", data={"csrf": sample.session.csrf}).status_code == 400
     sample.send("/undo", receipt="3", together="yes")
     assert [one.op for one in sample.memory.log(2)] == ["undo", "undo"]
 
@@ -194,6 +195,28 @@ def test_a_document_of_any_length_is_in_parts(tmp_path: Path) -> None:
     assert ("line 200<" in first, "line 201<" in first) == (True, False)
     assert "line 201<" in later
     assert 'href="/doc/long?from=401"' in first
+
+
+def test_a_note_reads_as_prose_and_every_line_is_there(tmp_path: Path) -> None:
+    lines = [
+        "# A title",
+        "",
+        "One that is",
+        "wrapped.",
+        "- an item",
+        "  goes on",
+        "  - below",
+        "",
+        "```",
+        "# code",
+        "```",
+    ]
+    (tmp_path / "note.md").write_text("\n".join(lines) + "\n")
+    text = web(tmp_path).enter().page("/doc/note")
+    assert re.findall(r"<h\d.*?>(.*?)<", text) == ["A title"]
+    assert [f'id="L{n}"' in text for n, line in enumerate(lines, 1) if line] == [True] * 9
+    kinds = re.findall(r'class="typed (.*?)"|(<pre)', text)
+    assert kinds == [("text", ""), ("item depth0", ""), ("item depth1", ""), ("", "<pre")]
 
 
 def test_every_strategy_has_its_pages(tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ from infinimem.operations.forget.forget import Forgotten
 from infinimem.operations.provenance import recorded
 from infinimem.results import answer_json, forgotten_json, going_json
 from infinimem.web.prose import fact
-from infinimem.web.site import Asked, Moved, Page, seq_of
+from infinimem.web.site import Asked, Moved, Page, number, seq_of
 
 
 def undo(asked: Asked) -> Moved:
     """Take a receipt back; then show the receipt of that."""
-    done = asked.memory.undo(asked.form.get("receipt", ""), "together" in asked.form)
+    if not (name := asked.form.get("receipt", "")):  # the newest may be another than was looked at
+        raise UsageError("say which receipt: a number")
+    done = asked.memory.undo(name, "together" in asked.form)
     return Moved(f"/receipt/{done[-1].number}")
 
 
@@ -48,7 +50,7 @@ def forget(asked: Asked) -> Page:
 
 def _preview(asked: Asked, name: str, said: str = "") -> Page:
     going = asked.memory.forget([seq_of(name)], dry_run=True)
-    shown = {"going": going, "seq": name, "said": said, "words": f"forget {name}", "digest": _digest(going)}
+    shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": _digest(going)}
     return Page("forgetting.html", going_json(going), shown)
 
 
@@ -65,7 +67,7 @@ def asking(asked: Asked) -> Page:
 def ask(asked: Asked) -> Page:
     """An answer with its evidence, of now or as of a day."""
     question, days = asked.form.get("q", ""), moments(asked)
-    at = asked.number("at", len(days))
+    at = number(asked.form.get("at", ""), len(days))
     moment = days[at] if at < len(days) else ""
     reader = asked.site.reader(moment)
     found = reader.ask(question)

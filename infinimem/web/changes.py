@@ -41,7 +41,7 @@ class Change:
 
 def timeline(asked: Asked) -> Page:
     """Receipts by day, the newest first; of one document alone where it is named."""
-    about, start = asked.query.get("document", ""), max(asked.number("from", 1), 1)
+    about, start = asked.query.get("document", ""), asked.start
     view = asked.reader.view
     every = recorded(view).receipts
     found = [one for one in every[::-1] if not about or about in _documents(one)]

@@ -35,7 +35,7 @@ Names = Mapping[str, frozenset[str]]
 
 def conversations(asked: Asked) -> Page:
     """What was said, by session, the newest first, and how much of it was kept."""
-    view, start = asked.reader.view, max(asked.number("from", 1), 1)
+    view, start = asked.reader.view, asked.start
     ids = view.owned(EVIDENCE)[::-1]
     found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED, scope="evidence"))
     shown = {"start": start, "step": LISTED, "count": len(ids)}

@@ -24,6 +24,8 @@ PAGE = 400
 AROUND = 3
 """Turns before and after one that are shown with it."""
 _FENCE = re.compile(r" {0,3}(```|~~~)")
+_ITEM = re.compile(r"( *)(?:[-*+>|]|\d+[.)])(?: |$)")
+"""What begins a line of its own: an item, a quotation, a row of a table."""
 
 Former = Mapping[int, Sequence[Located]]
 """Lines of the archive, by the line that stands for them."""
@@ -57,8 +59,8 @@ class Block:
     """What stands together.
 
     Args:
-        kind: "heading", "facts", "text" or "code".
-        level: of a heading on the page: a document's title is 1.
+        kind: "heading", "facts", "text", "item" or "code".
+        level: of a heading on the page, whose title is 1; of an item, how deep it is.
         lines: number and text of each, of all but facts.
     """
 
@@ -144,10 +146,17 @@ def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Bl
             close()
             fence = opens[1]
             run.append((number, text))
-        elif text.strip():
-            run.append((number, text))
-        else:
+        elif not text.strip():
             close()
+        elif item := _ITEM.match(text):
+            close()
+            depth = min(len(item[1]) // 2, 3)
+            found.append(Block("item", ((number, text),), depth))
+        elif not run and found and found[-1].kind == "item" and found[-1].lines[-1][0] == number - 1:
+            last = found.pop()  # it goes on
+            found.append(Block("item", (*last.lines, (number, text)), last.level))
+        else:
+            run.append((number, text))
     close("code" if fence else "text")
     return found
 

@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from infinimem.errors import LibraryError
+from infinimem.markdown.document import Document
 from infinimem.operations.history import history
 from infinimem.operations.provenance import recorded
 from infinimem.results import history_json, summary
 from infinimem.retrieval.searcher import searcher
-from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
+from infinimem.store.spec import EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
 from infinimem.tools.tool import scope_of
@@ -65,7 +66,7 @@ def home(asked: Asked) -> Page:
 
 def topics(asked: Asked) -> Page:
     """The list of documents."""
-    start = max(asked.number("from", 1), 1)
+    start = asked.start
     found = told(asked.reader.tools.list_docs(offset=start - 1, limit=LISTED))
     return Page("topics.html", found, {"start": start, "step": LISTED})
 
@@ -76,23 +77,28 @@ def document(asked: Asked) -> Page | Moved:
     found = view.document(view.resolve(asked.path["id"]))
     if found.id.startswith(JOURNAL):
         return Moved(f"/receipt/{found.id.removeprefix(JOURNAL)}")
-    start = max(asked.number("from", 1), 1)
+    start = asked.start
     said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
     former, marks = ({}, view.derived(drawn)) if said else (view.derived(superseded), {})
     places = found.entries_in(start, start + PAGE - 1)
     facts = {place.start_line: fact(place, former, marks) for place in places}
     shown = {
-        "title": found.title or found.id.rpartition("/")[2],
+        "title": found.title or _heading(found) or found.id.rpartition("/")[2],
         "summary": found.summary,
         "blocks": blocks(found, start, facts),
         "start": start,
         "step": PAGE,
         "is_note": view.is_note(found.id),
-        "is_archive": found.id.startswith(ARCHIVE),
         "archive": archive_of(found.id) if archive_of(found.id) in view else "",
     }
     lines = told(asked.reader.tools.read_lines(doc_id=found.id, start=start))
     return Page("conversation.html" if said else "document.html", lines, shown)
+
+
+def _heading(document: Document) -> str:
+    """The heading that a note without a title begins with."""
+    first = document.headings[:1]
+    return first[0].title if first and first[0].level == 1 else ""
 
 
 def line(asked: Asked) -> Page:
@@ -104,12 +110,10 @@ def line(asked: Asked) -> Page:
     shown = {
         "fact": fact(place, view.derived(superseded), view.derived(drawn)) if place else None,
         "seq": seq,
-        "headings": place.headings if place else (),
         "turns": [(turn, around(view, turn.seq)) for turn in said],
         "moves": [event for event in events if event.event == "receipt" and event.seq == seq],
         "heirs": [event for event in events if event.event == "heir"],
         "now": next(event for event in events if event.event == "now"),
-        "events": events,
     }
     return Page("line.html", history_json(events), shown)
 

@@ -28,6 +28,9 @@ MONTHS = "January February March April May June July August September October No
 NEEDS_SERVER = ("ask", "review", "recall")
 """Pages that answer: files cannot."""
 
+NEEDS_LIBRARY = ("timeline", "review", "conversations", "map")
+"""Pages that have nothing to show of a folder of notes."""
+
 Link = Callable[[str, str, Mapping[str, object]], str]
 """From a path of the site, an anchor ("" for none) and a query to what stands in an `href`."""
 
@@ -78,7 +81,9 @@ class Site:
     def menu(self) -> list[tuple[str, str]]:
         """The pages that every page names."""
         pages = ("topics", "ask", "timeline", "review", "conversations", "map", "recall")
-        return [(f"/{name}", name.capitalize()) for name in pages if self.live or name not in NEEDS_SERVER]
+        left: tuple[str, ...] = () if self.live else NEEDS_SERVER
+        left = left if self.memory.library.initialised else (*left, *NEEDS_LIBRARY)
+        return [(f"/{name}", name.capitalize()) for name in pages if name not in left]
 
     @property
     def name(self) -> str:
@@ -166,10 +171,15 @@ class Asked:
         """As of when; "" for now."""
         return self.query.get("as-of", "").strip()
 
-    def number(self, name: str, default: int) -> int:
-        """A whole number of the form or the query from 0; the default where it is none."""
-        text = {**self.query, **self.form}.get(name, "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else default
+    @property
+    def start(self) -> int:
+        """The number from which a list is shown, 1 for the first."""
+        return max(number(self.query.get("from", ""), 1), 1)
+
+
+def number(text: str, default: int) -> int:
+    """A whole number from 0; the default where it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
 
 
 def seq_of(text: str) -> int:
@@ -178,9 +188,9 @@ def seq_of(text: str) -> int:
     Raises:
         UsageError: it is none.
     """
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+    if not (seq := number(text, 0)):
         raise UsageError("say which line: a number")
-    return int(text)
+    return seq
 
 
 def served(path: str, anchor: str, query: Mapping[str, object]) -> str:
