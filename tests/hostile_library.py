@@ -23,7 +23,9 @@ COMMANDS = (
 )
 HIDDEN = "\u202eevil\u202c \u2066live\u2069 a\u200eb\u200fc\u061cd e\u200bf\xadg\ufeffh \U000e0065"
 POISON = f"{''.join(COMMANDS)} {HIDDEN} {MARKUP}"
-FILE = POISON + " \x00 \u2028 end"
+END = " \x00 \u2028 end"
+"""Of a line of a file."""
+FILE = POISON + END
 NAME = f"[red]n $(touch pwned) {''.join(COMMANDS[:3])}\u202e"
 """Of a file or folder."""
 
@@ -31,12 +33,12 @@ LISBON, PORTO = 3, 4
 """Seqs of two lines: the second superseded the first."""
 
 
-def hostile_library(root: Path, strategy: str | None = None) -> Path:
-    """Turns, entries, headings, names, receipts and notes that hold POISON."""
+def hostile_library(root: Path, strategy: str | None = None, poison: str = POISON) -> Path:
+    """Turns, entries, headings, names, receipts and notes that hold poison."""
     memory = open_memory(root, model="offline", create=True, strategy=strategy)
-    about = {"speaker": f"Nora {POISON}", "session": f"s {POISON}"}
+    about = {"speaker": f"Nora {poison}", "session": f"s {poison}"}
     turns = [
-        Turn(f"{text} {POISON}", time=time, turn=f"{time} {POISON}", **about)
+        Turn(f"{text} {poison}", time=time, turn=f"{time} {poison}", **about)
         for text, time in (("I live in Lisbon", "2025-03-03"), ("I moved to Porto", "2025-06-01"))
     ]
     if strategy:
@@ -45,12 +47,13 @@ def hostile_library(root: Path, strategy: str | None = None) -> Path:
     else:
         told = memory.library.record(turns)
         memory.library.apply(Plan(adds=tuple(NewEntry(place.text, (place.seq,)) for place in told)))
-        moves = [Move(seq, "topics/home", f"Home {POISON}") for seq in (LISBON, PORTO)]
+        moves = [Move(seq, "topics/home", f"Home {poison}") for seq in (LISBON, PORTO)]
         gone = Move(LISBON, "topics/home", "", "superseded", PORTO)
         for plan in (Plan("consolidate", moves=tuple(moves)), Plan("consolidate", moves=(gone,))):
             assert isinstance(memory.library.apply(plan), Applied)
     (root / "notes [red]").mkdir()
     note = root / "notes [red]" / "[bold]Lisbon $(touch pwned).md"
-    note.write_text(f"---\nsummary: Lisbon {FILE}\n---\n# Lisbon {FILE}\n\n- Lisbon \r {FILE}\n", newline="")
+    text = poison + END
+    note.write_text(f"---\nsummary: Lisbon {text}\n---\n# Lisbon {text}\n\n- Lisbon \r {text}\n", newline="")
     (root / f"{NAME}.md").write_text("- Lisbon\n")
     return root

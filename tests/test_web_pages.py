@@ -188,6 +188,21 @@ def test_a_note_of_any_name_is_reached_by_its_link(tmp_path: Path, name: str) ->
     assert "Some words." in site.page(html.unescape(link))
 
 
+def test_what_changed_a_thousand_times_reads_as_one_list(tmp_path: Path) -> None:
+    root, last = tmp_path / "library", 1002
+    open_memory(root, model="offline", create=True)
+    said = {seq: f"- <seq={seq},time=2025-01-01,source=user> weight {seq}." for seq in range(2, last + 1)}
+    archived = "".join(f"## Superseded by {seq + 1} (receipt 1)\n{said[seq]}\n" for seq in range(2, last))
+    for doc_id, text in (("topics/weight", f"# Weight\n{said[last]}\n"), ("archive/weight", archived)):
+        (root / f"{doc_id}.md").parent.mkdir(exist_ok=True)
+        (root / f"{doc_id}.md").write_text(f"---\nid: {doc_id}\n---\n{text}")
+    site = web(root).enter()
+    for path in ("/doc/topics/weight", f"/fact/{last}"):
+        found = re.findall(r"<s>weight (\d+)\.</s>", site.page(path))
+        assert found == [str(seq) for seq in range(last - 1, 1, -1)]
+    assert site.page("/doc/archive/weight").count("weight 150.") == 1
+
+
 def test_a_document_of_any_length_is_in_parts(tmp_path: Path) -> None:
     (tmp_path / "long.md").write_text("".join(f"line {n}\n\n" for n in range(1, 1001)))
     site = web(tmp_path).enter()

@@ -11,7 +11,7 @@ from infinimem.operations.forget.forget import Forgotten
 from infinimem.operations.provenance import recorded
 from infinimem.results import answer_json, forgotten_json, going_json
 from infinimem.web.prose import fact
-from infinimem.web.site import Asked, Moved, Page, number
+from infinimem.web.site import Asked, Moved, Page, number, seq_of
 
 
 def undo(asked: Asked) -> Moved:
@@ -44,20 +44,14 @@ def forget(asked: Asked) -> Page:
         return _preview(asked, name, "Something changed meanwhile: this is what would go now.")
     if asked.form.get("typed", "").strip() != preview.shown["words"]:
         return _preview(asked, name, f"Nothing was forgotten: type “{preview.shown['words']}” to do it.")
-    done = asked.memory.forget([_seq(name)])
+    done = asked.memory.forget([seq_of(name)])
     return Page("forgotten.html", forgotten_json(done), {"done": done})
 
 
 def _preview(asked: Asked, name: str, said: str = "") -> Page:
-    going = asked.memory.forget([_seq(name)], dry_run=True)
+    going = asked.memory.forget([seq_of(name)], dry_run=True)
     shown = {"seq": name, "said": said, "words": f"forget {name}", "digest": _digest(going)}
     return Page("forgetting.html", going_json(going), shown)
-
-
-def _seq(text: str) -> int:
-    if not (seq := number(text, 0)):
-        raise UsageError("say which line: a number")
-    return seq
 
 
 def _digest(going: Forgotten) -> str:

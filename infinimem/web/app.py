@@ -28,7 +28,7 @@ PAGES: Mapping[str, Handler] = {
     "/": reading.home,
     "/topics": reading.topics,
     "/doc/{id:path}": reading.document,
-    "/fact/{seq:int}": reading.line,
+    "/fact/{seq}": reading.line,
     "/search": reading.search,
     "/ask": acting.asking,
     "/timeline": changes.timeline,

@@ -31,6 +31,10 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_PLAIN = {"content-type": "text/plain; charset=utf-8"}
+_ENTERED = '<!doctype html><title>infinimem</title><meta http-equiv="refresh" content="0; url=/">'
+"""Not a redirect: with one the cookie would be left out where the link stood on a page of another site, such
+as a terminal in the browser."""
 _LINK_USED = "this link was used already, or is not this server's; run infinimem web again for another one"
 
 
@@ -123,9 +127,8 @@ class Guard:
         if cookie is None:
             await _say(send, 403, _LINK_USED)
             return
-        headers = {**HEADERS, "referrer-policy": "no-referrer", "location": "/", "set-cookie": cookie}
-        await send({"type": "http.response.start", "status": 303, "headers": _headers(headers)})
-        await send({"type": "http.response.body", "body": b""})
+        page = {"content-type": "text/html", "referrer-policy": "no-referrer", "set-cookie": cookie}
+        await _say(send, 200, _ENTERED, page)
 
     async def _form(self, scope: Any, receive: Any) -> tuple[int, str] | None:
         """Read the form of a request that would write; why it may not pass, or None."""
@@ -154,7 +157,7 @@ def _headers(named: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in named.items()]
 
 
-async def _say(send: Any, status: int, text: str) -> None:
-    headers = _headers({**HEADERS, "content-type": "text/plain; charset=utf-8", "connection": "close"})
+async def _say(send: Any, status: int, text: str, more: Mapping[str, str] = _PLAIN) -> None:
+    headers = _headers({**HEADERS, "connection": "close", **more})
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": f"{text}\n".encode()})

@@ -36,7 +36,7 @@ class Fact:
     """A signed line.
 
     Args:
-        former: what it superseded, the newest first; and what those had superseded.
+        former: what it superseded, and what that had superseded; the newest first.
         drawn: of a turn, the lines that were drawn from it.
     """
 
@@ -73,19 +73,15 @@ class Block:
 _NOTHING: Former = {}
 
 
-def fact(
-    place: Located, former: Former = _NOTHING, drawn: Former = _NOTHING, seen: frozenset[int] = frozenset()
-) -> Fact:
+def fact(place: Located, former: Former = _NOTHING, drawn: Former = _NOTHING) -> Fact:
     """A line as it is shown.
 
     Args:
         former: see `superseded`.
         drawn: see `drawn`.
-        seen: lines that it stands below; a person may have written a circle.
     """
-    entry, seen = place.entry, seen | {place.seq}
+    entry = place.entry
     first = entry.line.partition("\n")[0]
-    older = [one for one in former.get(place.seq, ()) if one.seq not in seen]
     return Fact(
         entry.seq,
         entry.text,
@@ -97,9 +93,20 @@ def fact(
         entry.source,
         entry.role,
         first[: text_start(first)].strip(),
-        tuple(fact(one, former, seen=seen) for one in older),
+        tuple(map(fact, _before(place, former))),
         tuple(map(fact, drawn.get(place.seq, ()))),
     )
+
+
+def _before(place: Located, former: Former) -> list[Located]:
+    """What a line superseded, and what that had; a person may have written a circle."""
+    found, ahead = {place.seq: place}, [place.seq]
+    while ahead:
+        older = [one for one in former.get(ahead.pop(), ()) if one.seq not in found]
+        found |= {one.seq: one for one in older}
+        ahead += [one.seq for one in older]
+    del found[place.seq]
+    return sorted(found.values(), key=lambda one: -one.seq)
 
 
 def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Block]:

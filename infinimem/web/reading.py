@@ -13,12 +13,12 @@ from infinimem.operations.history import history
 from infinimem.operations.provenance import recorded
 from infinimem.results import history_json, summary
 from infinimem.retrieval.searcher import searcher
-from infinimem.store.spec import EVIDENCE, JOURNAL
+from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
 from infinimem.tools.tool import scope_of
 from infinimem.web.prose import PAGE, around, blocks, drawn, fact, superseded
-from infinimem.web.site import Asked, Moved, Page
+from infinimem.web.site import Asked, Moved, Page, seq_of
 
 LATELY = 6
 """Changes and lines on the home page."""
@@ -79,7 +79,9 @@ def document(asked: Asked) -> Page | Moved:
         return Moved(f"/receipt/{found.id.removeprefix(JOURNAL)}")
     start = asked.start
     said = found.id.startswith(EVIDENCE) and not view.is_note(found.id)
-    former, marks = ({}, view.derived(drawn)) if said else (view.derived(superseded), {})
+    gone = found.id.startswith(ARCHIVE)
+    former = {} if said or gone else view.derived(superseded)
+    marks = view.derived(drawn) if said else {}
     places = found.entries_in(start, start + PAGE - 1)
     facts = {place.start_line: fact(place, former, marks) for place in places}
     shown = {
@@ -89,7 +91,7 @@ def document(asked: Asked) -> Page | Moved:
         "start": start,
         "step": PAGE,
         "is_note": view.is_note(found.id),
-        "archive": archive_of(found.id) if archive_of(found.id) in view else "",
+        "archive": archive_of(found.id) if archive_of(found.id) in view and not gone else "",
     }
     lines = told(asked.reader.tools.read_lines(doc_id=found.id, start=start))
     return Page("conversation.html" if said else "document.html", lines, shown)
@@ -103,7 +105,7 @@ def _heading(document: Document) -> str:
 
 def line(asked: Asked) -> Page:
     """A line: where it comes from, what happened to it, what replaced it."""
-    view, seq = asked.reader.view, int(asked.path["seq"])
+    view, seq = asked.reader.view, seq_of(asked.path["seq"])
     events = history(view, seq)
     place = view.entry(seq)
     said = [event for event in events if event.event == "said"]

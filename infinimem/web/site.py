@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from infinimem.errors import UsageError
 from infinimem.markdown.characters import visible
 from infinimem.results import counted
 
@@ -179,6 +180,17 @@ class Asked:
 def number(text: str, default: int) -> int:
     """A whole number from 0; the default where it is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
+
+
+def seq_of(text: str) -> int:
+    """The number of a line.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not (seq := number(text, 0)):
+        raise UsageError("say which line: a number")
+    return seq
 
 
 def served(path: str, anchor: str, query: Mapping[str, object]) -> str:

@@ -1,0 +1,185 @@
+"""What people come for, done in a real browser; what counts is in the library's files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forget_library import holding
+from history_library import FLAT, HOME, LISBON, PORTO, apply, filled, rewrite, superseded
+from web_browser import Served, entered, sample, served
+from web_browser import browser as browser
+
+from infinimem import open_memory
+from infinimem.hooks.event import Event
+from infinimem.hooks.recall import Recall
+
+ROUTER, BEFORE = "The router is at 192.168.1.1 now", "The router is at 192.168.8.1"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Served]:
+    with served(sample(tmp_path)) as found:
+        yield found
+
+
+def text_of(site: Served, doc_id: str) -> str:
+    return (site.root / f"{doc_id}.md").read_text()
+
+
+def test_from_a_question_to_the_turn_in_three_clicks(browser: Any, site: Served) -> None:
+    with entered(browser, site) as page:
+        assert page.url == f"{site.origin}/"
+        page.locator("main input[type=search]").fill("router")
+        page.locator("main button").click()
+        page.get_by_text(ROUTER).click()
+        page.locator("dialog .chosen", has_text="New network: the wifi is still called").wait_for()
+        page.locator("dialog").get_by_text("The whole conversation").click()
+        page.wait_for_url("**/doc/evidence/**")
+        line = int(page.url.partition("#L")[2])
+        shown = page.locator(":target .words").inner_text()
+        drawn = page.locator(":target .kept").inner_text()
+    turn = text_of(site, "evidence/2025-08-24-s13").split("\n")[line - 1]
+    assert turn.startswith("- <seq=240,")
+    assert turn.endswith(shown)
+    assert f"origin=240,speaker=Nora> {drawn}" in text_of(site, "topics/home-network")
+
+
+def test_a_receipt_is_undone(browser: Any, site: Served) -> None:
+    with entered(browser, site) as page:
+        page.get_by_role("link", name="Timeline").click()
+        page.get_by_role("link", name="Consolidate").first.click()
+        page.get_by_text("Undo this receipt").click()
+        page.wait_for_url("**/receipt/6")
+        assert page.locator("h1").inner_text() == "Undo"
+        page.goto("/receipt/5")
+        assert page.get_by_text("It was taken back by").is_visible()
+    assert BEFORE in text_of(site, "topics/home-network")
+    assert ROUTER not in text_of(site, "topics/home-network")
+    assert "op: undo" in (site.root / "journal/0006-undo.md").read_text()
+
+
+def test_review_by_keyboard(browser: Any, tmp_path: Path) -> None:
+    memory = filled(tmp_path / "library")
+    memory.undo()
+    for seq in (LISBON, FLAT):
+        rewrite(memory, HOME, f"- <seq={seq},", f"- <seq={seq},pin=yes,")
+    memory.library.adopt_edits()
+    apply(memory, superseded(LISBON, PORTO), superseded(FLAT, PORTO))
+    with served(memory.library.root) as site, entered(browser, site, "/review") as page:
+        items = page.locator(".item")
+        assert items.count() == 2
+        for key in "jjk":
+            page.keyboard.press(key)
+        focused = page.locator(".item:focus").inner_text()
+        with page.expect_navigation():
+            page.keyboard.press("a")
+        assert items.count() == 1
+        assert items.inner_text() != focused
+        page.keyboard.press("j")
+        with page.expect_navigation():
+            page.keyboard.press("r")
+        assert page.get_by_text("Nothing awaits your review").is_visible()
+        live, archived = text_of(site, HOME), text_of(site, "archive/home")
+    assert "I live in Lisbon." in focused
+    assert "I live in Lisbon." in archived
+    assert "I live in Lisbon." not in live
+    assert "I rent a flat near Lisbon castle." in live
+
+
+def test_forgetting_takes_exactly_what_was_shown(browser: Any, site: Served) -> None:
+    before, kept = lines(site.root), site.tree()
+    with entered(browser, site, "/fact/66") as page:
+        page.get_by_text("Forget…").click()
+        shown = page.locator(".diff del").all_inner_texts()
+        assert len(shown) == 3
+        page.locator("input[name=typed]").fill("forget it")
+        page.get_by_role("button", name="Forget").click()
+        assert "Nothing was forgotten" in page.get_by_role("alert").inner_text()
+        assert site.tree() == kept
+        page.locator("input[name=typed]").fill("forget 66")
+        page.get_by_role("button", name="Forget").click()
+        page.get_by_role("heading", name="Forgotten").wait_for()
+        left = [one for one in shown if one in page.content()]
+    assert left == []
+    assert sorted(before - lines(site.root)) == sorted(shown)
+    assert {one: holding(one, site.root, site.root.parent / "cache") for one in shown} == {
+        one: [] for one in shown
+    }
+
+
+def lines(root: Path) -> set[str]:
+    """The text of every signed line of a library."""
+    files = [*root.glob("topics/*.md"), *root.glob("archive/*.md"), *root.glob("evidence/*.md")]
+    return {found for path in files for found in re.findall(r"^- <seq=[^>]*> (.*)$", path.read_text(), re.M)}
+
+
+def test_ask_as_of_a_day(browser: Any, site: Served) -> None:
+    before = site.tree()
+    with entered(browser, site) as page:
+        page.get_by_role("link", name="Ask").click()
+        page.locator("main input[name=q]").fill("Where is the router?")
+        with page.expect_navigation():
+            page.get_by_role("button", name="Ask").click()
+        answers = [page.locator(".answer").inner_text()]
+        page.locator("input[type=range]").press("ArrowLeft")
+        page.locator("input[type=range]").press("ArrowLeft")
+        assert page.locator("output").inner_text() == "4 May 2025"
+        page.get_by_role("button", name="Ask").click()
+        assert "As it stood on 4 May 2025" in page.locator(".past").inner_text()
+        answers.append(page.locator(".answer").inner_text())
+        page.locator(".evidence .quiet a").first.click()
+        assert "as-of=2025-05-04" in page.url
+        assert BEFORE in page.locator(":target").inner_text()
+    assert ROUTER in answers[0]
+    assert BEFORE not in answers[0]
+    assert BEFORE in answers[1]
+    assert ROUTER not in answers[1]
+    assert site.tree() == before
+
+
+def test_what_a_hook_would_recall(browser: Any, site: Served) -> None:
+    before = site.tree()
+    prompt = "At which address is the router?"
+    with entered(browser, site) as page:
+        page.get_by_role("link", name="Recall").click()
+        page.locator("textarea").fill(prompt)
+        page.locator("[name=cwd]").fill("/nowhere")
+        page.get_by_role("button", name="Show").click()
+        page.wait_for_url("**/recall?prompt=*")
+        shown = page.locator("pre").inner_text()
+    recalled = Recall(open_memory(site.root, model="offline"))
+    assert ROUTER in shown
+    assert shown == recalled.text(Event("UserPromptSubmit", cwd="/nowhere", prompt=prompt))
+    assert site.tree() == before
+
+
+def test_an_edit_elsewhere_appears(browser: Any, site: Served) -> None:
+    file = site.root / "topics/coffee.md"
+    with entered(browser, site, "/") as page:
+        with page.expect_response("**/events"):
+            page.goto("/doc/topics/coffee")
+        page.evaluate("window.same = true")
+        file.write_text(file.read_text() + "- Tea from now on.\n")
+        page.get_by_text("Tea from now on.").wait_for()
+        assert page.evaluate("window.same")
+
+
+def test_pages_that_nobody_sees_hold_no_connection(browser: Any, site: Served) -> None:
+    """A browser keeps six to a server: a seventh page would never load."""
+    file = site.root / "topics/coffee.md"
+    with entered(browser, site) as page:
+        # no page is hidden to a browser without a screen
+        page.context.add_init_script(
+            "Object.defineProperty(document, 'visibilityState', {get: () => window.seen ?? 'hidden'})"
+        )
+        pages = [page.context.new_page() for _ in range(8)]
+        for one in pages:
+            one.goto("/doc/topics/coffee")
+        file.write_text(file.read_text() + "- Tea from now on.\n")
+        pages[0].evaluate("window.seen = 'visible'; document.dispatchEvent(new Event('visibilitychange'))")
+        pages[0].get_by_text("Tea from now on.").wait_for()
+        assert not pages[1].get_by_text("Tea from now on.").is_visible()
