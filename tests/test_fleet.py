@@ -25,6 +25,7 @@ from infinimem.fleet.due import Later
 from infinimem.fleet.fleet import Fleet, open_fleet
 from infinimem.fleet.head import pack, unpack
 from infinimem.fleet.home import Moved, ulid
+from infinimem.store import disk
 
 SAID = ("I moved to Lisbon in March.", "My sister is called Rita.")
 
@@ -68,6 +69,20 @@ def test_an_unchanged_library_opens_with_one_conditional_get(fleet: Fleet) -> No
     store = faulty(fleet)
     assert texts(fleet, "anna") == [fact(1)]
     assert store.calls == ["get"]
+
+
+def test_a_cache_that_a_loss_of_power_may_have_torn_is_not_believed(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    torn = [*(tmp_path / "cache").rglob("evidence/*.md")]
+    for path in torn:
+        path.write_bytes(b"")
+    monkeypatch.setattr(disk, "boot", lambda: "the next one")
+    fleet.append("anna", [turn(2)])
+    drain(fleet)
+    assert torn and problems(fleet, {"anna": [fact(1), fact(2)]}) == []
 
 
 def test_a_head_is_the_same_folder_to_the_same_bytes(fleet: Fleet, tmp_path: Path) -> None:
