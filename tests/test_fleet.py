@@ -24,7 +24,9 @@ from infinimem.fleet import fleet as fleets
 from infinimem.fleet.due import Later
 from infinimem.fleet.fleet import Fleet, open_fleet
 from infinimem.fleet.head import pack, unpack
-from infinimem.fleet.home import Moved, ulid
+from infinimem.fleet.home import MAX_OBJECT, Moved, ulid
+from infinimem.fleet.turns import to_lines
+from infinimem.store import disk
 
 SAID = ("I moved to Lisbon in March.", "My sister is called Rita.")
 
@@ -68,6 +70,20 @@ def test_an_unchanged_library_opens_with_one_conditional_get(fleet: Fleet) -> No
     store = faulty(fleet)
     assert texts(fleet, "anna") == [fact(1)]
     assert store.calls == ["get"]
+
+
+def test_a_cache_that_a_loss_of_power_may_have_torn_is_not_believed(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    torn = [*(tmp_path / "cache").rglob("evidence/*.md")]
+    for path in torn:
+        path.write_bytes(b"")
+    monkeypatch.setattr(disk, "boot", lambda: "the next one")
+    fleet.append("anna", [turn(2)])
+    drain(fleet)
+    assert torn and problems(fleet, {"anna": [fact(1), fact(2)]}) == []
 
 
 def test_a_head_is_the_same_folder_to_the_same_bytes(fleet: Fleet, tmp_path: Path) -> None:
@@ -417,10 +433,12 @@ def test_who_is_hostile_hinders_no_other(fleet: Fleet) -> None:
     fleet.home.store.put("l2/inbox/readme.txt", b"hello")
     for data in (b"\xff\xfe", b"[]\n", b'{"text": "x", "rank": "y"}\n', b'{"text": ""}\n', b"[" * 100_000):
         fleet.home.append("l2", ulid(), data)
+    line = to_lines([turn(9)])
+    fleet.home.append("l2", ulid(), line * (MAX_OBJECT // len(line) + 1))
     drain(fleet)
     assert fleet.status()["failed"] == 1
     assert problems(fleet, {"l0": [fact(0)], "l2": [fact(2)]}) == []
-    assert len(fleet.home.inbox("l2", "refused")) == 5
+    assert len(fleet.home.inbox("l2", "refused")) == 6
     with pytest.raises(LibraryError, match=r"'\.\./\.\./a\.md' leads out"), fleet.open("l1"):
         pass
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 import sys
 from contextlib import suppress
 from dataclasses import asdict
@@ -88,6 +86,8 @@ def ask(options: Options, name: str, question: str) -> None:
 @pass_options
 def worker(options: Options, concurrency: int, drain: bool) -> None:
     """Consolidate what is due, until stopped; the model is this process's own (INFINIMEM_MODEL)."""
+    import asyncio  # as `--help` imports this module
+    import signal
 
     async def run(opened: Fleet) -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()

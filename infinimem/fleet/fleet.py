@@ -318,11 +318,11 @@ class Fleet:
         size = done = 0
         for name in fresh[: min(room, limit or room)]:
             done += 1
-            if (data := self.home.take(library, name)) is None:
-                continue
             try:
+                if (data := self.home.take(library, name)) is None:
+                    continue
                 turns += from_lines(data)
-            except ValueError as error:
+            except (ValueError, LibraryError) as error:
                 log.warning("%s: inbox/%s is refused: %s", library, name, error)
                 self.home.refuse(library, name)
                 continue

@@ -120,8 +120,8 @@ def unpack(data: bytes, etag: str, version: str | None = None) -> Head:
         LibraryError: it is none; the message says why, and by which name.
     """
     try:
-        if len(data) > MAX_HEAD or data.count(_ENTRY) > MAX_FILES:
-            raise LibraryError("the head is refused: it is too large")
+        if data.count(_ENTRY) > MAX_FILES:
+            raise LibraryError(f"the head is refused: it has more than {MAX_FILES} files")
         with zipfile.ZipFile(io.BytesIO(data)) as found:
             magic, *header = found.comment.decode("ascii", "replace").split("\n")
             if magic != _MAGIC:

@@ -22,8 +22,8 @@ from typing import Any
 from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
 from obstore.store import S3Store
 
-from infinimem.errors import FleetError, UsageError
-from infinimem.fleet.head import Head, unpack
+from infinimem.errors import FleetError, LibraryError, UsageError
+from infinimem.fleet.head import MAX_HEAD, Head, unpack
 
 MAX_OBJECT = 16 << 20
 """Bytes of an inbox object."""
@@ -132,9 +132,13 @@ class Home:
         return sorted(name[1] for name in found if name)
 
     def take(self, library: str, name: str) -> bytes | None:
-        """The bytes of an inbox object; None where it is gone by now."""
+        """The bytes of an inbox object; None where it is gone by now.
+
+        Raises:
+            LibraryError: it is too large for one.
+        """
         with suppress(FileNotFoundError):
-            return self._get(f"{library}/inbox/{name}.jsonl")[0]
+            return self._get(f"{library}/inbox/{name}.jsonl", most=MAX_OBJECT)[0]
         return None
 
     def drop(self, library: str, names: Sequence[str], folder: str = "inbox") -> None:
@@ -167,9 +171,11 @@ class Home:
         names = (str(meta["path"]).rpartition("/")[2] for meta in told)
         return {name: name.partition(".")[2] for name in names}
 
-    def _get(self, path: str, known: str = "") -> tuple[bytes, Any]:
+    def _get(self, path: str, known: str = "", most: int = MAX_HEAD) -> tuple[bytes, Any]:
         with self._told(path):
             found = self.store.get(path, options={"if_none_match": known} if known else {})
+            if found.meta["size"] > most:  # what is not asked for is not sent
+                raise LibraryError(f"{path} is refused: it has more than {most >> 20} MiB")
             return bytes(found.bytes()), found.meta
 
     def _paths(self, folder: str | None) -> list[str]:

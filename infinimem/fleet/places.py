@@ -1,7 +1,8 @@
 """Local folders for libraries of a fleet: what was fetched last, for an unchanged head is not fetched again.
 
     CACHE/NAME/lock     held: shared by who reads, alone by who writes
-               head     which head the folder is, and what its header says; missing while it is changed
+               head     the machine's boot, which head the folder is, and what its header says; missing while
+                        the folder is changed
                tree/    the library
     CACHE/swept         the words of a `forget` that this cache has heeded (home.py)
 
@@ -25,6 +26,7 @@ from pathlib import Path, PurePosixPath
 from infinimem.fleet.head import Head, demand, folder_files
 from infinimem.fleet.home import Home
 from infinimem.retrieval.cache import cache_folder
+from infinimem.store import disk
 from infinimem.store.files import Files
 from infinimem.store.listing import explained
 from infinimem.store.lock import PATH as LOCK
@@ -75,12 +77,14 @@ class Place:
         return self.folder / "tree"
 
     def head(self) -> Head:
-        """The head that the tree is, without its files; one without an ETag where it is none."""
+        """The head that the tree is, without its files; one without an ETag where it is none, or was written
+        before a boot: nothing in a cache is synced."""
         try:
-            etag, version, *taken = (self.folder / "head").read_text().split("\n")
+            boot, etag, version, *taken = (self.folder / "head").read_text().split("\n")
         except (FileNotFoundError, ValueError):
             return Head()
-        return Head(etag, taken=frozenset(taken), version=version or None)
+        known = boot and boot == disk.boot()
+        return Head(etag, taken=frozenset(taken), version=version or None) if known else Head()
 
     def become(self, head: Head) -> None:
         """Make the tree this head."""
@@ -91,7 +95,8 @@ class Place:
 
     def settle(self, head: Head) -> None:
         """The tree is this head."""
-        (self.folder / "head").write_text("\n".join((head.etag, head.version or "", *sorted(head.taken))))
+        lines = (disk.boot(), head.etag, head.version or "", *sorted(head.taken))
+        (self.folder / "head").write_text("\n".join(lines))
 
     def unsettle(self) -> None:
         """The tree is about to be changed."""
