@@ -31,6 +31,9 @@ def test_the_link_works_once_and_its_token_stands_nowhere_after(site: Web) -> No
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(first.headers["set-cookie"].split("; "))
     assert site.session.token not in first.text + str(first.headers)
     assert site.session.token not in site.page("/")
+    again = site.client.get(f"/enter?token={site.session.token}")  # who opens it twice is let in
+    assert (again.status_code, "set-cookie" in again.headers) == (200, False)
+    site.client.cookies.clear()
     again = site.client.get(f"/enter?token={site.session.token}")
     assert (again.status_code, "set-cookie" in again.headers) == (403, False)
 

@@ -188,6 +188,13 @@ def test_a_note_of_any_name_is_reached_by_its_link(tmp_path: Path, name: str) ->
     assert "Some words." in site.page(html.unescape(link))
 
 
+def test_headings_say_what_a_reader_knows(sample: Web) -> None:
+    assert 'href="/doc/CURRENT">Not sorted into topics yet</a>' in sample.page("/topics")
+    assert ">Not sorted into topics yet</h1>" in sample.page("/doc/CURRENT")
+    assert "<title>The NAS heron sits at 192.168.8.20 · sample</title>" in sample.page("/fact/68")
+    assert "Mondays" not in sample.page("/map")
+
+
 def test_what_changed_a_thousand_times_reads_as_one_list(tmp_path: Path) -> None:
     root, last = tmp_path / "library", 1002
     open_memory(root, model="offline", create=True)

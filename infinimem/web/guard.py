@@ -123,11 +123,13 @@ class Guard:
         await self._app(scope, receive, guarded)
 
     async def _enter(self, scope: Any, send: Any) -> None:
-        cookie = self._session.enter(scope["query_string"]) if scope["method"] == "GET" else None
-        if cookie is None:
-            await _say(send, 403, _LINK_USED)
-            return
-        page = {"content-type": "text/html", "referrer-policy": "no-referrer", "set-cookie": cookie}
+        page = {"content-type": "text/html", "referrer-policy": "no-referrer"}
+        if not self._session.knows(scope["headers"]):
+            cookie = self._session.enter(scope["query_string"]) if scope["method"] == "GET" else None
+            if cookie is None:
+                await _say(send, 403, _LINK_USED)
+                return
+            page["set-cookie"] = cookie
         await _say(send, 200, _ENTERED, page)
 
     async def _form(self, scope: Any, receive: Any) -> tuple[int, str] | None:

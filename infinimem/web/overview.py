@@ -28,7 +28,8 @@ NODES, LINKS = 40, 120
 WIDTH, RADIUS = 900, 270
 """Of the drawing, in its own units."""
 _NAME = re.compile(r"(?<=[\w,;:] )[A-Z]\w{2,}")
-_DAYS = frozenset((*MONTHS, *"Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()))
+_WEEK = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_DAYS = frozenset((*MONTHS, *_WEEK, *(f"{day}s" for day in _WEEK)))
 
 Names = Mapping[str, frozenset[str]]
 

@@ -18,7 +18,7 @@ from infinimem.store.view import View, archive_of
 from infinimem.terms import analyzer
 from infinimem.tools.tool import scope_of
 from infinimem.web.prose import PAGE, around, blocks, drawn, fact, superseded
-from infinimem.web.site import Asked, Moved, Page, seq_of
+from infinimem.web.site import Asked, Moved, Page, called, seq_of
 
 LATELY = 6
 """Changes and lines on the home page."""
@@ -85,7 +85,7 @@ def document(asked: Asked) -> Page | Moved:
     places = found.entries_in(start, start + PAGE - 1)
     facts = {place.start_line: fact(place, former, marks) for place in places}
     shown = {
-        "title": found.title or _heading(found) or found.id.rpartition("/")[2],
+        "title": called(found.id, found.title or _heading(found)),
         "summary": found.summary,
         "blocks": blocks(found, start, facts),
         "start": start,

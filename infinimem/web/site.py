@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 
 from infinimem.errors import UsageError
 from infinimem.markdown.characters import visible
+from infinimem.model import CURRENT
 from infinimem.results import counted
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 MONTHS = "January February March April May June July August September October November December".split()
 
+UNSORTED = "Not sorted into topics yet"
 NEEDS_SERVER = ("ask", "review", "recall")
 """Pages that answer: files cannot."""
 
@@ -117,7 +119,7 @@ class Site:
         )
         made.globals["to"] = lambda path, anchor="", **query: self.link(path, anchor, query)
         made.globals["counted"] = counted
-        made.filters |= {"day": day, "clock": clock, "span": span, "lines": str.splitlines}
+        made.filters |= {"called": called, "day": day, "clock": clock, "span": span, "lines": str.splitlines}
         return made
 
 
@@ -202,6 +204,11 @@ def served(path: str, anchor: str, query: Mapping[str, object]) -> str:
 def _shown(value: Any) -> Any:
     """What a template puts out: text of anyone's cannot hide or turn what stands around it."""
     return visible(value, turned=False) if type(value) is str else value
+
+
+def called(doc_id: str, title: str = "") -> str:
+    """How a document is headed: by its title, or else by its name."""
+    return title or (UNSORTED if doc_id == CURRENT else doc_id.rpartition("/")[2])
 
 
 def day(time: str | None) -> str:
