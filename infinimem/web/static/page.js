@@ -47,18 +47,23 @@ document.addEventListener("visibilitychange", () => {
 });
 follow();
 
-// Review by keyboard: next, previous, approve, reject.
+// Review by keyboard: next, previous, approve, reject; then the one that comes after it.
+const items = () => [...document.querySelectorAll(".item")];
+const focus = (at) => items()[Math.max(0, Math.min(at, items().length - 1))]?.focus();
+const left = sessionStorage.getItem("left");
+sessionStorage.removeItem("left");
+if (left !== null) focus(Number(left));
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || drawer.open) return;
   if (event.target.matches("input, textarea, select")) return;
-  const items = [...document.querySelectorAll(".item")];
-  const at = items.indexOf(document.activeElement.closest(".item"));
-  if (event.key === "j" || event.key === "k") {
-    const next = items[event.key === "j" ? Math.min(at + 1, items.length - 1) : Math.max(at - 1, 0)];
-    if (next) next.focus();
-  } else if (at >= 0) {
-    const button = items[at].querySelector(`[data-key="${CSS.escape(event.key)}"]`);
-    if (button) button.click();
+  const at = items().indexOf(document.activeElement.closest(".item"));
+  if (event.key === "j") focus(at + 1);
+  else if (event.key === "k") focus(at - 1);
+  else if (at >= 0) {
+    const button = items()[at].querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    if (!button) return;
+    sessionStorage.setItem("left", at);
+    button.click();
   }
 });
 
