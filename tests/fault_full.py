@@ -42,8 +42,8 @@ class Session:
         ran = CliRunner().invoke(app, ["--model", "offline", "--json", "--library", str(self.root), *command])
         if ran.exit_code:
             self.refusals += 1
-            one_line = ran.stderr.startswith("error: ") and ran.stderr.count("\n") == 1
-            if ran.exit_code != 1 or ran.stdout or not one_line:
+            one_line = ran.stdout.startswith('{"error": ') and ran.stdout.count("\n") == 1
+            if ran.exit_code != 1 or ran.stderr or not one_line:
                 self.wrong.append(f"{command}: {ran.exit_code} {ran.stdout!r} {ran.stderr!r}")
         elif command[0] == "add":
             done = json.loads(ran.stdout)

@@ -23,7 +23,7 @@ def test_a_cap_holds_as_long_as_it_serves(shell: Shell, monkeypatch: pytest.Monk
             memory.ask("Where?", "hybrid")
 
     monkeypatch.setattr(
-        "infinimem.mcp.server.make_server", lambda memory, trust, project: served.append(memory)
+        "infinimem.mcp.server.make_server", lambda memory, trust, project, begin: served.append(memory)
     )
     monkeypatch.setattr("infinimem.mcp.server.serve_stdio", serve)
     assert shell("mcp", "--max-tokens", "0").code == 0

