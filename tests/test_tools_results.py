@@ -94,6 +94,14 @@ def test_a_note_is_listed_by_its_title_too() -> None:
     assert next(iter(rows)).endswith(" tokens) Trip to Åland: Ferry")
 
 
+def test_a_line_without_a_day_does_not_take_that_of_the_line_above() -> None:
+    note = (
+        "- <seq=1,time=2025-03-03,source=user> One\n- <seq=2,source=user> Two\n- <seq=3,source=user> Three\n"
+    )
+    text = Toolbox(lambda: view_of({"topics/a": note})).text("read_lines", {"doc_id": "a"})
+    assert "\n1 2025-03-03 user: One\n2 no day: Two\n3 - Three\n" in text
+
+
 def test_read_lines_numbers_as_an_editor() -> None:
     result = TOOLS.read_lines(doc_id="home", start=5, end=7)
     assert (result["doc_id"], result["total_lines"]) == ("topics/home", 12)

@@ -105,10 +105,12 @@ def _told(
             who = " ".join(filter(None, (speaker, source))) or "user"
             day = (entry.time or "")[:10]
             known = above or ("", "")
-            fresh = [part for part, before in zip((day, who), known, strict=True) if part != before]
+            fresh = [
+                part or "no day" for part, before in zip((day, who), known, strict=True) if part != before
+            ]
             if dated and day and fresh[:1] == [day]:
-                fresh = [", ".join(filter(None, (dated(day), *fresh[1:])))]
-            head = f"{' '.join(filter(None, fresh))}:" if fresh else "-"
+                fresh = [", ".join((dated(day), *fresh[1:]))]
+            head = f"{' '.join(fresh)}:" if fresh else "-"
             above = (day, who)
             words = entry.text.removeprefix(f"{speaker}:").lstrip() if speaker else entry.text
             noted = ", ".join(f"{key} {entry.fields[key]}" for key in _NOTED if entry.fields.get(key))

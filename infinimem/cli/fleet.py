@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from infinimem.cli.options import Options, Section, pass_options
+from infinimem.cli.options import Options, Section, pass_options, words
 from infinimem.cli.show import show_answer
 from infinimem.errors import InfinimemError, UsageError
 from infinimem.model import Turn
@@ -45,7 +45,7 @@ def _opened(options: Options) -> Fleet:
 @fleet.command()
 @pass_options
 def init(options: Options) -> None:
-    """Make the tables in the database, and see that the bucket is there."""
+    """Make the database's tables, and see that the bucket is there."""
     with _opened(options) as opened:
         opened.init()
         options.out.result(
@@ -55,7 +55,7 @@ def init(options: Options) -> None:
 
 @fleet.command()
 @click.argument("name", metavar="LIBRARY")
-@click.argument("text")
+@words("text")
 @click.option("--key", help="What comes twice with the same key is recorded once.")
 @click.option("--session", metavar="NAME", help="Name of the conversation.")
 @pass_options
@@ -71,7 +71,7 @@ def append(options: Options, name: str, text: str, key: str | None, session: str
 
 @fleet.command()
 @click.argument("name", metavar="LIBRARY")
-@click.argument("question")
+@words("question")
 @pass_options
 def ask(options: Options, name: str, question: str) -> None:
     """Answer a question from LIBRARY, as its newest head has it."""
@@ -81,11 +81,11 @@ def ask(options: Options, name: str, question: str) -> None:
 
 
 @fleet.command()
-@click.option("--concurrency", type=click.IntRange(1, 1000), default=20, help="Libraries at a time (20).")
+@click.option("--concurrency", type=click.IntRange(1, 1000), default=20, help="Libraries at a time.")
 @click.option("--drain", is_flag=True, help="Stop when nothing is due.")
 @pass_options
 def worker(options: Options, concurrency: int, drain: bool) -> None:
-    """Consolidate what is due, until stopped; the model is this process's own (INFINIMEM_MODEL)."""
+    """Consolidate what is due, until stopped. The model is this process's own (INFINIMEM_MODEL)."""
     import asyncio  # as `--help` imports this module
     import signal
 
@@ -104,7 +104,7 @@ def worker(options: Options, concurrency: int, drain: bool) -> None:
 @fleet.command()
 @pass_options
 def status(options: Options) -> None:
-    """Show how many libraries are due, running and failed, and how old the oldest due is."""
+    """Count the libraries that are due, running and failed. Also says how long the oldest has been due."""
     with _opened(options) as opened:
         found = opened.status()
     rows = [(name.replace("_", " "), value) for name, value in found.items()]
@@ -114,7 +114,7 @@ def status(options: Options) -> None:
 @fleet.command()
 @pass_options
 def requeue(options: Options) -> None:
-    """Make every library due that has something in its inbox, as after the loss of the database."""
+    """Make each library due whose inbox is not empty. For after a loss of the database."""
     with _opened(options) as opened:
         found = opened.requeue()
     told = f"{found} {'library is' if found == 1 else 'libraries are'} due"
@@ -137,7 +137,7 @@ def export(options: Options, name: str, folder: Path) -> None:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @pass_options
 def import_(options: Options, name: str, folder: Path) -> None:
-    """Bring what was edited in DIR back into LIBRARY, or DIR in as a new one."""
+    """Bring DIR, edited, back into LIBRARY, or in as a new one."""
     with _opened(options) as opened:
         changed = opened.import_(name, folder)
     told = f"{counted(changed, 'file')} of {name} changed"
@@ -146,11 +146,11 @@ def import_(options: Options, name: str, folder: Path) -> None:
 
 @fleet.command()
 @click.argument("name", metavar="LIBRARY")
-@click.argument("pattern")
+@words("pattern")
 @click.option("--yes", is_flag=True, help="Do it; without, only show what would go.")
 @pass_options
 def forget(options: Options, name: str, pattern: str, yes: bool) -> None:
-    """Take the lines of LIBRARY that match PATTERN out for good: head, inbox, caches."""
+    """Remove lines of LIBRARY that match PATTERN for good. Head, inbox and caches are rid of them."""
     out = options.out
     with _opened(options) as opened:
         if yes:

@@ -12,7 +12,9 @@ from infinimem.errors import InfinimemError
 
 
 @click.command(cls=Command)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to serve (default: any).")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", show_default="any", help="Port to serve."
+)
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing, ask no model.")
 @click.option("--export", "folder", type=Path, metavar="DIR", help="Write the pages as files instead.")

@@ -177,7 +177,8 @@ def _show_import(
         "left_out": found.left_out,
         "receipt": receipt_json(last),
     }
-    totals = [counted(found.sessions, "session"), counted(found.turns, "turn"), f"{entries} entries"]
+    totals = [counted(found.sessions, "session"), counted(found.turns, "turn")]
+    totals.append(f"{entries} {'entry' if entries == 1 else 'entries'}")
     if again := found.turns - recorded:
         totals.append(f"{again} there before")
     out.result(data, lambda: out.line(f"{data['format']}: {', '.join(totals)}"))
