@@ -141,7 +141,7 @@ def score(
             counted[term] = None
         elif term not in work:
             told = kin().get(term, frozenset()).intersection(line) - work - passed_over
-            found = sorted(told - counted.keys())[:SEVERAL]
+            found = sorted(told - counted.keys())[: SEVERAL if here else 1]
             weight += worth * KIN * len(found)
             counted.update(dict.fromkeys(found))
     return weight / asked.needed(here), [*counted]
