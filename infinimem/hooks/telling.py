@@ -43,7 +43,7 @@ use user utf value variable version view warning web website write
 """
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
 _MONTHS = " ".join(MONTHS)
-_PERSONAL = re.compile(r"\b(?:I|I['’]\w+|i|i['’]m|my|mine|me)\b|\A\s*(?i:which|where|when|whose)\b")
+_PERSONAL = re.compile(r"\b(?:I|I['’]\w+|i|i['’]m|my|mine|me)\b|\A\s*(?i:which|where|when|who|whose)\b")
 _ON_TEXT = re.compile(
     r"\s*(?:please |can you |could you )?"
     r"(?:summari[sz]e|translate|proofread|rephrase|paraphrase|shorten|explain|tl;?dr)\b",
