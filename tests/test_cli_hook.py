@@ -587,6 +587,7 @@ def life(tmp_path: Path) -> Recall:
             (),
         ),
         ("/home/ann/shop", "Proofread this, and the tabs too:\n\nThe Postgres of the docker.", (4,)),
+        ("/home/ann/blog", 'Translate: "My marathon in April was on a heron."', ()),
         ("/home/ann/blog", 'Traceback:\n  File "/home/ann/blog/test.py", line 3\nKeyError: Ann', ()),
     ],
 )
@@ -616,6 +617,21 @@ def test_a_question_is_not_recalled(tmp_path: Path) -> None:
         assert "8443" in text
         assert "Which port" not in text
         assert "go on" not in text
+
+
+def test_what_an_assistant_said_is_not_recalled(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "library", model="offline", create=True)
+    memory.observe([Turn("A reflector shows the moons of planets.", role="assistant")])
+    hits = Recall(memory).near("which planet has the most moons?", "/w")
+    assert [hit.why for hit in hits if "reflector" in hit.text] == ["an assistant said it"]
+
+
+def test_a_code_tells_enough(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path / "library", model="offline", create=True)
+    memory.observe([Turn("GL-0417 has been drifting."), Turn("GL-0418 is new."), Turn("0417 starts at 9.")])
+    log = "october looks awful\n\nsensor n mae\nGL-0388 4464 0.021\nGL-0417 4464 0.933"
+    hits = [hit for hit in Recall(memory).near(log, "/w") if not hit.why]
+    assert [hit.text.rpartition(") ")[2] for hit in hits] == ["GL-0417 has been drifting."]
 
 
 def test_may_tells_something_only_as_the_month() -> None:

@@ -62,6 +62,7 @@ def test_a_name_alone_is_no_answer() -> None:
         [],
     )
     assert answer("Bob?", evidence("Bob: Tea is nice."))[1] == ["1"]
+    assert answer("What do we know about Bob?", evidence("Ann: Bob has a key."))[1] == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,7 @@ def is_sure(question: str, *texts: str) -> bool:
         ("Who won the marathon?", "Abdi won the marathon.", True),
         ("Did she ever go to Japan for the ferry?", "Booked a ferry to Oslo.", False),
         ("What colour is the ferry?", "The ferry leaves at noon.", False),
+        ("Did Tom take the job at the opera?", "Tom was offered a position at the opera.", False),
         ("How much is the ferry?", "The ferry leaves at noon or so.", False),
     ],
 )

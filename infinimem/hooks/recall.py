@@ -13,7 +13,7 @@ from pathlib import PurePath
 from infinimem import tokens
 from infinimem.errors import InfinimemError
 from infinimem.hooks.event import Event
-from infinimem.hooks.telling import RARE, RARE_SHARE, Asked, read, score
+from infinimem.hooks.telling import RARE, RARE_SHARE, Asked, read, score, spaced
 from infinimem.importers.recalled import BEGIN, END, without_recalled
 from infinimem.model import Retrieved
 from infinimem.reader import Reader
@@ -24,9 +24,8 @@ from infinimem.store.view import View
 from infinimem.terms import analyzer
 from infinimem.tools.tool import LABEL, fenced, shown
 
-WORTH, ENOUGH = 0.8, 2.0
-"""Of the best line's score, what another one needs; the score beyond which more words of a long prompt tell
-nothing more."""
+ENOUGH = 2.0
+"""The score beyond which more words of a long prompt tell nothing more."""
 LINES = 6
 """Lines of each part at most."""
 SESSIONS = 64
@@ -102,10 +101,10 @@ class Recall:
     def near(self, prompt: str, cwd: str) -> list[Hit]:
         """The lines that a prompt in a folder deserves, the best first, and those that came near."""
         view = self._memory.view
-        asked = read(_spaced(prompt), cwd, analyzer(view.settings.search.language))
-        if not asked.terms:
+        asked = read(prompt, cwd, analyzer(view.settings.search.language))
+        if not asked.terms and not asked.codes:
             return []
-        query = " ".join((*asked.terms, *related(asked.terms)))
+        query = " ".join((*asked.terms, *sorted(asked.codes), *related(asked.terms)))
         found = self._memory.retrieve(query, CANDIDATES).items
         items = sorted(found, key=lambda item: (item.time or "", item.doc_id, item.start_line), reverse=True)
         counts, lines = searcher(view).frequencies(asked.terms)
@@ -121,7 +120,7 @@ class Recall:
         """What was said in a folder or names it, and what is newest; of other projects nothing."""
         view = self._memory.view
         words = analyzer(view.settings.search.language)
-        name = {*words.tokens(_spaced(PurePath(cwd).name))}
+        name = {*words.tokens(spaced(PurePath(cwd).name))}
         of, newest = list[Hit](), list[Hit]()
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in sorted(places, key=lambda place: -place.seq):
@@ -164,6 +163,8 @@ def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[st
         why = "said in another project"
     elif view.group(item.doc_id) == "archive":
         why = "superseded"
+    elif item.source == "AI":
+        why = "an assistant said it"
     elif asks(item.text):
         why = "it only asks"
     elif points < 1:
@@ -173,12 +174,12 @@ def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[st
 
 
 def _apart(hits: Iterable[Hit]) -> Iterator[Hit]:
-    """Of those that could be shown the best, and others only for a word that no better one holds."""
+    """Of those that could be shown the best, and others as good only for a word that none before holds."""
     best, told = 0.0, set[str]()
     for hit in hits:
         if not hit.why:
             best = best or hit.score
-            if hit.score < WORTH * best or told.issuperset(hit.words):
+            if hit.score < best or told.issuperset(hit.words):
                 hit = replace(hit, why="another line tells more")
             else:
                 told.update(hit.words)
@@ -221,7 +222,3 @@ def said(prompt: str) -> str:
 def _row(text: str, *about: str | None) -> str:
     """One line, however many the text has: no line of it can pose as a mark."""
     return f"({', '.join(filter(None, about))}) {shown(' '.join(text.split()))}"
-
-
-def _spaced(text: str) -> str:
-    return text.replace("-", " ").replace("_", " ")

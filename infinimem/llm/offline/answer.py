@@ -30,11 +30,11 @@ LINES, LISTED = 3, 8
 """Lines that are quoted; where the question asks for a list."""
 FLOOR, LIST_FLOOR = 0.5, 0.35
 """Of the best line's score, what another one needs to be quoted."""
-SURE = 0.6
-"""Of the weight of the question's words, what the best line must hold to count as an answer."""
+SURE = 0.8
+"""Of the question's words, common ones too, how many the best line must hold to count as an answer."""
 COMMON, PEOPLE, TITLE = 0.3, 0.5, 0.4
 """What a common word and a person's name weigh; how much a word of the document's name counts."""
-FITS = 1.3
+FITS = 1.5
 """What a line gains that has what the question asks for: a reason, a number, a date."""
 SHARED = 3
 """Words that two lines must have in common to be about the same thing."""
@@ -65,11 +65,7 @@ _ASKED = (
 _NOW = re.compile(
     r"\b(?:now|nowadays|these days|at the moment|currently|still|today|any ?more|at present)\b", re.IGNORECASE
 )
-_NOUN = re.compile(r"\A\s*(?:what|which) (\w+)", re.IGNORECASE)
-"""The thing asked for, which tells something though it be common: "What colour was the car?"."""
 _WHO, _NAME = re.compile(r"who\b", re.IGNORECASE), re.compile(r"\b[A-Z]\w+")
-_DID = re.compile(r"\A\w+(?:ed|ing)\b")
-"""A verb at the start of a line, where a name may stand as well."""
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
 _LINK = re.compile(r"\[[^\]\n]*\]\([^)\n]*\)|\[\[[^\]\n]*\]\]|https?://\S+")
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
@@ -160,11 +156,9 @@ Ranked = list[tuple[_Line, float, frozenset[str]]]
 def _asked(question: str, lines: Sequence[_Line]) -> _Asked:
     people = frozenset(term for name in names(question) for term in tokens(name))
     spread = Counter(term for line in lines for term in set(tokens(strip_ordinal(line.text))))
-    noun = _NOUN.match(question)
-    common = common_terms() - set(tokens(noun[1]) if noun else ())
     weights = {
         term: math.log(1 + (len(lines) + 1) / (1 + spread[term]))
-        * (PEOPLE if term in people else COMMON if term in common else 1)
+        * (PEOPLE if term in people else COMMON if term in common_terms() else 1)
         for term in query_terms(question)
     }
     return _Asked(question, weights, people, [holds for kind, holds in _ASKED if kind.match(question)])
@@ -175,7 +169,7 @@ def _ranked(asked: _Asked, lines: Iterable[_Line]) -> Ranked:
     ranked: Ranked = []
     for line in lines:
         found = {term: share * asked.weights[term] for term, share in _shares(line, asked).items()}
-        if found.keys() - asked.people or (found and asked.weights.keys() <= asked.people):
+        if found.keys() - asked.people or (found and asked.weights.keys() <= asked.people | common_terms()):
             length = sum(1 for term in set(tokens(line.said)) if term not in _stop_terms())
             # Of two lines with the same words the one that says less besides is closer.
             score = sum(found.values()) * (1 + 0.15 * len(found) / (len(found) + length))
@@ -193,12 +187,11 @@ def _is_sure(asked: _Asked, line: _Line) -> bool:
     if not all(holds.search(line.text) for holds in asked.wanted):
         return False
     said = line.text if re.search(r"\bI\b", line.said) else line.said
-    known = {*_NAME.findall(asked.text), *MONTHS, *_DID.findall(line.said)}
+    known = {*_NAME.findall(asked.text), *MONTHS}
     if _WHO.match(asked.text) and known.issuperset(_NAME.findall(said)):
         return False
     shares = _shares(line, asked)
-    held = sum(share * asked.weights[term] for term, share in shares.items())
-    return asked.people <= shares.keys() and held >= SURE * sum(asked.weights.values())
+    return asked.people <= shares.keys() and sum(shares.values()) >= SURE * len(asked.weights)
 
 
 def _shares(line: _Line, asked: _Asked) -> dict[str, float]:
