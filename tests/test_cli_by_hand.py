@@ -184,7 +184,11 @@ def test_an_example_works(sample: Shell, monkeypatch: pytest.MonkeyPatch, exampl
         assert sample("consolidate", "--strategy", "allmem").code == 0
     if words == ["review", "--approve", "p1"]:
         assert sample("consolidate", "--dry-run", "--keep").code == 0
-    monkeypatch.setattr("infinimem.watch.watch", lambda memory: ())  # these two run until they are ended
+    monkeypatch.setattr("infinimem.watch.watch", lambda memory: ())  # these three run until they are ended
+    if words[0] == "web":
+        pytest.importorskip("starlette")
+        monkeypatch.setattr("infinimem.serving.http.serve", lambda *_: None)
+        monkeypatch.setattr("click.launch", lambda url: 0)
     if words[0] == "mcp":
         pytest.importorskip("mcp")
         monkeypatch.setattr("infinimem.mcp.http.serve_http", lambda *_: None)
