@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from infinimem.hooks.recall import Hit
     from infinimem.operations.forget.forget import Forgotten
     from infinimem.operations.history import Event
+    from infinimem.terms import Analyzer
 
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
 _NAMES_A_LINE = re.compile(r" (by|of|as|from|\d).*")
 
 
@@ -89,6 +91,13 @@ def _left(found: Forgotten) -> dict[str, Any]:
 
 def recall_json(text: str, hits: Iterable[Hit]) -> dict[str, Any]:
     return {"text": text, "lines": [asdict(hit) for hit in hits]}
+
+
+def asked_for(text: str, terms: frozenset[str], words: Analyzer) -> Iterator[tuple[int, int]]:
+    """Where the words of a text stand that have one of these index terms, in any form."""
+    for word in _WORD.finditer(text):
+        if terms.intersection(words.tokens(word[0])):
+            yield word.span()
 
 
 def diff(changes: Mapping[str, tuple[bytes, bytes]]) -> str:

@@ -186,9 +186,9 @@ def test_an_example_works(sample: Shell, monkeypatch: pytest.MonkeyPatch, exampl
         assert sample("consolidate", "--dry-run", "--keep").code == 0
     monkeypatch.setattr("infinimem.watch.watch", lambda memory: ())  # these three run until they are ended
     if words[0] == "web":
-        pytest.importorskip("jinja2")
-        monkeypatch.setattr("click.launch", lambda url: 0)
+        pytest.importorskip("starlette")
         monkeypatch.setattr("infinimem.serving.http.serve", lambda *_: None)
+        monkeypatch.setattr("click.launch", lambda url: 0)
     if words[0] == "mcp":
         pytest.importorskip("mcp")
         monkeypatch.setattr("infinimem.mcp.http.serve_http", lambda *_: None)

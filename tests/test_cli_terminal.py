@@ -160,7 +160,7 @@ NOTES: dict[str, list[list[str]]] = {
     "hook": [["SessionStart"], [POISON]],
     "recall": [["Lisbon"], [POISON], []],
     "web": [["--export", "../web"], ["--export", f"../{NAME} web"], ["--port", POISON]],
-    "fleet": [["status"], [POISON]],
+    "fleet": [["ask", POISON, POISON], [POISON]],
     "init": [[f"../{NAME}"], []],
     "bench": [["locomo", "--data", f"{POISON}.json"], ["locomo", "--data", "../../in/bad.json"]],
 }

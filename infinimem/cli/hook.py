@@ -53,7 +53,8 @@ def recall(options: Options, prompt: str | None, cwd: str) -> None:
             (f"{hit.score:.2f}", ", ".join(hit.words), hit.why or "shown", hit.where, hit.text)
             for hit in hits
         ]
-        options.out.table(("score", "words", "why", "where", "line"), rows)
+        if rows:
+            options.out.table(("score", "words", "why", "where", "line"), rows)
         options.out.line(text or "nothing is injected")
 
     options.out.result(recall_json(text, hits), show)

@@ -21,6 +21,7 @@ from infinimem.cli.options import (
 )
 from infinimem.cli.output import Marks, ago
 from infinimem.errors import LibraryError, UsageError
+from infinimem.results import asked_for
 
 if TYPE_CHECKING:
     from infinimem.store.view import View
@@ -32,7 +33,6 @@ SUMMARY = 160
 """Characters of a summary in a person's table."""
 _NUMBERED = re.compile(r" *\d+[:-]? ")
 """What stands before the words of a line that is shown."""
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 _scope = click.option(
     "--scope",
@@ -182,14 +182,8 @@ def _asked(query: str, view: View) -> Marks:
     from infinimem.terms import analyzer
 
     words = analyzer(view.settings.search.language)
-    wanted = set(words.query_terms(query))
-
-    def marks(line: str) -> Iterator[tuple[int, int]]:
-        for word in _WORD.finditer(line):
-            if wanted.intersection(words.tokens(word[0])):
-                yield word.span()
-
-    return marks
+    wanted = frozenset(words.query_terms(query))
+    return lambda line: asked_for(line, wanted, words)
 
 
 def _matching(pattern: str) -> Marks:

@@ -8,7 +8,6 @@ in the order of their making, and a library that has more to do goes to the end:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -20,8 +19,7 @@ from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import DeleteJobCondition, Status
 
 from infinimem.errors import FleetError
-
-log = logging.getLogger("infinimem.fleet")
+from infinimem.log import log
 
 Serve = Callable[[str], bool]
 """Consolidates a library; whether there is more to do. What cannot be done now raises `Later`."""

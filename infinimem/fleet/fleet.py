@@ -6,7 +6,6 @@ the store, and is in its library once; a head is replaced only by one that was m
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from infinimem.fleet.replayed import Replayed
 from infinimem.fleet.turns import from_lines, to_lines
 from infinimem.llm.base import LLM
 from infinimem.llm.connect import connect
+from infinimem.log import log
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.operations.forget.forget import Forgotten
@@ -32,8 +32,6 @@ from infinimem.store.create import init
 from infinimem.store.evidence import check_turn
 from infinimem.store.lines import marks_of
 from infinimem.user_folders import user_folder
-
-log = logging.getLogger("infinimem.fleet")
 
 BATCH, BATCH_BYTES = 200, 8 << 20
 """Inbox objects, and bytes of them, that one turn of a worker takes: then other libraries have theirs."""

@@ -4,7 +4,9 @@
     app.py         addresses, their JSON twins, errors; an ASGI application
     site.py        what a page is made of: the library, links, templates
     prose.py       a document as blocks to read, with the lines that it superseded
-    reading.py     the pages that only read
+    reading.py     home, topics, a document, a line, search
+    changes.py     what changed: the timeline, a receipt, what awaits review
+    overview.py    from above: conversations, the map of topics, what a hook would recall
     acting.py      what changes the library or spends tokens: by POST alone
     live.py        what changes while a page is open, as server-sent events
     export.py      the same pages as files

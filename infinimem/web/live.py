@@ -7,17 +7,16 @@ not write.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from threading import Lock, Thread
 
 from infinimem.errors import InfinimemError
+from infinimem.log import log
 from infinimem.memory import Memory
 from infinimem.watch import watch
 
 ALIVE = 15.0
 """Seconds after which a page is told that nothing changed: so one that is gone is noticed."""
-log = logging.getLogger("infinimem")
 
 
 class Live:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.operations.history import history
 from infinimem.operations.provenance import recorded
-from infinimem.results import history_json, summary
+from infinimem.results import asked_for, history_json, summary
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
-from infinimem.terms import analyzer
+from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.tool import scope_of
 from infinimem.web.prose import PAGE, around, blocks, drawn, fact, superseded
 from infinimem.web.site import Asked, Moved, Page, called, seq_of
@@ -33,7 +32,6 @@ SCOPES = {
     "all": "now and superseded",
 }
 FACETS = ("source", "speaker", "year", "document")
-_WORD = re.compile(r"\w+(?:['’]\w+)?")
 
 
 def told(found: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -165,12 +163,11 @@ def _lines_of(view: View, hit: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one | {"document": doc.id} for one in lines]
 
 
-def _marked(text: str, terms: Collection[str], words: Any) -> list[tuple[str, bool]]:
+def _marked(text: str, terms: frozenset[str], words: Analyzer) -> list[tuple[str, bool]]:
     """A text in pieces, and whether each is a word that was asked for."""
     found, at = [], 0
-    for word in _WORD.finditer(text):
-        if words.term(word[0].casefold()) in terms:
-            found += [(text[at : word.start()], False), (word[0], True)]
-            at = word.end()
+    for start, end in asked_for(text, terms, words):
+        found += [(text[at:start], False), (text[start:end], True)]
+        at = end
     joined = [*found, (text[at:], False)]
     return [(piece, hit) for piece, hit in joined if piece]
