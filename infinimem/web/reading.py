@@ -124,7 +124,7 @@ def search(asked: Asked) -> Page:
     scope = asked.query.get("scope", "default")
     data: Mapping[str, Any] = {"hits": []}
     if query:
-        data = told(asked.reader.tools.search(query=query, k=FOUND, scope=scope))
+        data = told(asked.reader.tools.call("search", {"query": query, "k": FOUND, "scope": scope}))
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
     chosen = {name: asked.query[name] for name in FACETS if asked.query.get(name)}
