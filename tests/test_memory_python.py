@@ -242,7 +242,7 @@ def test_leaving_the_context_closes_in_a_loop_too(memory: Memory) -> None:
 
 def test_the_loop_turns_while_a_call_runs(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
-    monkeypatch.setattr(memory.library, "receipts", lambda: answered.wait(60) and ())
+    monkeypatch.setattr(memory.library, "receipts", lambda: answered.wait(10) and ())
 
     async def work() -> None:
         waiting = asyncio.ensure_future(AsyncMemory(memory).receipts())
