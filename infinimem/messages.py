@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from infinimem.errors import UsageError
@@ -47,4 +46,4 @@ def _turns(message: Message) -> Iterator[Turn]:
         content = [part.model_dump() if hasattr(part, "model_dump") else part for part in content]
     for turn in openai_messages.turns({**message, "content": content or ""}, "", Counter()):
         if turn.text.strip():
-            yield replace(turn, session=turn.session or None)
+            yield turn

@@ -112,6 +112,7 @@ def test_pages_become_text() -> None:
         ("\ue200url\ue202Kolb\ue202turn0view1\ue201", "Kolb"),
         ("\ue200navlist\ue202News\ue202turn0news1\ue201", ""),
         ("\ue200entity\ue202broken\ue201", ""),
+        ('\ue200entity\ue202["city","Kolb"]\ue201', "Kolb"),
         ("I cite Ann; it was turned 【off】 at https://a.example/x?utm_source=mail", None),
     ],
 )

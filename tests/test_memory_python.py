@@ -43,8 +43,8 @@ def test_tools_are_called_like_functions(memory: Memory) -> None:
     assert memory.tools.call("search", {"query": "Lisbon", "k": 3}) == search("Lisbon", 3)
     assert search("Lisbon", k=99)["notes"] == ["k = 99 is out of range, 50 was used"]
     assert memory.tools.read_lines("nowhere")["error"].startswith("no document is called 'nowhere'")
-    with pytest.raises(TypeError, match="query"):
-        search(qury="Lisbon")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^search\(\) takes query, k, scope: .* 'limit'$"):
+        search("Lisbon", limit=3)  # type: ignore[call-arg]
     assert str(inspect.signature(search)).startswith("(query: str, k: ")
     assert (inspect.getdoc(search) or "").startswith("Rank the sections")
 
@@ -74,6 +74,7 @@ OPENAI = [
     {"role": "user", "content": "I moved to Lisbon."},
     {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function"}]},
     {"role": "tool", "tool_call_id": "1", "content": "a result"},
+    {"role": "function", "name": "f", "content": "a result"},
     {
         "role": "user",
         "content": [{"type": "text", "text": "And this."}, {"type": "image_url", "image_url": {}}],
@@ -134,17 +135,27 @@ def test_it_says_what_it_is(memory: Memory) -> None:
     assert repr(AsyncMemory(memory)) == f"AsyncMemory({memory!r})"
 
 
-def test_closing_ends_threads_and_works_on(tmp_path: Path) -> None:
-    with open_memory(tmp_path, model="offline", create=True) as memory:
-        memory.library.fresh.wait(0.01)
-        starting = [one for one in threading.enumerate() if one.name == "infinimem-watch"]
-        for one in starting:
+def watching(memory: Memory) -> set[threading.Thread]:
+    """The threads that watch its folder, once they do."""
+    memory.library.fresh.wait(0.01)
+    for one in threading.enumerate():
+        if one.name == "infinimem-watch":
             one.join()
-        watching = {one for one in threading.enumerate() if type(one).__module__.startswith("watchdog")}
-        assert watching
-    for one in watching:
+    found = {one for one in threading.enumerate() if type(one).__module__.startswith("watchdog")}
+    assert found
+    return found
+
+
+def assert_ended(threads: set[threading.Thread]) -> None:
+    for one in threads:
         one.join(10)
         assert not one.is_alive()
+
+
+def test_closing_ends_threads_and_works_on(tmp_path: Path) -> None:
+    with open_memory(tmp_path, model="offline", create=True) as memory:
+        threads = watching(memory)
+    assert_ended(threads)
     memory.observe(SAID)
     assert memory.tools.search("Lisbon")["hits"]
     memory.close()
@@ -221,9 +232,17 @@ def test_it_works_in_an_event_loop(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+def test_leaving_the_context_closes_in_a_loop_too(memory: Memory) -> None:
+    async def work() -> set[threading.Thread]:
+        async with AsyncMemory(memory):
+            return watching(memory)
+
+    assert_ended(asyncio.run(work()))
+
+
 def test_the_loop_turns_while_a_call_runs(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
-    monkeypatch.setattr(memory.library, "receipts", lambda: answered.wait(60) and ())
+    monkeypatch.setattr(memory.library, "receipts", lambda: answered.wait(10) and ())
 
     async def work() -> None:
         waiting = asyncio.ensure_future(AsyncMemory(memory).receipts())

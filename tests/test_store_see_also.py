@@ -64,6 +64,18 @@ def test_a_name_that_many_topics_have_links_none(library: Library) -> None:
     assert not any(links(library).values())
 
 
+def test_the_three_topics_that_share_most_are_linked(library: Library) -> None:
+    shared = {
+        "topics/a": "We met Anna, Berta, Clara, Doris and Emma",
+        "topics/b": "We rowed with Anna",
+        "topics/c": "We sang with Berta",
+        "topics/d": "We hiked with Clara",
+        "topics/e": "We ate with Doris and Emma",
+    }
+    put(library, shared)
+    assert links(library)["topics/a"] == ["topics/e", "topics/b", "topics/c"]
+
+
 def test_a_document_changes_for_no_link_alone(library: Library) -> None:
     put(library, FIRST)
     before = {path.name: path.read_bytes() for path in library.root.glob("topics/*.md")}
