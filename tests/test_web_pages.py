@@ -141,6 +141,17 @@ def test_undo_together_is_offered_where_later_receipts_lean_on_it(sample: Web) -
     assert [one.op for one in sample.memory.log(2)] == ["undo", "undo"]
 
 
+def test_a_fact_offers_to_undo_each_receipt_that_moved_it(sample: Web) -> None:
+    root = sample.memory.library.root
+    first, last = re.findall(r'action="/undo".*?</form>', sample.page("/fact/66"), re.S)
+    assert ('name="receipt" value="2"' in first, "Undo it together with" in first) == (True, True)
+    form = dict(re.findall(r'name="(\w+)" value="(.*?)"', last))
+    assert "takes back receipt 5" in sample.send("/undo", **form)
+    assert "The router is at 192.168.8.1" in (root / "topics/home-network.md").read_text()
+    assert "It was taken back by" in sample.page("/fact/66")
+    assert "<form" not in web(root, read_only=True).enter().page("/fact/66").partition('id="fact"')[2]
+
+
 @pytest.mark.parametrize(("word", "file"), [("approve", "archive/home"), ("reject", HOME)])
 def test_review_does_what_was_said(tmp_path: Path, word: str, file: str) -> None:
     memory = filled(tmp_path / "library")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.forget import OP as FORGET
@@ -61,19 +61,25 @@ def receipt(asked: Asked) -> Page:
     """What one transaction did, line by line, and whether it can be taken back."""
     view = asked.memory.view
     records = recorded(view)
-    every = records.receipts
-    one = named(every, asked.path["name"])
+    one = named(records.receipts, asked.path["name"])
     changes = list(_changes(one, records))
     shown = {
         "receipt": one,
         "summary": summary(one),
         "changes": changes[:ROWS],
         "left_out": len(changes) - ROWS,
-        "undone_by": (by := undone_by(every).get(one.number, "")),
-        "later": [] if by or one.op == FORGET else [other.id for other in dependents_of(one, every)],
-        "can_undo": asked.site.forms and not by and one.op != FORGET,
+        "undo": undoing(asked, one),
     }
     return Page("receipt.html", receipt_json(one) or {}, shown)
+
+
+def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
+    """Whether a receipt can be taken back as things are now, and which later ones would go with it."""
+    every = recorded(asked.memory.view).receipts
+    by = undone_by(every).get(one.number, "")
+    can = asked.site.forms and not by and one.op != FORGET
+    later = [other.id for other in dependents_of(one, every)] if can else []
+    return {"number": one.number, "by": by, "can": can, "later": later}
 
 
 def _changes(one: Receipt, records: Records) -> Iterator[Change]:
