@@ -74,10 +74,10 @@ def receipt(asked: Asked) -> Page:
 
 
 def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
-    """Whether a receipt can be taken back as things are now, and which later ones would go with it."""
+    """Whether a receipt can be taken back, from a page of now, and which later ones would go with it."""
     every = recorded(asked.memory.view).receipts
     by = undone_by(every).get(one.number, "")
-    can = asked.site.forms and not by and one.op != FORGET
+    can = asked.site.forms and not (asked.moment or by or one.op == FORGET)
     later = [other.id for other in dependents_of(one, every)] if can else []
     return {"number": one.number, "by": by, "can": can, "later": later}
 

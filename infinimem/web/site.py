@@ -33,6 +33,9 @@ NEEDS_SERVER = ("ask", "review", "recall")
 NEEDS_LIBRARY = ("timeline", "review", "conversations", "map")
 """Pages that have nothing to show of a folder of notes."""
 
+OF_A_MOMENT = ("/topics", "/doc/", "/fact/", "/search", "/timeline", "/conversations")
+"""Pages that show the library as it stood: a link to one of them from a page of the past stays there."""
+
 Link = Callable[[str, str, Mapping[str, object]], str]
 """From a path of the site, an anchor ("" for none) and a query to what stands in an `href`."""
 
@@ -101,8 +104,13 @@ class Site:
 
     def html(self, page: Page, asked: Asked) -> str:
         """The page as text."""
+
+        def to(path: str, anchor: str = "", **query: object) -> str:
+            past: dict[str, object] = {"as-of": asked.moment} if path.startswith(OF_A_MOMENT) else {}
+            return self.link(path, anchor, past | query)
+
         template = self._templates.get_template(page.template)
-        return template.render({**page.data, **page.shown, "site": self, "asked": asked})
+        return template.render({**page.data, **page.shown, "site": self, "asked": asked, "to": to})
 
     @cached_property
     def _templates(self) -> Environment:
@@ -117,7 +125,6 @@ class Site:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        made.globals["to"] = lambda path, anchor="", **query: self.link(path, anchor, query)
         made.globals["counted"] = counted
         made.filters |= {"called": called, "day": day, "clock": clock, "span": span, "lines": str.splitlines}
         return made
