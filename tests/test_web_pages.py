@@ -81,8 +81,7 @@ def test_a_fact_leads_to_its_turn_and_its_past(sample: Web) -> None:
     assert "Lives in Bristol" in fact
     assert 'href="/doc/evidence/2025-08-24-s13#L8"' in fact
     assert 'id="L8"' in sample.page("/doc/evidence/2025-08-24-s13")
-    gone = html.unescape(sample.page("/fact/15"))
-    assert "No longer holds: superseded by 250" in gone
+    assert "No longer holds: superseded by <a" in sample.page("/fact/15")
 
 
 def test_facets_leave_the_lines_that_they_name(sample: Web) -> None:
@@ -221,6 +220,16 @@ def test_headings_say_what_a_reader_knows(sample: Web) -> None:
     assert ">Not sorted into topics yet</h1>" in sample.page("/doc/CURRENT")
     assert "<title>The NAS heron sits at 192.168.8.20 · sample</title>" in sample.page("/fact/68")
     assert "Mondays" not in sample.page("/map")
+
+
+def test_what_stands_for_a_line_is_a_link(sample: Web) -> None:
+    link = 'uperseded by <a href="/fact/252" data-fact>252</a>'
+    assert sample.page("/fact/66").count(link) == 2  # that it is so, and the receipt that made it so
+    assert sample.page("/receipt/5").count(link) == 1
+    assert sample.page("/doc/archive/home-network").count(link) == 1
+    note = sample.memory.library.root / "mine.md"
+    note.write_text("# Mine\n\n## Superseded by 9999\n")
+    assert ">Superseded by 9999</h3>" in sample.page("/doc/mine")  # no such line
 
 
 def test_what_changed_a_thousand_times_reads_as_one_list(tmp_path: Path) -> None:
