@@ -135,6 +135,25 @@ def test_what_is_not_there_is_said_in_a_line(sample: Web) -> None:
     assert "error" in sample.client.get("/doc/nothing.json").json()
 
 
+def test_errors_name_pages(sample: Web) -> None:
+    assert "; Topics shows what there is" in sample.page("/doc/nothing", 404)
+    assert "Search shows lines with their numbers" in sample.page("/forget?seq=9999", 400)
+    form = {"csrf": sample.session.csrf, "item": "99", "word": "approve"}
+    assert "; Review lists what does" in sample.client.post("/review", data=form).text
+
+
+def test_the_timeline_is_narrowed_to_a_topic(sample: Web) -> None:
+    page = sample.page("/timeline?as-of=2025-09-01")
+    form = re.search(r'<form action="/timeline.*?</form>', page, re.S)
+    assert form
+    assert '<option value="topics/home">Home</option>' in form[0]
+    assert 'name="as-of" value="2025-09-01"' in form[0]
+    assert "archive/" not in form[0]
+    some = sample.page("/timeline?document=topics/dutch")
+    assert re.findall(r'href="/receipt/(\d+)"', some) == ["5", "4"]
+    assert '"topics/dutch" selected' in some
+
+
 def test_undo_restores_the_files(sample: Web) -> None:
     root = sample.memory.library.root
     before = (root / "topics/home.md").read_bytes()
@@ -166,6 +185,10 @@ def test_a_fact_offers_to_undo_each_receipt_that_moved_it(sample: Web) -> None:
     assert "It was taken back by" in sample.page("/fact/66")
     assert "/undo" not in web(root, read_only=True).enter().page("/fact/66")
     assert "/undo" not in sample.page("/fact/66?as-of=2025-04-01")
+
+
+def test_an_empty_review_says_what_it_is_for(sample: Web) -> None:
+    assert "until you approve or reject it" in sample.page("/review")
 
 
 @pytest.mark.parametrize(("word", "file"), [("approve", "archive/home"), ("reject", HOME)])

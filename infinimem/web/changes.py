@@ -14,7 +14,7 @@ from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
 from infinimem.results import log_json, receipt_json, summary
 from infinimem.store.receipts import named
-from infinimem.web.site import Asked, Page
+from infinimem.web.site import Asked, Page, called
 
 LISTED = 20
 """Receipts of a page."""
@@ -45,12 +45,14 @@ def timeline(asked: Asked) -> Page:
     view = asked.reader.view
     every = recorded(view).receipts
     found = [one for one in every[::-1] if not about or about in _documents(one)]
+    changed = {doc_id for one in every for doc_id in _documents(one)}
+    topics = [(doc_id, called(doc_id, view.row(doc_id).title)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
         (day, [(one, summary(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])
     ]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
-    return Page("timeline.html", log_json(some), shown)
+    return Page("timeline.html", log_json(some), {**shown, "topics": topics})
 
 
 def _documents(receipt: Receipt) -> set[str]:
