@@ -66,6 +66,7 @@ def test_ask_answers_by_form_alone(sample: Web) -> None:
     assert "Lives in Ghent since the 16th" in sample.send("/ask", q="Where does Nora live?", at="9")
     then = sample.send("/ask", q="Where does Nora live?", at="0")
     assert "As it stood on 19 January 2025" in then
+    assert 'href="/fact/15?as-of=2025-01-19"' in then
     assert "Lives in Bristol" in then
     assert "Lives in Ghent since" not in then
     told = sample.client.post("/ask.json", data={"csrf": sample.session.csrf, "q": "Where does Nora live?"})
