@@ -66,6 +66,7 @@ def test_ask_answers_by_form_alone(sample: Web) -> None:
     assert "Lives in Ghent since the 16th" in sample.send("/ask", q="Where does Nora live?", at="9")
     then = sample.send("/ask", q="Where does Nora live?", at="0")
     assert "As it stood on 19 January 2025" in then
+    assert 'href="/fact/15?as-of=2025-01-19"' in then
     assert "Lives in Bristol" in then
     assert "Lives in Ghent since" not in then
     told = sample.client.post("/ask.json", data={"csrf": sample.session.csrf, "q": "Where does Nora live?"})
@@ -81,8 +82,7 @@ def test_a_fact_leads_to_its_turn_and_its_past(sample: Web) -> None:
     assert "Lives in Bristol" in fact
     assert 'href="/doc/evidence/2025-08-24-s13#L8"' in fact
     assert 'id="L8"' in sample.page("/doc/evidence/2025-08-24-s13")
-    gone = html.unescape(sample.page("/fact/15"))
-    assert "No longer holds: superseded by 250" in gone
+    assert "No longer holds: superseded by <a" in sample.page("/fact/15")
 
 
 def test_facets_leave_the_lines_that_they_name(sample: Web) -> None:
@@ -113,11 +113,46 @@ def test_as_of_shows_documents_as_they_stood(sample: Web) -> None:
     assert "not a moment" in sample.page("/topics?as-of=yesterday", 400)
 
 
+def test_links_of_a_page_of_the_past_stay_there(sample: Web) -> None:
+    then, moment = "2025-04-01", "as-of=2025-04-01"
+    held = re.compile(r"/(topics|doc|fact|search|timeline|conversations)\b")
+    for path in ("/topics", "/doc/topics/home", "/fact/66", "/search", "/timeline", "/conversations"):
+        page = sample.page(f"{path}?q=router&{moment}").partition('id="main"')
+        links = [html.unescape(one) for one in re.findall(r'<a.*?href="(/.*?)"', "".join(page))]
+        leading = [one for one in links if held.match(one)]
+        assert len(leading) > 3
+        free = [one for one in leading if moment not in one]
+        assert len(free) == 1  # "Show it as it is"
+        assert [one for one in links if not held.match(one) and "as-of" in one] == []
+        for form in re.findall(r'<form.*?action="/search".*?</form>', "".join(page), re.S):
+            assert f'name="as-of" value="{then}"' in form
+    assert "as-of" not in sample.page("/doc/topics/home")
+
+
 def test_what_is_not_there_is_said_in_a_line(sample: Web) -> None:
     assert "no document is called" in sample.page("/doc/nothing", 404)
     assert "no line has seq 9999" in sample.page("/fact/9999", 404)
     assert "there is no receipt" in sample.page("/receipt/99", 400)
     assert "error" in sample.client.get("/doc/nothing.json").json()
+
+
+def test_errors_name_pages(sample: Web) -> None:
+    assert "; Topics shows what there is" in sample.page("/doc/nothing", 404)
+    assert "Search shows lines with their numbers" in sample.page("/forget?seq=9999", 400)
+    form = {"csrf": sample.session.csrf, "item": "99", "word": "approve"}
+    assert "; Review lists what does" in sample.client.post("/review", data=form).text
+
+
+def test_the_timeline_is_narrowed_to_a_topic(sample: Web) -> None:
+    page = sample.page("/timeline?as-of=2025-09-01")
+    form = re.search(r'<form action="/timeline.*?</form>', page, re.S)
+    assert form
+    assert '<option value="topics/home">Home</option>' in form[0]
+    assert 'name="as-of" value="2025-09-01"' in form[0]
+    assert "archive/" not in form[0]
+    some = sample.page("/timeline?document=topics/dutch")
+    assert re.findall(r'href="/receipt/(\d+)"', some) == ["5", "4"]
+    assert '"topics/dutch" selected' in some
 
 
 def test_undo_restores_the_files(sample: Web) -> None:
@@ -139,6 +174,22 @@ def test_undo_together_is_offered_where_later_receipts_lean_on_it(sample: Web) -
     assert sample.client.post("/undo", data={"csrf": sample.session.csrf}).status_code == 400
     sample.send("/undo", receipt="3", together="yes")
     assert [one.op for one in sample.memory.log(2)] == ["undo", "undo"]
+
+
+def test_a_fact_offers_to_undo_each_receipt_that_moved_it(sample: Web) -> None:
+    root = sample.memory.library.root
+    first, last = re.findall(r'action="/undo".*?</form>', sample.page("/fact/66"), re.S)
+    assert ('name="receipt" value="2"' in first, "Undo it together with" in first) == (True, True)
+    form = dict(re.findall(r'name="(\w+)" value="(.*?)"', last))
+    assert "takes back receipt 5" in sample.send("/undo", **form)
+    assert "The router is at 192.168.8.1" in (root / "topics/home-network.md").read_text()
+    assert "It was taken back by" in sample.page("/fact/66")
+    assert "/undo" not in web(root, read_only=True).enter().page("/fact/66")
+    assert "/undo" not in sample.page("/fact/66?as-of=2025-04-01")
+
+
+def test_an_empty_review_says_what_it_is_for(sample: Web) -> None:
+    assert "until you approve or reject it" in sample.page("/review")
 
 
 @pytest.mark.parametrize(("word", "file"), [("approve", "archive/home"), ("reject", HOME)])
@@ -193,6 +244,16 @@ def test_headings_say_what_a_reader_knows(sample: Web) -> None:
     assert ">Not sorted into topics yet</h1>" in sample.page("/doc/CURRENT")
     assert "<title>The NAS heron sits at 192.168.8.20 · sample</title>" in sample.page("/fact/68")
     assert "Mondays" not in sample.page("/map")
+
+
+def test_what_stands_for_a_line_is_a_link(sample: Web) -> None:
+    link = 'uperseded by <a href="/fact/252" data-fact>252</a>'
+    assert sample.page("/fact/66").count(link) == 2  # that it is so, and the receipt that made it so
+    assert sample.page("/receipt/5").count(link) == 1
+    assert sample.page("/doc/archive/home-network").count(link) == 1
+    note = sample.memory.library.root / "mine.md"
+    note.write_text("# Mine\n\n## Superseded by 9999\n")
+    assert ">Superseded by 9999</h3>" in sample.page("/doc/mine")  # no such line
 
 
 def test_what_changed_a_thousand_times_reads_as_one_list(tmp_path: Path) -> None:

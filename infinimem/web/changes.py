@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 from infinimem.model import Receipt, ReceiptRow
 from infinimem.operations.forget.forget import OP as FORGET
@@ -14,7 +14,7 @@ from infinimem.operations.review import CODES, awaiting
 from infinimem.operations.undo import dependents_of, undone_by
 from infinimem.results import log_json, receipt_json, summary
 from infinimem.store.receipts import named
-from infinimem.web.site import Asked, Page
+from infinimem.web.site import Asked, Page, called
 
 LISTED = 20
 """Receipts of a page."""
@@ -45,12 +45,14 @@ def timeline(asked: Asked) -> Page:
     view = asked.reader.view
     every = recorded(view).receipts
     found = [one for one in every[::-1] if not about or about in _documents(one)]
+    changed = {doc_id for one in every for doc_id in _documents(one)}
+    topics = [(doc_id, called(doc_id, view.row(doc_id).title)) for doc_id in view.ids() if doc_id in changed]
     some = found[start - 1 : start - 1 + LISTED]
     days = [
         (day, [(one, summary(one)) for one in of]) for day, of in groupby(some, lambda one: one.time[:10])
     ]
     shown = {"days": days, "about": about, "start": start, "step": LISTED, "total": len(found)}
-    return Page("timeline.html", log_json(some), shown)
+    return Page("timeline.html", log_json(some), {**shown, "topics": topics})
 
 
 def _documents(receipt: Receipt) -> set[str]:
@@ -61,19 +63,25 @@ def receipt(asked: Asked) -> Page:
     """What one transaction did, line by line, and whether it can be taken back."""
     view = asked.memory.view
     records = recorded(view)
-    every = records.receipts
-    one = named(every, asked.path["name"])
+    one = named(records.receipts, asked.path["name"])
     changes = list(_changes(one, records))
     shown = {
         "receipt": one,
         "summary": summary(one),
         "changes": changes[:ROWS],
         "left_out": len(changes) - ROWS,
-        "undone_by": (by := undone_by(every).get(one.number, "")),
-        "later": [] if by or one.op == FORGET else [other.id for other in dependents_of(one, every)],
-        "can_undo": asked.site.forms and not by and one.op != FORGET,
+        "undo": undoing(asked, one),
     }
     return Page("receipt.html", receipt_json(one) or {}, shown)
+
+
+def undoing(asked: Asked, one: Receipt) -> Mapping[str, Any]:
+    """Whether a receipt can be taken back, from a page of now, and which later ones would go with it."""
+    every = recorded(asked.memory.view).receipts
+    by = undone_by(every).get(one.number, "")
+    can = asked.site.forms and not (asked.moment or by or one.op == FORGET)
+    later = [other.id for other in dependents_of(one, every)] if can else []
+    return {"number": one.number, "by": by, "can": can, "later": later}
 
 
 def _changes(one: Receipt, records: Records) -> Iterator[Change]:

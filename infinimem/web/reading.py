@@ -16,6 +16,7 @@ from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
 from infinimem.store.view import View, archive_of
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.tool import scope_of
+from infinimem.web.changes import undoing
 from infinimem.web.prose import PAGE, around, blocks, drawn, fact, superseded
 from infinimem.web.site import Asked, Moved, Page, called, seq_of
 
@@ -107,11 +108,13 @@ def line(asked: Asked) -> Page:
     events = history(view, seq)
     place = view.entry(seq)
     said = [event for event in events if event.event == "said"]
+    moves = [event for event in events if event.event == "receipt" and event.seq == seq]
+    steps = recorded(view).steps(seq)
     shown = {
         "fact": fact(place, view.derived(superseded), view.derived(drawn)) if place else None,
         "seq": seq,
         "turns": [(turn, around(view, turn.seq)) for turn in said],
-        "moves": [event for event in events if event.event == "receipt" and event.seq == seq],
+        "moves": [(one, undoing(asked, by.receipt)) for one, by in zip(moves, steps, strict=True)],
         "heirs": [event for event in events if event.event == "heir"],
         "now": next(event for event in events if event.event == "now"),
     }

@@ -6,7 +6,8 @@ hides, turns or steers in it is shown as an escape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from urllib.parse import quote, urlencode
 from infinimem.errors import UsageError
 from infinimem.markdown.characters import visible
 from infinimem.model import CURRENT
+from infinimem.operations.provenance import REPLACED, recorded
 from infinimem.results import counted
 
 if TYPE_CHECKING:
@@ -32,6 +34,11 @@ NEEDS_SERVER = ("ask", "review", "recall")
 
 NEEDS_LIBRARY = ("timeline", "review", "conversations", "map")
 """Pages that have nothing to show of a folder of notes."""
+
+OF_A_MOMENT = ("/topics", "/doc/", "/fact/", "/search", "/timeline", "/conversations")
+"""Pages that show the library as it stood: a link to one of them from a page of the past stays there."""
+
+_HEIR = re.compile(rf"(?i)(?:{'|'.join(f'(?<={words} )' for words in REPLACED)})([1-9][0-9]{{0,17}})\b")
 
 Link = Callable[[str, str, Mapping[str, object]], str]
 """From a path of the site, an anchor ("" for none) and a query to what stands in an `href`."""
@@ -101,8 +108,13 @@ class Site:
 
     def html(self, page: Page, asked: Asked) -> str:
         """The page as text."""
+
+        def to(path: str, anchor: str = "", **query: object) -> str:
+            past: dict[str, object] = {"as-of": asked.moment} if path.startswith(OF_A_MOMENT) else {}
+            return self.link(path, anchor, past | query)
+
         template = self._templates.get_template(page.template)
-        return template.render({**page.data, **page.shown, "site": self, "asked": asked})
+        return template.render({**page.data, **page.shown, "site": self, "asked": asked, "to": to})
 
     @cached_property
     def _templates(self) -> Environment:
@@ -117,7 +129,6 @@ class Site:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        made.globals["to"] = lambda path, anchor="", **query: self.link(path, anchor, query)
         made.globals["counted"] = counted
         made.filters |= {"called": called, "day": day, "clock": clock, "span": span, "lines": str.splitlines}
         return made
@@ -167,6 +178,12 @@ class Asked:
     @cached_property
     def reader(self) -> Reader:
         return self.site.reader(self.moment)
+
+    def lines_in(self, words: str) -> Iterator[tuple[str, bool]]:
+        """Why a line is where it is, in pieces, and whether each is the number of a line that has a page."""
+        view = self.reader.view
+        for at, piece in enumerate(_HEIR.split(words)):
+            yield piece, at % 2 == 1 and bool(view.entry(int(piece)) or recorded(view).steps(int(piece)))
 
     @property
     def moment(self) -> str:
