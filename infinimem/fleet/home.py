@@ -113,9 +113,8 @@ class Home:
         with suppress(*_THERE, FileNotFoundError), self._told(path):
             done = self.store.put(path, data, mode={"e_tag": etag} if etag else "create")
             return Head(done["e_tag"], version=done["version"])
-        with suppress(
-            FileNotFoundError
-        ):  # the answer to a first try may be lost, and the second met its own work
+        # The answer to a first try may be lost, and the second has met its own work.
+        with suppress(FileNotFoundError):
             found, meta = self._get(path)
             if found == data:  # no two commits have the same bytes
                 return Head(meta["e_tag"], version=meta["version"])
