@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
-from collections.abc import Collection, Mapping
 from itertools import combinations
 from math import cos, pi, sin
 from pathlib import Path
@@ -15,23 +12,19 @@ from infinimem import tokens
 from infinimem.hooks.event import Event
 from infinimem.hooks.recall import Recall, said
 from infinimem.results import recall_json
-from infinimem.store.spec import EVIDENCE, TOPICS
+from infinimem.store.see_also import known
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 from infinimem.strategies.base import Linked
 from infinimem.trust import is_mine
 from infinimem.web.prose import sessions
 from infinimem.web.reading import LISTED, told
-from infinimem.web.site import MONTHS, Asked, Page
+from infinimem.web.site import Asked, Page
 
 NODES, LINKS = 40, 120
 """Of a map, at most: those with most in common."""
 WIDTH, RADIUS = 900, 270
 """Of the drawing, in its own units."""
-_NAME = re.compile(r"(?<=[\w,;:] )[A-Z]\w{2,}")
-_WEEK = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_DAYS = frozenset((*MONTHS, *_WEEK, *(f"{day}s" for day in _WEEK)))
-
-Names = Mapping[str, frozenset[str]]
 
 
 def conversations(asked: Asked) -> Page:
@@ -80,20 +73,16 @@ def graph(asked: Asked) -> Page:
 
 def _topics(view: View) -> dict[str, Any]:
     """Topics and the names that two of them share, in the shape of the command `graph`."""
-    known = view.derived(named)
-    often = Counter(name for names in known.values() for name in names)
-    telling = {name for name, times in often.items() if 2 <= times <= max(2, len(known) // 2)}
-    by_name: dict[str, list[str]] = {}
-    for doc_id, names in sorted(known.items()):
-        for name in names & telling:
-            by_name.setdefault(name, []).append(doc_id)
+    found = view.derived(known)
+    most = max(2, len(found.names) // 2)
     shared: dict[tuple[str, str], list[str]] = {}
-    for name, ids in sorted(by_name.items()):
-        for pair in combinations(ids[:NODES], 2):
-            shared.setdefault(pair, []).append(name)
+    for name, topics in sorted(found.topics.items()):
+        if 2 <= len(topics) <= most:
+            for pair in combinations(sorted(topics)[:NODES], 2):
+                shared.setdefault(pair, []).append(name)
     best = sorted(shared.items(), key=lambda item: (-len(item[1]), item[0]))[:LINKS]
     ids = list(dict.fromkeys(doc_id for pair, _ in best for doc_id in pair))[:NODES]
-    ids += [doc_id for doc_id in sorted(known) if doc_id not in ids][: NODES - len(ids)]
+    ids += [doc_id for doc_id in sorted(found.names) if doc_id not in ids][: NODES - len(ids)]
     nodes = [
         {"id": one, "label": view.row(one).title or one, "visible": True, "hop": 0} for one in sorted(ids)
     ]
@@ -103,18 +92,6 @@ def _topics(view: View) -> dict[str, Any]:
         if set(pair) <= set(ids)
     ]
     return {"root": "", "nodes": nodes, "links": links}
-
-
-def named(view: View, known: Names | None, changed: Collection[str] | None) -> Names:
-    """The names in the lines of each topic, for `View.derived`: capitals within a sentence."""
-    ids = view.below(TOPICS) if view.initialised else ()
-    left = {} if known is None or changed is None else {i: known[i] for i in known if i not in changed}
-    return {doc_id: left.get(doc_id) or _names(view, doc_id) for doc_id in ids}
-
-
-def _names(view: View, doc_id: str) -> frozenset[str]:
-    lines = view.document(doc_id).entries
-    return frozenset(name for place in lines for name in _NAME.findall(place.text)) - _DAYS
 
 
 def _place(at: int, count: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from infinimem.markdown.characters import visible
 from infinimem.model import CURRENT
 from infinimem.operations.provenance import REPLACED, recorded
 from infinimem.results import counted
+from infinimem.terms import MONTHS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from infinimem.memory import Memory
     from infinimem.reader import Reader
     from infinimem.store.view import View
-
-MONTHS = "January February March April May June July August September October November December".split()
 
 UNSORTED = "Not sorted into topics yet"
 NEEDS_SERVER = ("ask", "review", "recall")
