@@ -142,11 +142,13 @@ class Watched(RuleBasedStateMachine):
         assert self.library.receipts()[-1] == receipt
         self.given |= {row.seq for row in receipt.rows}
         new = ("added", "stamped", "renumbered")
+        fresh = {row.seq: row.was for row in receipt.rows if row.why.startswith(new)}
+        assert not fresh.keys() & before.by_seq.keys()
         for row in receipt.rows:
             if row.why.startswith(new):
-                assert row.seq not in before.by_seq, row
                 continue
             was = [place.doc_id for place in before.by_seq.get(row.seq, ())]
+            was += [fresh[row.seq]] if row.seq in fresh else []  # a copy that cites others too
             now = [place.doc_id for place in after.by_seq.get(row.seq, ())]
             if row.why == "deleted":  # a copy of what was said may have stood under its seq
                 assert row.now == "-" and all(doc_id.startswith(EVIDENCE) for doc_id in now), row
