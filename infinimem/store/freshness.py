@@ -142,6 +142,12 @@ class Freshness:
         self._doubted: set[str] = set()
         self._due = _NOW
         self._relied = False
+        self._looked = _NOW
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether the last look was less than BOUND seconds ago, and nobody has doubted it since."""
+        return self._due > _NOW and not self._doubted and self._clock() < self._looked + BOUND
 
     def look(self) -> Listing:
         """The documents as they are.
@@ -161,7 +167,7 @@ class Freshness:
                 self._look_at_all(judged=was_relied and named is not None)
                 rests = self._watcher.living and named is not None
                 due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
-            self._due = due
+            self._due, self._looked = due, self._clock()
             return self._listing
 
     def wait(self, seconds: float) -> None:
