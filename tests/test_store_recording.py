@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from freshness_library import Reader
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infinimem.model import Located, NewEntry, Plan, Turn
 from infinimem.store.create import init
 from infinimem.store.files import Files
+from infinimem.store.freshness import BOUND
 from infinimem.store.library import Library
 
 NOW = "2025-03-03T10:00:00"
@@ -72,6 +74,17 @@ def test_a_session_goes_on_where_another_took_it(tmp_path: Path, monkeypatch: py
     (place,) = said(one, "Where to?", "a")
     assert place.doc_id == "evidence/2025-03-03-a-part2"
     assert one.view().entry(place.seq) == place
+
+
+def test_a_seq_that_a_person_wrote_elsewhere_is_not_given_once_the_bound_is_over(tmp_path: Path) -> None:
+    one, _ = two(tmp_path / "memory")
+    writer = Reader(one.root)
+    said(writer.library, "First.", "a")
+    path = one.root / "evidence" / "2025-03-03-b.md"
+    path.write_text(path.read_text() + "- <seq=900,source=user> Typed.\n")
+    writer.wait(BOUND)
+    (place,) = said(writer.library, "Second.", "a")
+    assert place.seq == 901
 
 
 ACTS = st.lists(
