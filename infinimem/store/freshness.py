@@ -11,7 +11,8 @@ In: the folder. Out: a `Listing`, the state of each document. A call looks at
 
 Under the lock this is as safe as listing every file. What other processes of infinimem wrote is known
 exactly. A person's save that was not seen yet might as well come a moment later, and then the transaction,
-which looks at the bytes that it replaces, finds it.
+which looks at the bytes that it replaces, finds it. For the same reason a writer that `is_recent` may record
+turns by looking at the files alone that they go to.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class Freshness:
                 self._look_at_all(judged=was_relied and named is not None)
                 rests = self._watcher.living and named is not None
                 due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
-            self._due, self._looked = due, self._clock()
+            self._due, self._looked = due, began
             return self._listing
 
     def wait(self, seconds: float) -> None:

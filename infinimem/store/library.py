@@ -385,7 +385,7 @@ class Library:
 
         def named() -> int:
             rows = (row.seq for receipt in self.receipts() for row in receipt.rows)
-            return int(max((0, *rows, *(view.drawn or ()), *self.seen_lines())))
+            return int(max((self.view().max_seq, *rows, *(view.drawn or ()), *self.seen_lines())))
 
         return sequence.allocate(self.files, count, view.max_seq, named)
 
