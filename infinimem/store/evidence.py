@@ -106,8 +106,8 @@ def near(turns: Sequence[Turn], view: View | None, files: Files, parsed: Parsed,
     Who takes turns with others reads nothing of what they add to other files: the counter gives the seqs.
 
     Returns:
-        None where there is no snapshot, or a turn has a mark, by which others may have recorded it, opens a file
-        or might fill one.
+        None where there is no snapshot, or a turn has a mark, by which others may have recorded it, opens a
+        file or might fill one.
     """
     if view is None or view.stored is None:
         return None
