@@ -96,7 +96,8 @@ def together() -> Iterator[None]:
 
 def said(writer: int, number: int) -> Turn:
     text = f"Worker {writer} planted tree {number} in garden {number * 31 % 97}."
-    return Turn(text, session=f"w{writer}-{number // TURNS_A_SESSION}", turn=str(number))
+    named = str(number) if writer % 4 > 1 else None  # who may have been heard before is looked for everywhere
+    return Turn(text, session=f"w{writer}-{number // TURNS_A_SESSION}", turn=named)
 
 
 def write(root: Path, writer: int) -> dict[int, str]:

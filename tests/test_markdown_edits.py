@@ -242,7 +242,7 @@ def test_a_document_that_grew_reads_as_the_whole_does(before: bytes, after: list
     data = "".join(f"{line}\n" for line in after).encode("utf-8", "surrogateescape")
     old, whole = Document.parse(doc_id, before), Document.parse(doc_id, before + data)
     assert old.entries is not None  # what was read of it is taken over
-    grown = old.grown(data)
+    grown = old.grown(Document.parse(doc_id, data))
     assert (grown.entries, grown.unsigned, grown.malformed) == (
         whole.entries,
         whole.unsigned,

@@ -130,6 +130,17 @@ def test_an_edit_in_place_is_seen_within_the_bound(root: Path, reader: Reader) -
     assert (reader.looks, reader.lists) == (2, 0)
 
 
+def test_a_look_is_recent_within_the_bound_unless_somebody_doubts_it(reader: Reader) -> None:
+    for path in (None, "note.md"):
+        reader.look()
+        assert reader.fresh.is_recent
+        reader.fresh.doubt(path)
+        assert not reader.fresh.is_recent
+    reader.look()
+    reader.wait(BOUND)
+    assert not reader.fresh.is_recent
+
+
 def test_another_file_of_the_same_size_and_time_is_seen(root: Path, reader: Reader) -> None:
     path = root / "topics/home.md"
     info = path.stat()

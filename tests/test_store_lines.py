@@ -69,7 +69,7 @@ def test_what_is_taken_over_is_what_is_counted_anew(
             found[doc_id] = None
             if new is not None:
                 grown = old is not None and new[0] == "+"
-                now = old.grown(document(doc_id, "", new[1]).to_bytes()) if old and grown else None
+                now = old.grown(document(doc_id, "", new[1])) if old and grown else None
                 documents[doc_id] = now or document(doc_id, new[0].strip("+"), new[1])
                 found[doc_id] = documents[doc_id]
         drawn = Seqs(done) if lost else Seqs(done, drawn)

@@ -214,7 +214,8 @@ class Document:
         eol = self.newline[:-1]
         if self.final_newline and not any(plain_title(heading) for heading, _ in arrivals):
             new = (part for _, lines in arrivals for line in lines for part in line.split("\n"))
-            return self.grown("".join(f"{line}{eol}\n" for line in new).encode("utf-8", "surrogateescape"))
+            added = "".join(f"{line}{eol}\n" for line in new).encode("utf-8", "surrogateescape")
+            return self.grown(Document.parse(self.id, added))
         sections = Sections(
             self.id,
             self.lines,
@@ -229,14 +230,13 @@ class Document:
             sections.insert(lines, heading)
         return self._with(sections.lines, sections.final_newline)
 
-    def grown(self, data: bytes) -> Document:
-        """As the file is after `data` was appended, on lines of its own.
+    def grown(self, tail: Document) -> Document:
+        """As the file is after the bytes of `tail` were appended, on lines of their own.
 
         Where those are entries alone, what is known of the lines above them stays known.
         """
-        tail = Document.parse(self.id, data)
         if tail.bom or not self.lines:
-            return Document.parse(self.id, self.to_bytes() + data)
+            return Document.parse(self.id, self.to_bytes() + tail.to_bytes())
         document = replace(self, lines=self.lines + tail.lines, final_newline=tail.final_newline)
         added = tail._scan
         extent = sum(place.end_line - place.start_line + 1 for place in added.entries)

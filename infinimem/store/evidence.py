@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -21,7 +22,9 @@ from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
 from infinimem.store.lines import Mark, fold, marks_of, plain
+from infinimem.store.listing import Stamp, state_of
 from infinimem.store.names import by_id
+from infinimem.store.parsed import Parsed
 from infinimem.store.spec import EVIDENCE, slug
 from infinimem.store.view import View
 
@@ -51,8 +54,11 @@ class Part:
     lines: list[str] = field(default_factory=list)
     size: int = 0
 
-    def to_bytes(self) -> bytes:
-        return (self.header + "".join(f"{line}\n" for line in self.lines)).encode("utf-8", "surrogateescape")
+    @cached_property
+    def tail(self) -> Document:
+        """What is appended, alone."""
+        text = self.header + "".join(f"{line}\n" for line in self.lines)
+        return Document.parse(self.doc_id, text.encode("utf-8", "surrogateescape"))
 
 
 def check_turn(turn: Turn) -> None:
@@ -94,18 +100,58 @@ def is_same(turn: Turn, recorded: Located, doubtful: Collection[int]) -> bool:
     return recorded.seq not in doubtful or len(left) >= len(text) or not text.startswith(left)
 
 
-def unrecorded(turns: Sequence[Turn], view: View, doubtful: Collection[int]) -> list[Turn]:
+def near(turns: Sequence[Turn], view: View | None, files: Files, parsed: Parsed, now: str) -> View | None:
+    """An older snapshot with the files as they are to which turns are added, where nothing else matters.
+
+    Who takes turns with others reads nothing of what they add to other files: the counter gives the seqs.
+
+    Returns:
+        None where there is no snapshot, or a turn has a mark, by which others may have recorded it, opens a
+        file or might fill one.
+    """
+    if view is None or view.stored is None:
+        return None
+    homes: set[str] = set()
+    for turn in turns:
+        home = _home(turn, {}, view, now)
+        if home not in view or marks_of(turn.key, turn.session, turn.turn):
+            return None
+        homes.add(home)
+    there: dict[str, Document] = {}
+    stamps: dict[str, Stamp] = {}
+    room = PART_BYTES // 2 - 4 * sum(len(repr(turn)) for turn in turns)
+    for home in homes:
+        stamp = state_of(files.root, f"{home}.md")
+        if stamp is None or stamp.size > room:
+            return None
+        stamps[home] = stamp
+        there[home], _ = parsed.load(home, stamp, keep=True)
+    return View(
+        view.ids("all"),
+        lambda doc_id: there.get(doc_id) or view.document(doc_id),
+        view.settings,
+        drawn=view.drawn,
+        refused=view.refused,
+        stored=replace(view.stored, stamps=stamps),
+        spec=view.spec,
+        before=(view, ()),
+    )
+
+
+def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collection[int]]) -> Sequence[Turn]:
     """Those that are not in the log yet, each once.
 
     Args:
-        doubtful: as for `is_same`.
+        doubtful: gives what `is_same` is told.
     """
-    known, fresh = view.lines.marks, []
+    if not any(marks_of(turn.key, turn.session, turn.turn) for turn in turns):
+        return turns
+    known, unsure, fresh = view.lines.marks, doubtful(), []
     taken: set[Mark] = set()
     for turn in turns:
         own = marks_of(turn.key, turn.session, turn.turn)
         there = (known[mark] for mark in own if mark in known)
-        if taken.isdisjoint(own) and not any(is_same(turn, place, doubtful) for place in there):
+        if taken.isdisjoint(own) and not any(is_same(turn, place, unsure) for place in there):
             taken.update(own)
             fresh.append(turn)
     return fresh
@@ -159,7 +205,7 @@ def placed(part: Part, view: View) -> list[Located]:
     before = len(view.document(part.doc_id).lines) if part.doc_id in view else 0
     return [
         replace(place, start_line=place.start_line + before, end_line=place.end_line + before)
-        for place in Document.parse(part.doc_id, part.to_bytes()).entries
+        for place in part.tail.entries
     ]
 
 
@@ -185,7 +231,7 @@ def _with_room(home: str, size: int, open_parts: dict[str, Part], view: View) ->
     while True:
         part = open_parts.get(doc_id)
         if part is None:
-            there = len(view.document(doc_id).to_bytes()) if doc_id in view else 0
+            there = view.stored.stamps[doc_id].size if doc_id in view and view.stored else 0
             part = Part(doc_id, size=there)
         if part.size == 0 or part.size + size <= PART_BYTES:
             part.size += size + 1
@@ -205,11 +251,11 @@ def _header(doc_id: str, turn: Turn, date: str, speakers: Collection[str]) -> st
     return "\n".join([*lines, "---", ""])
 
 
-def write(files: Files, parts: Sequence[Part], append: Callable[[str, bytes], None]) -> None:
+def write(files: Files, parts: Sequence[Part], append: Callable[[Document], None]) -> None:
     """Write all or none: an import that a full disk stops leaves nothing behind.
 
     Args:
-        append: adds bytes to a document that is there.
+        append: adds to a document that is there.
     """
     before: list[tuple[str, int]] = []
     try:
@@ -220,9 +266,9 @@ def write(files: Files, parts: Sequence[Part], append: Callable[[str, bytes], No
             if part is not parts[-1]:
                 before.append((path, files.size(path)))
             if part.header:  # at once, so that no half a header can stay
-                files.replace(path, part.to_bytes())
+                files.replace(path, part.tail.to_bytes())
             else:
-                append(part.doc_id, part.to_bytes())
+                append(part.tail)
     except LibraryError:
         for path, size in before:
             files.cut(path, size)

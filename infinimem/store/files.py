@@ -86,8 +86,8 @@ class Files:
                 before = os.fstat(descriptor)
                 if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
                     return None, None
-                data = b""
-                while part := os.pread(descriptor, max(before.st_size - start, 0) + 1, start + len(data)):
+                data, rest = b"", max(before.st_size - start, 0)
+                while len(data) < rest and (part := os.pread(descriptor, rest, start + len(data))):
                     data += part
                 same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
             finally:

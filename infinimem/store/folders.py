@@ -17,6 +17,7 @@ from infinimem.store import disk
 from infinimem.store.disk import At, Folder
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_OUTSIDE = frozenset(("", ".", ".."))
 
 
 class _Held(threading.local):
@@ -31,11 +32,65 @@ _HELD = _Held()
 
 def is_inside(path: str) -> bool:
     """Whether a path can only lead below a root: plain names with "/" between them."""
-    return "\0" not in path and not any(part in ("", ".", "..") for part in path.split("/"))
+    return "\0" not in path and _OUTSIDE.isdisjoint(path.split("/"))
 
 
-@contextmanager
-def opened(root: Path, path: str, make: bool = False) -> Iterator[Folder]:
+class _Way:
+    """Opens a folder and closes it again. No generator: a short write does so some fourteen times."""
+
+    __slots__ = ("_close", "_make", "_path", "_root")
+
+    def __init__(self, root: Path, path: str, make: bool) -> None:
+        self._root, self._path, self._make = root, path, make
+        self._close: int | None = None
+
+    def _enter(self) -> Folder:
+        path, held = self._path, _HELD.below.get(self._root, ())
+        kept = next((one for one in held if not one.path or f"{path}/".startswith(f"{one.path}/")), None)
+        here = kept or self._own(Folder(os.open(self._root, _FLAGS), ""))
+        rest = path[len(here.path) + 1 :] if here.path else path
+        try:
+            for name in rest.split("/") if rest else ():
+                here = self._own(_entered(At(here, name), self._make))
+        except BaseException:
+            self.__exit__()
+            raise
+        return here
+
+    def _own(self, here: Folder) -> Folder:
+        self.__exit__()  # the folder above
+        self._close = here.descriptor
+        return here
+
+    def __exit__(self, *error: object) -> None:
+        if self._close is not None:
+            os.close(self._close)
+            self._close = None
+
+
+class Opened(_Way):
+    """See `opened`."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Folder:
+        return self._enter()
+
+
+class Located(_Way):
+    """See `located`."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, root: Path, path: str, make: bool) -> None:
+        folder, _, self._name = path.rpartition("/")
+        super().__init__(root, folder, make)
+
+    def __enter__(self) -> At:
+        return At(self._enter(), self._name)
+
+
+def opened(root: Path, path: str, make: bool = False) -> Opened:
     """The folder at `path` below `root`; "" for the root itself.
 
     Args:
@@ -48,21 +103,7 @@ def opened(root: Path, path: str, make: bool = False) -> Iterator[Folder]:
         NotADirectoryError: a part of the way is a link, a file, or leads upwards.
         OSError: it cannot be opened or made.
     """
-    path = path.removesuffix("/")
-    held = _HELD.below.get(root, ())
-    kept = next((one for one in held if not one.path or f"{path}/".startswith(f"{one.path}/")), None)
-    here = kept or Folder(os.open(root, _FLAGS), "")
-    rest = path[len(here.path) + 1 :] if here.path else path
-    try:
-        for name in rest.split("/") if rest else ():
-            below = _entered(At(here, name), make)
-            if here is not kept:
-                os.close(here.descriptor)
-            here = below
-        yield here
-    finally:
-        if here is not kept:
-            os.close(here.descriptor)
+    return Opened(root, path.removesuffix("/"), make)
 
 
 @contextmanager
@@ -71,22 +112,21 @@ def holding(root: Path, path: str) -> Iterator[Folder]:
 
     Arguments and errors as of `opened`; the folder is made if missing.
     """
-    with opened(root, "") as top, opened(root, path, make=True) as here:
-        _HELD.below[root] = (here, top)
+    with opened(root, "") as top:
+        _HELD.below[root] = (top,)
         try:
-            yield here
+            with opened(root, path, make=True) as here:
+                _HELD.below[root] = (here, top)
+                yield here
         finally:
             del _HELD.below[root]
 
 
-@contextmanager
-def located(root: Path, path: str, make: bool = False) -> Iterator[At]:
+def located(root: Path, path: str, make: bool = False) -> Located:
     """The name at `path`, taken or not, in its open folder; arguments and errors as of `opened`."""
-    folder, _, name = path.rpartition("/")
-    if not is_inside(name):
+    if not is_inside(path.rpartition("/")[2]):
         raise _no_folder(path)
-    with opened(root, folder, make) as here:
-        yield At(here, name)
+    return Located(root, path, make)
 
 
 def _entered(at: At, make: bool) -> Folder:

@@ -11,7 +11,8 @@ In: the folder. Out: a `Listing`, the state of each document. A call looks at
 
 Under the lock this is as safe as listing every file. What other processes of infinimem wrote is known
 exactly. A person's save that was not seen yet might as well come a moment later, and then the transaction,
-which looks at the bytes that it replaces, finds it.
+which looks at the bytes that it replaces, finds it. For the same reason a writer that `is_recent` may record
+turns by looking at the files alone that they go to.
 """
 
 from __future__ import annotations
@@ -142,6 +143,12 @@ class Freshness:
         self._doubted: set[str] = set()
         self._due = _NOW
         self._relied = False
+        self._looked = _NOW
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether the last look was less than BOUND seconds ago, and nobody has doubted it since."""
+        return self._due > _NOW and not self._doubted and self._clock() < self._looked + BOUND
 
     def look(self) -> Listing:
         """The documents as they are.
@@ -161,7 +168,7 @@ class Freshness:
                 self._look_at_all(judged=was_relied and named is not None)
                 rests = self._watcher.living and named is not None
                 due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
-            self._due = due
+            self._due, self._looked = due, began
             return self._listing
 
     def wait(self, seconds: float) -> None:

@@ -167,12 +167,15 @@ class Library:
 
         for turn in turns:
             evidence.check_turn(turn)
-        with self.locked() as view:
-            fresh = evidence.unrecorded(turns, view, tails.doubtful(self.files))
+        with self._writing():
+            now = self._now()
+            known = last[1] if (last := self._view) and self.fresh.is_recent else None
+            view = evidence.near(turns, known, self.files, self._parsed, now) or self.view()
+            fresh = evidence.unrecorded(turns, view, lambda: tails.doubtful(self.files))
             if not fresh:
                 return ()
             first = self.allocate(len(fresh), view)
-            parts = evidence.parts(fresh, view, first, self._now())
+            parts = evidence.parts(fresh, view, first, now)
             places = {place.seq: place for part in parts for place in evidence.placed(part, view)}
             evidence.write(self.files, parts, self._append)
             return tuple(places[seq] for seq in range(first, first + len(fresh)))
@@ -290,15 +293,16 @@ class Library:
 
     @contextmanager
     def locked(self) -> Iterator[View]:
-        """The library as it is, while nobody else writes. For the store's own operations.
+        """The library as it is while nobody else writes, for the store's own operations."""
+        with self._writing():
+            yield self.view()
 
-        Raises:
-            NotALibrary: the folder has no infinimem.toml.
-        """
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
         self.demand_initialised()
         with exclusive(self.files):
             recovery.finish(self.files, self.fresh)
-            yield self.view()
+            yield
             operations().after(self)
 
     def _apply(self, verdict: Verdict, view: View, head: Receipt) -> Outcome:
@@ -316,11 +320,10 @@ class Library:
         if wrong := [*violations(view, done), *name_clashes(view, done)]:
             return Rejected(view, tuple(wrong))
         receipt = None
-        there = CURRENT in view or not done.documents
-        if plan.op == "append" and not plan.moves and set(done.documents) <= {CURRENT} and there:
+        if plan.op == "append" and not plan.moves and all(name == CURRENT in view for name in done.documents):
             if done.added:
                 lines = by_heading(plan.adds, first, done.added)
-                self._append(CURRENT, lines.encode("utf-8", "surrogateescape"))
+                self._append(Document.parse(CURRENT, lines.encode("utf-8", "surrogateescape")))
         else:
             moved = (place for document in done.documents.values() if document for place in document.entries)
             notice = last_seen.followed(self.seen_lines(), moved)
@@ -382,17 +385,16 @@ class Library:
 
         def named() -> int:
             rows = (row.seq for receipt in self.receipts() for row in receipt.rows)
-            highest: int = max((0, *rows, *(view.drawn or ()), *self.seen_lines()))
-            return highest
+            return int(max((self.view().max_seq, *rows, *(view.drawn or ()), *self.seen_lines())))
 
         return sequence.allocate(self.files, count, view.max_seq, named)
 
-    def _append(self, doc_id: str, data: bytes) -> None:
+    def _append(self, tail: Document) -> None:
         """Add to a document; what was read of it before need not be read again."""
-        path = f"{doc_id}.md"
+        path, data = f"{tail.id}.md", tail.to_bytes()
         with tails.noted(self.files, path, data):
             before, after = self.files.append(path, data)
-        self._parsed.grown(doc_id, before, after, data)
+        self._parsed.grown(before, after, tail)
 
     def _now(self) -> str:
         return self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,21 +46,30 @@ def folder_state(info: os.stat_result) -> FolderState:
     return FolderState(info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
 
 
-@contextmanager
-def explained(action: str, path: object) -> Iterator[None]:
+class Explained:
+    """See `explained`."""
+
+    __slots__ = ("_action", "_path")
+
+    def __init__(self, action: str, path: object) -> None:
+        self._action, self._path = action, path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, OSError):
+            return
+        why = f"{error.strerror or type(error).__name__}; check the folder's permissions and space"
+        if isinstance(error, NotADirectoryError):
+            way = f"{error.filename} is a link or a file"
+            why = f"{way}; put a folder in its place, the library follows no links"
+        raise LibraryError(f"cannot {self._action} {self._path}: {why}") from error
+
+
+def explained(action: str, path: object) -> Explained:
     """Turn an operating-system error into one line that says what could not be done."""
-    try:
-        yield
-    except NotADirectoryError as error:
-        raise LibraryError(
-            f"cannot {action} {path}: {error.filename} is a link or a file; put a folder in its place, the"
-            " library follows no links"
-        ) from error
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise LibraryError(
-            f"cannot {action} {path}: {why}; check the folder's permissions and space"
-        ) from error
+    return Explained(action, path)
 
 
 def shows(path: str) -> bool:

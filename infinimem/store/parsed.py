@@ -59,7 +59,8 @@ class Parsed:
             return Document.empty(doc_id), True  # a note that may not be read stops nothing; doctor names it
         data, before = data or b"", known[1].to_bytes() if known else b""
         if known and before.endswith(b"\n") and data.startswith(before):  # another process appended
-            document = known[1].grown(data[len(before) :]) if data != before else known[1]
+            added = Document.parse(doc_id, data[len(before) :])
+            document = known[1].grown(added) if data != before else known[1]
         else:
             document = Document.parse(doc_id, data)
         if (written := self._written.get(doc_id)) == document:
@@ -75,8 +76,8 @@ class Parsed:
         for doc_id in (doc_id for doc_id, document in documents.items() if document is None):
             self._kept.pop(doc_id, None)
 
-    def grown(self, doc_id: str, before: Stamp, after: Stamp, data: bytes) -> None:
+    def grown(self, before: Stamp, after: Stamp, tail: Document) -> None:
         """What was appended to a document; what was read of it before need not be read again."""
-        known = self._kept.get(doc_id)
+        known = self._kept.get(tail.id)
         if known and known[0] == before:
-            self._kept[doc_id] = after, known[1].grown(data)
+            self._kept[tail.id] = after, known[1].grown(tail)

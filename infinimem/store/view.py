@@ -351,7 +351,7 @@ def _lines(view: View, known: Lines | None, changed: Collection[str] | None) -> 
         known, changed = Lines(view.spec), view.owned(*Lines(view.spec).folders)
     mine = (doc_id for doc_id in changed if doc_id.startswith(known.folders))  # no receipt is read
     found = {doc_id: view.document(doc_id) if doc_id in view else None for doc_id in mine}
-    return known.after(found, view.drawn, view.is_note)
+    return known.after(found, view.drawn, view.is_note) if found or view.drawn is not known.drawn else known
 
 
 def _below(ids: tuple[str, ...], folder: str) -> tuple[str, ...]:

@@ -1,0 +1,128 @@
+"""Who takes turns with others reads only the files that its turns go to: what is recorded stays the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from freshness_library import Reader
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from infinimem.model import Located, NewEntry, Plan, Turn
+from infinimem.store.create import init
+from infinimem.store.files import Files
+from infinimem.store.freshness import BOUND
+from infinimem.store.library import Library
+
+NOW = "2025-03-03T10:00:00"
+
+
+def said(library: Library, text: str, session: str, key: str | None = None) -> tuple[Located, ...]:
+    return library.record([Turn(text, session=session, time=NOW, key=key)])
+
+
+def two(root: Path) -> tuple[Library, Library]:
+    """Two writers of one library, each with a session of its own, as two processes have it."""
+    one, other = init(root), Library(root)
+    for library, session in ((one, "a"), (other, "b")):
+        said(library, "Hello.", session)
+        said(library, "Hello again.", session)
+    return one, other
+
+
+def test_a_writer_does_not_read_what_another_wrote_to_its_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = two(tmp_path / "memory")
+    said(one, "One.", "a")
+    said(other, "Two.", "b")
+    read: list[str] = []
+    stamped = Files.read_stamped
+
+    def counted(self: Files, path: str, *rest: int) -> object:
+        read.append(path)
+        return stamped(self, path, *rest)
+
+    monkeypatch.setattr(Files, "read_stamped", counted)
+    said(one, "Three.", "a")
+    assert not [path for path in read if path.endswith(".md")]
+    assert [place.text for place in other.view().entries("evidence")][-1] == "Two."
+    assert "Three." in [place.text for place in other.view().entries("evidence")]
+
+
+def test_a_key_that_another_recorded_a_moment_ago_is_known(tmp_path: Path) -> None:
+    one, other = two(tmp_path / "memory")
+    assert said(other, "Once.", "b", key="k")
+    assert said(one, "Once.", "a", key="k") == ()
+
+
+def test_a_file_that_went_is_begun_anew(tmp_path: Path) -> None:
+    one, _ = two(tmp_path / "memory")
+    path = tmp_path / "memory" / "evidence" / "2025-03-03-a.md"
+    path.unlink()
+    (place,) = said(one, "After all.", "a")
+    assert one.view().entry(place.seq) == place
+    assert path.read_text().startswith("---\nid: evidence/2025-03-03-a\n")
+
+
+def test_a_session_goes_on_where_another_took_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infinimem.store.evidence.PART_BYTES", 2000)
+    one, other = two(tmp_path / "memory")
+    for number in range(12):
+        said(other, f"Number {number} is {'long ' * 20}", "a")
+    (place,) = said(one, "Where to?", "a")
+    assert place.doc_id == "evidence/2025-03-03-a-part2"
+    assert one.view().entry(place.seq) == place
+
+
+def test_a_seq_that_a_person_wrote_elsewhere_is_not_given_once_the_bound_is_over(tmp_path: Path) -> None:
+    one, _ = two(tmp_path / "memory")
+    writer = Reader(one.root)
+    said(writer.library, "First.", "a")
+    path = one.root / "evidence" / "2025-03-03-b.md"
+    path.write_text(path.read_text() + "- <seq=900,source=user> Typed.\n")
+    writer.wait(BOUND)
+    (place,) = said(writer.library, "Second.", "a")
+    assert place.seq == 901
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(("record", "record", "record", "draw", "view", "type", "edit")),
+        st.booleans(),
+        st.sampled_from("abc"),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ACTS)
+def test_all_that_is_recorded_stands_where_it_was_said_to_once(
+    tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, bool, str]]
+) -> None:
+    root = tmp_path_factory.mktemp("library") / "memory"
+    writers, placed = two(root), dict[int, str]()
+    for number, (act, first, session) in enumerate(acts):
+        library = writers[0 if first else 1]
+        path = root / "evidence" / f"2025-03-03-{session}.md"
+        if act == "record":
+            (place,) = said(library, f"Number {number}.", session)
+            assert place.seq not in placed
+            assert Library(root).view().entry(place.seq) == place
+            placed[place.seq] = place.text
+        elif act == "draw":
+            (place,) = said(library, f"Number {number}.", session)
+            library.apply(Plan(adds=(NewEntry(f"Fact {number}", (place.seq,)),)))
+            placed[place.seq] = place.text
+        elif act == "view":
+            assert library.view().max_seq >= max(placed, default=0)
+        elif act == "type":
+            (root / f"note-{number}.md").write_text("- a person's\n")
+        elif act == "edit" and path.exists():
+            path.write_text(path.read_text() + "\nA person's remark.")
+    for library in writers:
+        found = {place.seq: place.text for place in library.view().entries("evidence")}
+        assert {seq: found[seq] for seq in placed} == placed
+        assert len(found) == len(list(library.view().entries("evidence")))
