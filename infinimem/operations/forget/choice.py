@@ -202,8 +202,9 @@ def _quoted(receipt: Document) -> tuple[Located, ...]:
 def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int]:
     """With all that is joined to them by an origin, or is a copy; only what reads somehow."""
     kin: dict[int, set[int]] = defaultdict(set)
-    texts = {(place.seq, place.text) for place in lines}
-    for place in lines:
+    origins = [place for place in lines if place.entry.origin or "was" in place.entry.fields]
+    texts = {(place.seq, place.text) for place in lines} if any(former(p.entry) for p in origins) else set()
+    for place in origins:
         copied = (seq for seq in former(place.entry) if (seq, place.text) in texts)
         for seq in (*drawn_from(place.entry), *copied):
             kin[place.seq].add(seq)

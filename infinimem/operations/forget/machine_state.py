@@ -148,8 +148,8 @@ def left(files: Files, texts: Texts, preview: bool = False) -> tuple[Residue, ..
     own = (f"{CURRENT}.md", *owned_folders(), STATE)
     stored = _stored(files, unread=(*own, MEMORIES)) if preview else [*_stored(files), *_cached()]
     for path, data in stored:
-        ours, by_model = path.startswith(own) or Path(path).is_absolute(), path.startswith(MEMORIES)
-        name = Path(path).name
+        ours, by_model = path.startswith((*own, "/")), path.startswith(MEMORIES)
+        name = path.rpartition("/")[2]
         if not preview and texts.within(name) if ours else texts.named(name):
             found.append(Residue(path, "its name: rename it"))
         if not data:
@@ -169,15 +169,17 @@ def _stored(
     Args:
         unread: how paths begin of which the names alone are wanted.
     """
+    listed = (*owned_folders(), MEMORIES, STATE)
     for folder, folders, names in os.walk(files.root / below):
         folders[:] = sorted(name for name in folders if name != GIT)
+        above = (Path(folder).relative_to(files.root) / "_").as_posix()[:-1]
         for name in (*folders, *sorted(names)):
-            path = (Path(folder) / name).relative_to(files.root).as_posix()
+            path = above + name
             data = None
             with suppress(LibraryError):
                 data = None if name in folders or path.startswith(unread) else files.read(path, MAX_OWNED)
             lists = path in _SILENT or path.startswith(drawn.PATH)
-            if not lists and f"{path}/" not in (*owned_folders(), MEMORIES, STATE):
+            if not lists and f"{path}/" not in listed:
                 yield path, data
 
 

@@ -125,7 +125,7 @@ class Texts:
         if not text.isascii() or any(stem.encode() in text for stem in self._rare):
             for one in others:
                 said = f"{one.text} {one.entry.fields.get('speaker', '')}"
-                if not said.isascii() or any(stem in said.casefold() for stem in self._rare):
+                if self._may_speak(said):
                     self._rare -= stems(said)
         if self._all.within(text):
             self.repeated += [one for one in others if self.within(f"{one.text}\n{one.entry.line}")]
@@ -158,8 +158,14 @@ class Texts:
 
     def tells(self, text: str) -> bool:
         """Whether derived text speaks of it: it has a word of it that no other line has, or one asked for."""
-        spoken = not self._rare.isdisjoint(stems(text)) or self.named(text)
-        return spoken or self.named(text.replace("-", " ")) or self.holds(text)
+        spoken = self._may_speak(text) and not self._rare.isdisjoint(stems(text))
+        spaced = text.replace("-", " ")
+        return spoken or self.named(text) or (spaced != text and self.named(spaced)) or self.holds(text)
+
+    def _may_speak(self, text: str) -> bool:
+        """Whether a rare word could be among a text's: quicker to tell than its words."""
+        folded = text.casefold()
+        return not text.isascii() or any(stem in folded for stem in self._rare)
 
 
 class _Literals:
