@@ -91,7 +91,6 @@ class AsyncMemory(AsyncReader[Memory]):
     undo = _in_thread(Memory.undo)
     forget = _in_thread(Memory.forget)
     receipts = _in_thread(Memory.receipts)
-    log = _in_thread(Memory.log)
     history = _in_thread(Memory.history)
     blame = _in_thread(Memory.blame)
     review = _in_thread(Memory.review)

@@ -134,8 +134,6 @@ class ReaderSettings:
     evidence_budget: Harmless[int] = 4096
     retrieve_budget: Harmless[int] = 1024
 
-    GONE = frozenset({"decompose", "fallback_empty", "fallback_small", "min_tokens"})
-
 
 @dataclass(frozen=True)
 class MemoryToolSettings:
@@ -281,12 +279,11 @@ def _values(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, object
         elif not isinstance(value, dict):
             raise SettingsError(f"{where}: {name} is a group; write it as [{name}]")
         else:
-            hints, gone = _hints(group), getattr(group, "GONE", ())  # of earlier versions
+            hints = _hints(group)
             for key, held in value.items():
-                if key in hints:
-                    yield f"{name}.{key}", _checked(key, held, hints[key], f"{where} [{name}]")
-                elif key not in gone:
+                if key not in hints:
                     raise _unknown(key, hints, f"{where} [{name}]")
+                yield f"{name}.{key}", _checked(key, held, hints[key], f"{where} [{name}]")
 
 
 def _unknown(name: str, known: Iterable[str], where: str) -> SettingsError:

@@ -27,6 +27,7 @@ which while who whom whose why will with within without would yes yet you your y
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Dropped from queries (never from the index): function words, before stemming."""
 
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = "January February March April May June July August September October November December".split()
 
 _IRREGULAR_FORMS = """

@@ -113,10 +113,6 @@ class Upkeep(Reader):
         """All receipts, oldest first."""
         return self.library.receipts()
 
-    def log(self, limit: int | None = None) -> tuple[Receipt, ...]:
-        """The newest receipts, newest first; None for all."""
-        return self.receipts()[::-1][:limit]
-
     def history(self, seq: int) -> tuple[Event, ...]:
         """The story of a line: who said it, what each receipt did, where it is now, what came after it.
 

@@ -174,7 +174,7 @@ def leads(memory: Memory, target: str) -> bool:
 
 
 def test_every_link_leads_somewhere(memory: Memory) -> None:
-    gone = {name for receipt in memory.log() for name, _, after in receipt.files if after == "-"}
+    gone = {name for receipt in memory.receipts() for name, _, after in receipt.files if after == "-"}
     for doc_id in memory.view.ids("all"):
         document = memory.view.document(doc_id)
         if not doc_id.startswith("evidence/"):  # what was said is left as it was said

@@ -312,13 +312,6 @@ def test_settings_that_cannot_be_meant_are_told(tmp_path: Path, text: str, error
         Library(tmp_path)
 
 
-def test_a_setting_that_went_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "infinimem.toml").write_text(
-        "[reader]\ndecompose = true\nsearch_limit = 3\n[infini]\nrewrite = 'free'\n"
-    )
-    assert Library(tmp_path).view().settings.reader.search_limit == 3
-
-
 def test_a_view_is_the_same_until_a_file_changes(library: Library) -> None:
     view = library.view()
     assert library.view() is view

@@ -26,7 +26,7 @@ async def awaited(memory: AsyncMemory) -> str:
     await memory.tools.search(qury="Lisbon")  # wrong
     await memory.retrieve("Lisbon", budgt=10)  # wrong
     await (await memory.at("2025-03-03")).ask("Where?")
-    (await memory.log(3))[0].undo  # wrong
+    (await memory.receipts())[0].undo  # wrong
     return (await memory.ask("Where?")).text
 """
 

@@ -123,7 +123,7 @@ def _blamed(one: Blamed, short: bool) -> tuple[int, str, str, str, str]:
 @pass_options
 def log(options: Options, limit: int | None) -> None:
     out = options.out
-    receipts = options.reading().log(limit)
+    receipts = options.reading().receipts()[::-1][:limit]
 
     def show() -> None:
         if out.for_people:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from infinimem.terms import MONTHS
+from infinimem.terms import DAYS, MONTHS
 
 Span = tuple[date, date]
 """First and last day."""
@@ -163,7 +163,7 @@ _COUNTS = {
     for word in words.split()
 }
 _MONTHS = [name.lower() for name in MONTHS]
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_DAYS = [day.lower() for day in DAYS]
 _N = rf"(?P<n>\d{{1,3}}|{'|'.join(_COUNTS)})"
 _UNIT = r"(?P<unit>day|week|month|year)s?"
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"

@@ -17,7 +17,7 @@ from functools import cache
 
 from infinimem.grounding.sentences import common_terms
 from infinimem.retrieval.priors import kin
-from infinimem.terms import MONTHS, Analyzer, tokens
+from infinimem.terms import DAYS, MONTHS, Analyzer, tokens
 
 NEEDED, ONE = 1.1, 1.0
 """Weight that a line needs, more than one word has; and where the person asks briefly: one rare word."""
@@ -41,7 +41,7 @@ replace report repo repository request response return review row run schema scr
 setup show source spec sql start state string syntax table task test text tool trace traceback type update
 use user utf value variable version view warning web website write
 """
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_DAYS = " ".join(DAYS)
 _MONTHS = " ".join(MONTHS)
 _PERSONAL = re.compile(r"\b(?:I|I['’]\w+|i|i['’]m|my|mine|me)\b|\A\s*(?i:which|where|when|who|whose)\b")
 _ON_TEXT = re.compile(

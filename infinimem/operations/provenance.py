@@ -7,7 +7,7 @@ damaged: then there is less to tell.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +27,10 @@ REPLACED = ("superseded by", "duplicate of", "rewritten as")
 _BY = re.compile(rf"({'|'.join(REPLACED)}) ([1-9][0-9]{{0,17}})\b", re.IGNORECASE)
 _COPY = re.compile(r"renumbered from ([1-9][0-9]{0,17})\b")
 _BRINGS = ("added", "stamped", "renumbered")
+
+
+ByLine = Mapping[int, Sequence[Located]]
+"""Lines by one that they were drawn from, or that stands for them."""
 
 
 @dataclass(frozen=True)
@@ -138,15 +142,6 @@ class Records:
         return tuple(filter(None, map(self.said, self.ancestors(entry))))
 
     @cached_property
-    def _citing(self) -> dict[int, list[int]]:
-        """Entries by what they were drawn from, live ones and archived ones."""
-        found: dict[int, list[int]] = {}
-        for place in (place for doc_id in tracked(self.view) for place in self.view.document(doc_id).entries):
-            for seq in drawn_from(place.entry):
-                found.setdefault(seq, []).append(place.seq)
-        return found
-
-    @cached_property
     def _behind(self) -> dict[str, tuple[int, ...]]:
         """The turns behind each record of a strategy's, by document id."""
         records = {
@@ -180,8 +175,8 @@ class Records:
         found = {heir: why for heir, why in known if self.entry(heir) and not (is_live and why in REPLACED)}
         if heir := self.replaced(place):
             found[heir[1]] = heir[0]
-        for citing in self._citing.get(seq, ()):
-            found.setdefault(citing, f"drawn from {seq}")
+        for citing in self.view.derived(drawn).get(seq, ()):
+            found.setdefault(citing.seq, f"drawn from {seq}")
         return found
 
 
@@ -194,6 +189,30 @@ def _recorded(view: View, known: Records | None, changed: Collection[str] | None
     if known is not None and changed is not None and not any(one.startswith(JOURNAL) for one in changed):
         return Records(view, known.receipts)
     return Records(view, receipts_of(view) if view.initialised else ())
+
+
+def superseded(view: View, known: ByLine | None, changed: Collection[str] | None) -> ByLine:
+    """Lines of the archive by what superseded them, for `View.derived`."""
+    if known is not None and changed is not None and not any(one.startswith(ARCHIVE) for one in changed):
+        return known
+    found: dict[int, list[Located]] = {}
+    for doc_id in view.owned(ARCHIVE):
+        for place in view.document(doc_id).entries:
+            if heir := replaced_by(place.headings):
+                found.setdefault(heir, []).append(place)
+    return {heir: sorted(old, key=lambda place: -place.seq) for heir, old in found.items()}
+
+
+def drawn(view: View, known: ByLine | None, changed: Collection[str] | None) -> ByLine:
+    """Lines by the turns that they were drawn from, for `View.derived`."""
+    if known is not None and changed is not None and all(one.startswith(EVIDENCE) for one in changed):
+        return known
+    found: dict[int, list[Located]] = {}
+    for doc_id in tracked(view):
+        for place in view.document(doc_id).entries:
+            for seq in drawn_from(place.entry):
+                found.setdefault(seq, []).append(place)
+    return found
 
 
 def successor(words: str) -> tuple[str, int] | None:

@@ -140,7 +140,8 @@ def cells_of(line: str) -> list[str]:
     """The cells of a row of a table; none where the line is no row."""
     if not (line.startswith("| ") and line.endswith(" |")):
         return []
-    return [re.sub(r"\\(.)", r"\1", cell) for cell in line[2:-2].split(" | ")]
+    cells = line[2:-2].split(" | ")
+    return [re.sub(r"\\(.)", r"\1", cell) for cell in cells] if "\\" in line else cells
 
 
 def parse_receipt(document: Document) -> Receipt:

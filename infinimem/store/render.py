@@ -309,7 +309,7 @@ def _counted(row: Mapping[str, Value]) -> dict[str, Value]:
 def headed(document: Document, changes: Mapping[str, str | None]) -> Document:
     """The document with header keys set; as it was where its header has no room or cannot be read."""
     try:
-        return document.with_header(changes)
+        return document.with_header(changes) if changes else document
     except ValueError:
         return document
 

@@ -18,7 +18,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow
 from infinimem.store.derived import Derive
 from infinimem.store.spec import TOPICS
-from infinimem.terms import MONTHS
+from infinimem.terms import DAYS, MONTHS
 
 SEE_ALSO = "see_also"
 MOST = 3
@@ -27,8 +27,7 @@ COMMON, SHARE = 8, 3
 """A name in more topics than this, or than one of so many, tells nothing of one of them."""
 _NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-ÖØ-Þ][\w-]{2,}")
 """What is written with a capital inside a sentence."""
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
-_NO_NAMES = frozenset((*MONTHS, *(f"{day}{end}" for day in _DAYS.split() for end in ("", "s"))))
+_NO_NAMES = frozenset((*MONTHS, *(f"{day}{end}" for day in DAYS for end in ("", "s"))))
 _LINK = re.compile(r"\[\[([^\[\]|#]+)")
 
 

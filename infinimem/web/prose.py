@@ -7,16 +7,14 @@ something stands in one of them, as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import text_start
 from infinimem.model import Located
-from infinimem.operations.provenance import replaced_by, session_of
-from infinimem.store.lines import drawn_from
-from infinimem.store.spec import ARCHIVE, EVIDENCE
-from infinimem.store.state.last_seen import tracked
+from infinimem.operations.provenance import ByLine, drawn, session_of
+from infinimem.store.spec import EVIDENCE
 from infinimem.store.view import View
 
 PAGE = 400
@@ -26,9 +24,6 @@ AROUND = 3
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _ITEM = re.compile(r"( *)(?:[-*+>|]|\d+[.)])(?: |$)")
 """What begins a line of its own: an item, a quotation, a row of a table."""
-
-Former = Mapping[int, Sequence[Located]]
-"""Lines of the archive, by the line that stands for them."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +65,10 @@ class Block:
     facts: tuple[Fact, ...] = ()
 
 
-_NOTHING: Former = {}
+_NOTHING: ByLine = {}
 
 
-def fact(place: Located, former: Former = _NOTHING, drawn: Former = _NOTHING) -> Fact:
+def fact(place: Located, former: ByLine = _NOTHING, drawn: ByLine = _NOTHING) -> Fact:
     """A line as it is shown.
 
     Args:
@@ -98,7 +93,7 @@ def fact(place: Located, former: Former = _NOTHING, drawn: Former = _NOTHING) ->
     )
 
 
-def _before(place: Located, former: Former) -> list[Located]:
+def _before(place: Located, former: ByLine) -> list[Located]:
     """What a line superseded, and what that had; a person may have written a circle."""
     found, ahead = {place.seq: place}, [place.seq]
     while ahead:
@@ -165,30 +160,6 @@ def blocks(document: Document, start: int, facts: Mapping[int, Fact]) -> list[Bl
         else:
             run.append((number, text))
     close("code" if fence else "text")
-    return found
-
-
-def superseded(view: View, known: Former | None, changed: Collection[str] | None) -> Former:
-    """Lines of the archive by what superseded them, for `View.derived`."""
-    if known is not None and changed is not None and not any(one.startswith(ARCHIVE) for one in changed):
-        return known
-    found: dict[int, list[Located]] = {}
-    for doc_id in view.owned(ARCHIVE):
-        for place in view.document(doc_id).entries:
-            if heir := replaced_by(place.headings):
-                found.setdefault(heir, []).append(place)
-    return {heir: sorted(old, key=lambda place: -place.seq) for heir, old in found.items()}
-
-
-def drawn(view: View, known: Former | None, changed: Collection[str] | None) -> Former:
-    """Lines by the turns that they were drawn from, for `View.derived`."""
-    if known is not None and changed is not None and all(one.startswith(EVIDENCE) for one in changed):
-        return known
-    found: dict[int, list[Located]] = {}
-    for doc_id in tracked(view):
-        for place in view.document(doc_id).entries:
-            for seq in drawn_from(place.entry):
-                found.setdefault(seq, []).append(place)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
 from infinimem.operations.history import history
-from infinimem.operations.provenance import recorded
+from infinimem.operations.provenance import drawn, recorded, superseded
 from infinimem.results import asked_for, history_json, summary
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL
@@ -17,7 +17,7 @@ from infinimem.store.view import View, archive_of
 from infinimem.terms import Analyzer, analyzer
 from infinimem.tools.tool import scope_of
 from infinimem.web.changes import undoing
-from infinimem.web.prose import PAGE, around, blocks, drawn, fact, superseded
+from infinimem.web.prose import PAGE, around, blocks, fact
 from infinimem.web.site import Asked, Moved, Page, called, seq_of
 
 LATELY = 6

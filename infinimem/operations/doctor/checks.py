@@ -11,6 +11,7 @@ from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT, Finding, Level, Located
 from infinimem.operations.doctor.inspection import ROOM, Inspection, listed
 from infinimem.operations.provenance import at as _at
+from infinimem.operations.provenance import successor
 from infinimem.spec import record_folders
 from infinimem.store.external_edits import ExternalEdits, Position, position
 from infinimem.store.lines import drawn_from, former
@@ -20,7 +21,6 @@ from infinimem.store.state import sequence
 from infinimem.store.state.sequence import MARK, MAX_SEQ
 from infinimem.store.view import View
 
-_WHY = re.compile(r"^(?:Superseded by|Duplicate of|Rewritten as) ([1-9][0-9]{0,17}) ")
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ")
 _UNDECODED = re.compile("[\ud800-\udfff]")
 _ID_OR_ALIAS = re.compile(r"id: \S+\s*\Z|aliases: *(?:\[.*\])?\s*\Z| *- ")
@@ -171,12 +171,12 @@ def _misled(edits: ExternalEdits) -> Iterator[Finding]:
 def _archive(inspection: Inspection) -> Iterator[Finding]:
     for document in inspection.own(ARCHIVE):
         for place in document.entries:
-            why = _WHY.match(place.headings[-1]) if place.headings else None
+            heir = successor(place.headings[-1]) if place.headings else None
             if not place.headings:
                 what = "archived without a reason; add a heading above it that gives one"
                 yield Finding("error", what, _at(place))
-            elif why is not None and int(why[1]) not in inspection.places and inspection.complete:
-                yield Finding("note", f"its successor {why[1]} is no longer in the library", _at(place))
+            elif heir and heir[1] not in inspection.places and inspection.complete:
+                yield Finding("note", f"its successor {heir[1]} is no longer in the library", _at(place))
 
 
 def _origins(inspection: Inspection) -> Iterator[Finding]:

@@ -96,9 +96,12 @@ def _needs(place: Located, view: View, session: str) -> bool:
 
 def _is_wanted(place: Located, view: View, wanted: Wanted) -> bool:
     entry = place.entry
-    told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
-    if entry.seq in wanted.seqs or any(wanted.found(text) for text in told if text):
+    if entry.seq in wanted.seqs:
         return True
+    if wanted.finds:
+        told = (*place.text.split("\n"), entry.fields.get("refers", ""), entry.fields.get("speaker", ""))
+        if any(wanted.finds(text) for text in told if text):
+            return True
     by_place = wanted.source is not None or wanted.session is not None
     of_source = wanted.source in (None, entry.source)
     return by_place and of_source and wanted.session in (None, session_of(place, view))
@@ -180,6 +183,8 @@ def _damaged(line: str) -> Entry | None:
 
 def _quoted(receipt: Document) -> tuple[Located, ...]:
     """The lines that a receipt quotes, where they stand in it."""
+    if "- <" not in "\n".join(receipt.lines):
+        return ()
     shown: list[str] = []
     in_evidence, in_memories = True, False
     for line in receipt.lines:
@@ -197,11 +202,10 @@ def _quoted(receipt: Document) -> tuple[Located, ...]:
 def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int]:
     """With all that is joined to them by an origin, or is a copy; only what reads somehow."""
     kin: dict[int, set[int]] = defaultdict(set)
-    texts: dict[int, set[str]] = defaultdict(set)
-    for place in lines:
-        texts[place.seq].add(place.text)
-    for place in lines:
-        copied = (seq for seq in former(place.entry) if place.text in texts.get(seq, ()))
+    origins = [place for place in lines if place.entry.origin or "was" in place.entry.fields]
+    texts = {(place.seq, place.text) for place in lines} if any(former(p.entry) for p in origins) else set()
+    for place in origins:
+        copied = (seq for seq in former(place.entry) if (seq, place.text) in texts)
         for seq in (*drawn_from(place.entry), *copied):
             kin[place.seq].add(seq)
             kin[seq].add(place.seq)
@@ -210,4 +214,4 @@ def _with_kin(seeds: Collection[int], lines: Sequence[Located]) -> frozenset[int
         fresh = kin[pending.pop()] - found
         found |= fresh
         pending += fresh
-    return frozenset(found & texts.keys())
+    return frozenset(found.intersection(place.seq for place in lines))

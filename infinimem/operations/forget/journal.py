@@ -35,13 +35,16 @@ class Journal:
         """What stands for checksums of files that held any of it; which are the same can still be told."""
         view = redaction.view
         receipts = [view.document(doc_id) for doc_id in view.ids("all") if doc_id.startswith(JOURNAL)]
-        parts = {r.id: line_map.parts(r.lines[block(r.lines, BEFORE)]) for r in receipts}
-        lost = {line_map.named(part) for some in parts.values() for part in some if self._is_lost(part)}
+        parts = {
+            r.id: [(part, self._is_lost(part)) for part in line_map.parts(r.lines[block(r.lines, BEFORE)])]
+            for r in receipts
+        }
+        lost = {line_map.named(part) for some in parts.values() for part, is_lost in some if is_lost}
         self._untold = lost.union(redaction.held, changed, redaction.names)
         self.documents: dict[str, Document] = {}
         """The receipts that read otherwise."""
         for receipt in receipts:
-            way = [row for part in parts[receipt.id] for row in self.way_back(part)]
+            way = [row for part, is_lost in parts[receipt.id] for row in self._back(part, is_lost)]
             new = tuple(self._lines(receipt.lines, way))
             if new != receipt.lines:
                 self.documents[receipt.id] = replace(receipt, lines=new)
@@ -50,12 +53,15 @@ class Journal:
 
     def way_back(self, part: Sequence[str]) -> Sequence[str]:
         """A reverse diff under the name that may be told; one that holds or follows a line is dropped."""
-        if not part:
-            return part
+        return self._back(part, self._is_lost(part)) if part else part
+
+    def _back(self, part: Sequence[str], is_lost: bool) -> Sequence[str]:
         doc_id = line_map.named(part)
         name = self._redaction.names.get(doc_id, doc_id)
-        if self._is_lost(part):
+        if is_lost:
             return line_map.lost(name)
+        if name == doc_id:
+            return part
         return [*(line.replace(doc_id, name) for line in part[:2]), *part[2:]]
 
     def _is_lost(self, part: Sequence[str]) -> bool:
@@ -74,25 +80,26 @@ class Journal:
     def _lines(self, lines: Sequence[str], way: Sequence[str]) -> Iterator[str]:
         """Of a receipt: its rows, quotations without the lines, and this way back."""
         quoted, before = block(lines, QUOTED), block(lines, BEFORE)
-        seqs = self._redaction.choice.seqs
-        for number, line in enumerate(lines):
-            if number == quoted.start:
-                left = Document(f"{EVIDENCE}quoted", tuple(lines[quoted])).without(seqs)
-                yield from (kept for kept in left.lines if numbered(kept) not in seqs)
-            if number == before.start:
-                yield from way
-            if not (quoted.start <= number < quoted.stop or before.start <= number < before.stop):
-                yield self._line(line)
+        seqs, at = self._redaction.choice.seqs, 0
+        left = Document(f"{EVIDENCE}quoted", tuple(lines[quoted])).without(seqs).lines
+        kept = [line for line in left if numbered(line) not in seqs]
+        for where, instead in sorted(((quoted, kept), (before, way)), key=lambda one: one[0].start):
+            yield from map(self._line, lines[at : where.start])
+            yield from instead
+            at = where.stop
+        yield from map(self._line, lines[at:])
 
     def _line(self, line: str) -> str:
-        cells, names = cells_of(line), self._redaction.names
+        if not line.startswith(("| ", "> ")):
+            return line
+        cells, names, told = cells_of(line), self._redaction.names, list[str]()
         if len(cells) == 4:
-            cells[1:3] = [names.get(name, name) for name in cells[1:3]]
+            told = [cells[0], *(names.get(name, name) for name in cells[1:3]), cells[3]]
         elif (file := file_of(cells)) and file[0] in self._untold:
             name, before, after = file
-            cells = [*file_cells(names.get(name, name), self._sum(before), self._sum(after))]
+            told = [*file_cells(names.get(name, name), self._sum(before), self._sum(after))]
         elif line.startswith("> ") and (
             self._redaction.texts.tells(line[2:]) or any(name in line for name in names)
         ):
             return f"> {MARK}"
-        return row_of(cells) if cells and cells != cells_of(line) else line
+        return row_of(told) if told and told != cells else line

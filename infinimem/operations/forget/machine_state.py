@@ -145,13 +145,14 @@ def left(files: Files, texts: Texts, preview: bool = False) -> tuple[Residue, ..
         preview: tell only what a `forget` will not touch.
     """
     found = []
-    for path, data in [*_stored(files), *_cached()]:
-        ours = path.startswith((f"{CURRENT}.md", *owned_folders(), STATE)) or Path(path).is_absolute()
-        by_model = path.startswith(MEMORIES)
-        name = Path(path).name
+    own = (f"{CURRENT}.md", *owned_folders(), STATE)
+    stored = _stored(files, unread=(*own, MEMORIES)) if preview else [*_stored(files), *_cached()]
+    for path, data in stored:
+        ours, by_model = path.startswith((*own, "/")), path.startswith(MEMORIES)
+        name = path.rpartition("/")[2]
         if not preview and texts.within(name) if ours else texts.named(name):
             found.append(Residue(path, "its name: rename it"))
-        if not data or (preview and (ours or by_model)):
+        if not data:
             continue
         if texts.holds(data) or (not ours and texts.named(data.decode("utf-8", "replace"))):
             is_note = not ours and not by_model
@@ -160,17 +161,25 @@ def left(files: Files, texts: Texts, preview: bool = False) -> tuple[Residue, ..
     return tuple(found)
 
 
-def _stored(files: Files, below: str = "") -> Iterator[tuple[str, bytes | None]]:
-    """Paths in the library but for .git, and what files hold; None for folders and what cannot be read."""
+def _stored(
+    files: Files, below: str = "", unread: tuple[str, ...] = ()
+) -> Iterator[tuple[str, bytes | None]]:
+    """Paths in the library but for .git, and what files hold; None for folders and what cannot be read.
+
+    Args:
+        unread: how paths begin of which the names alone are wanted.
+    """
+    listed = (*owned_folders(), MEMORIES, STATE)
     for folder, folders, names in os.walk(files.root / below):
         folders[:] = sorted(name for name in folders if name != GIT)
+        above = (Path(folder).relative_to(files.root) / "_").as_posix()[:-1]
         for name in (*folders, *sorted(names)):
-            path = (Path(folder) / name).relative_to(files.root).as_posix()
+            path = above + name
             data = None
             with suppress(LibraryError):
-                data = None if name in folders else files.read(path, MAX_OWNED)
+                data = None if name in folders or path.startswith(unread) else files.read(path, MAX_OWNED)
             lists = path in _SILENT or path.startswith(drawn.PATH)
-            if not lists and f"{path}/" not in (*owned_folders(), MEMORIES, STATE):
+            if not lists and f"{path}/" not in listed:
                 yield path, data
 
 

@@ -7,7 +7,7 @@ and names go where they hold a word that no other line has, or that was asked fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -20,9 +20,9 @@ from infinimem.model import CURRENT, Receipt
 from infinimem.operations.forget.choice import Choice, numbered
 from infinimem.operations.forget.records import Records, without_records
 from infinimem.operations.forget.words import Texts
+from infinimem.operations.provenance import recorded
 from infinimem.spec import ledger_folders, record_folders
 from infinimem.store.names import aliases_of
-from infinimem.store.receipts import parse_receipt
 from infinimem.store.records import held_by
 from infinimem.store.render import HEADER_KEYS, described, headed
 from infinimem.store.see_also import SEE_ALSO, formatted, links_of
@@ -133,7 +133,11 @@ class Redaction:
         return not (name.startswith(JOURNAL) or _RENAMED.fullmatch(told)) and self.texts.named(told)
 
     def _keeps_lines(self, name: str) -> bool:
-        return any(place.doc_id == name for place in self.choice.others)
+        return name in self._left
+
+    @cached_property
+    def _left(self) -> frozenset[str]:
+        return frozenset(place.doc_id for place in self.choice.others)
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -142,9 +146,9 @@ class Redaction:
         files = [name for receipt in self._receipts for name, _, _ in receipt.files]
         return self.choice.named.union(self._own, files, *told)
 
-    @cached_property
-    def _receipts(self) -> list[Receipt]:
-        return [parse_receipt(self.view.document(name)) for name in self._own if name.startswith(JOURNAL)]
+    @property
+    def _receipts(self) -> Sequence[Receipt]:
+        return recorded(self.view).receipts
 
     @cached_property
     def held(self) -> frozenset[str]:
@@ -157,8 +161,11 @@ class Redaction:
             if self.records.concerns(name)
             or (name.startswith(record_folders()) and not seqs.isdisjoint(held_by(Document.empty(name))))
         )
-        here = (place.doc_id for place in self.choice.lines)
-        return frozenset(of_turns).union(here, (doc_id for doc_id, _ in self._typed), *rows)
+        return frozenset(of_turns).union(self._standing, (doc_id for doc_id, _ in self._typed), *rows)
+
+    @cached_property
+    def _standing(self) -> frozenset[str]:
+        return frozenset(place.doc_id for place in self.choice.lines)
 
     # ── documents ───────────────────────────────────────────────────────────────────────────────────
 
@@ -166,9 +173,10 @@ class Redaction:
         """A document without the lines and what tells of them; None where nothing is left."""
         marked = {n: seq for n in old.malformed if (seq := numbered(old.lines[n - 1])) in self.choice.seqs}
         marked |= {line: seq for (doc_id, line), seq in self._typed.items() if doc_id == old.id}
-        # As an entry a line goes with all that belongs to it.
-        new = old.sign({number: format_entry(seq or 1, "") for number, seq in marked.items()})
-        new = new.without(self.choice.seqs | set(self._typed.values()))
+        new = old
+        if marked or old.id in self._standing:  # as an entry a line goes with all that belongs to it
+            new = old.sign({number: format_entry(seq or 1, "") for number, seq in marked.items()})
+            new = new.without(self.choice.seqs | set(self._typed.values()))
         touched = new.lines != old.lines
         if touched and old.id != CURRENT and _is_empty(new):
             return None

@@ -24,6 +24,8 @@ SHORTEST = 4
 _BOUNDED = 12
 """Bytes; a shorter text counts only where it is not a part of a word."""
 _KEY = 8
+_RUN = 200
+"""So many lines are searched at once; one by one only where something is found."""
 _MANY = 64
 """From so many texts on, a file is passed through once for all of them."""
 
@@ -109,13 +111,24 @@ class Texts:
         self._words = _Literals(told & short, told - short)
         self._finds = finds or (lambda line: ())
         self._rare = frozenset[str]().union(*(stems(text, names_only=True) for text in said))
-        for place in others:
-            self._rare -= stems(f"{place.text} {place.entry.fields.get('speaker', '')}")
-        self.repeated = [one for one in others if self.within(f"{one.text}\n{one.entry.line}")]
+        self.repeated: list[Located] = []
         """Lines that stay and say some of it in their own right."""
+        for start in range(0, len(others), _RUN):
+            self._compare(others[start : start + _RUN])
         lines = {line for one in self.repeated for line in self._said(one).split("\n")}
         own = {form for line in lines if self.within(line) for form in forms(line)}
         self._own = sorted(own, key=lambda form: (-len(form), form))
+
+    def _compare(self, others: Sequence[Located]) -> None:
+        """Hold it against lines that stay: which of its words are theirs too, and which of them say it."""
+        text = lowered("\n".join(f"{one.text}\n{one.entry.line}" for one in others))
+        if not text.isascii() or any(stem.encode() in text for stem in self._rare):
+            for one in others:
+                said = f"{one.text} {one.entry.fields.get('speaker', '')}"
+                if self._may_speak(said):
+                    self._rare -= stems(said)
+        if self._all.within(text):
+            self.repeated += [one for one in others if self.within(f"{one.text}\n{one.entry.line}")]
 
     def _said(self, place: Located) -> str:
         """What a line says in its own right: of a signature nothing, where it has a word asked for."""
@@ -126,7 +139,8 @@ class Texts:
 
     def within(self, data: bytes | str) -> bool:
         """Whether any of it stands in bytes or text; what files hold whatever was said does not count."""
-        return self._all.within(_SUM.sub(b"", lowered(data)))
+        data = lowered(data)
+        return self._all.within(data) and self._all.within(_SUM.sub(b"", data))
 
     def holds(self, data: bytes | str) -> bool:
         """As `within`, but for what others say in their own right."""
@@ -144,8 +158,14 @@ class Texts:
 
     def tells(self, text: str) -> bool:
         """Whether derived text speaks of it: it has a word of it that no other line has, or one asked for."""
-        spoken = not self._rare.isdisjoint(stems(text)) or self.named(text)
-        return spoken or self.named(text.replace("-", " ")) or self.holds(text)
+        spoken = self._may_speak(text) and not self._rare.isdisjoint(stems(text))
+        spaced = text.replace("-", " ")
+        return spoken or self.named(text) or (spaced != text and self.named(spaced)) or self.holds(text)
+
+    def _may_speak(self, text: str) -> bool:
+        """Whether a rare word could be among a text's: quicker to tell than its words."""
+        folded = text.casefold()
+        return not text.isascii() or any(stem in folded for stem in self._rare)
 
 
 class _Literals:

@@ -35,8 +35,6 @@ class InfiniSettings:
     summary_length: Harmless[int] = 100
     maintenance: Harmless[bool] = True
 
-    GONE = frozenset({"rewrite"})
-
 
 def estimate(size: int, turns: int, settings: InfiniSettings) -> tuple[int, int, int]:
     """Turns are drawn from once. A consolidation asks three times, about a part of what was drawn: which

@@ -26,12 +26,9 @@ from infinimem.strategies.records.prompt_views import shown_turns
 from infinimem.strategies.records.record import Record, Ref, number_of
 from infinimem.strategies.records.rounds import edited
 from infinimem.strategies.records.rules import Check
+from infinimem.terms import DAYS, MONTHS
 
-_DAYS = re.compile(
-    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
-    re.IGNORECASE,
-)
+_NAMED = re.compile(rf"\b(?:{'|'.join((*MONTHS, *DAYS))})\b", re.IGNORECASE)
 
 
 class Consolidation:
@@ -142,4 +139,4 @@ def merges(episode: Record) -> int:
 
 def _dates(text: str) -> set[str]:
     """The numbers of a text, and the names of months and days."""
-    return {*claims(text)["number"], *(match.group().casefold() for match in _DAYS.finditer(text))}
+    return {*claims(text)["number"], *(match.group().casefold() for match in _NAMED.finditer(text))}
