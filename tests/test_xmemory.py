@@ -12,6 +12,7 @@ import pytest
 from xmemory_library import blocks, library, model, records, themes, turns
 
 from infinimem.errors import ModelUnavailable
+from infinimem.llm.base import Reply
 from infinimem.llm.scripted import ScriptedLLM
 from infinimem.memory import Memory
 from infinimem.model import Evidence, Step
@@ -388,6 +389,28 @@ class TestReading:
         memory = self.told(tmp_path, model(gate=["no"]))
         gate = step(memory.read("@80", "hierarchy"), "gate")
         assert len(gate.found) == 3 and gate.failure == "JSON_PARSE_FAIL"
+
+    def test_an_episode_that_makes_a_model_less_sure_ends_it(self, tmp_path: Path) -> None:
+        def sure(loss: float) -> Reply:
+            return Reply({"answer": "x"}, logprobs=(("x", -loss),))
+
+        llm = model(guess=[sure(1.0), sure(2.0)])
+        gate = step(self.told(tmp_path, llm, gate="loss").read("@80", "hierarchy"), "gate")
+        assert calls(llm, "guess") == 2 and gate.asked == ("H0 1.0", "-1.0")
+        assert len(gate.found) == 1 and gate.found[0].parts == {"gain": -1.0} and not gate.found[0].via
+        assert gate.stop == "probe 1 adds too little"
+        llm = model(guess=[sure(1.0), sure(0.5), sure(0.9), sure(1.2)])
+        gate = step(self.told(tmp_path / "2", llm, gate="loss").read("@80", "hierarchy"), "gate")
+        assert [(one.parts["gain"], one.via) for one in gate.found] == [
+            (0.5, "messages"),
+            (0.1, ""),
+            (-0.2, ""),
+        ]
+
+    def test_a_model_without_log_probabilities_leaves_it_to_words(self, tmp_path: Path) -> None:
+        memory = self.told(tmp_path, model(guess=lambda _: {"answer": "x"}), gate="loss")
+        gate = step(memory.read("@80", "hierarchy"), "gate")
+        assert gate.failure == "the model tells no log probabilities" and len(gate.found) == 1
 
     def test_open_turns_are_found_too(self, tmp_path: Path) -> None:
         memory = self.told(tmp_path, gate="none")

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from infinimem.strategies.xmemory.gate import Probe, admitted
+from infinimem.llm.base import Reply
+from infinimem.strategies.xmemory.gate import Probe, admitted, uncertainty
 from infinimem.strategies.xmemory.objective import (
     Theme,
     bell,
@@ -130,6 +131,11 @@ class TestPick:
 
 
 class TestGate:
+    def test_uncertainty_is_the_mean_over_the_tokens_of_the_answer(self) -> None:
+        told = (('{"', -9.0), ("answer", -9.0), ('": "', -9.0), ("Lis", -1.0), ("bon", -0.5), ('"}', -9.0))
+        assert uncertainty(Reply({}, logprobs=told)) == pytest.approx(0.75)
+        assert uncertainty(Reply({}, logprobs=(("Lisbon", -2.0),))) == 2 and uncertainty(Reply({})) is None
+
     @pytest.mark.parametrize(
         ("gains", "shown", "probes"),
         [

@@ -31,6 +31,7 @@ class Task:
         rule: "module:function" that answers without a model, given the variables.
         max_tokens: limit of the reply.
         prompts: the package that holds the template.
+        logprobs: whether the log probabilities of the reply's tokens are wanted, where a server gives them.
     """
 
     name: str
@@ -39,13 +40,15 @@ class Task:
     rule: str
     max_tokens: int = 2048
     prompts: str = "infinimem.prompts"
+    logprobs: bool = False
 
 
 @dataclass(frozen=True)
 class Reply:
     """What came back. `data` fits the task's schema, or is None and `failure` says why.
 
-    `text` is the raw reply, kept so that a rejected one can be looked at.
+    `text` is the raw reply, kept so that a rejected one can be looked at; `logprobs` its tokens with the
+    natural logarithms of their probabilities, where the task asks for them and the server tells.
     """
 
     data: Mapping[str, Any] | None
@@ -53,6 +56,7 @@ class Reply:
     detail: str = ""
     text: str = ""
     usage: Usage = field(default_factory=Usage)
+    logprobs: tuple[tuple[str, float], ...] = ()
 
 
 class Bill(dict[str, Usage]):

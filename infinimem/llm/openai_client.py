@@ -32,6 +32,7 @@ class Dialect:
     format: Literal["json_schema", "json_object", "text"] = "json_schema"
     temperature: bool = True
     limit: Literal["max_tokens", "max_completion_tokens", "none"] = "max_tokens"
+    logprobs: bool = True
 
     def after(self, refusal: str) -> Dialect | None:
         """What to try after a refusal with this message; None if there is nothing left."""
@@ -39,6 +40,8 @@ class Dialect:
             return replace(self, limit="max_completion_tokens")
         if "temperature" in refusal and self.temperature:
             return replace(self, temperature=False)
+        if "logprobs" in refusal and self.logprobs:
+            return replace(self, logprobs=False)
         if self.format == "json_schema":
             return replace(self, format="json_object")
         if self.format == "json_object":
@@ -48,6 +51,8 @@ class Dialect:
     def options(self, task: Task) -> dict[str, Any]:
         """The arguments of the request that depend on the server."""
         options: dict[str, Any] = {"temperature": 0} if self.temperature else {}
+        if task.logprobs and self.logprobs:
+            options["logprobs"] = True
         if self.format == "json_schema":
             schema = {"name": task.name, "strict": _strict(task.schema), "schema": task.schema}
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -163,7 +168,17 @@ class OpenAIClient:
         reply = reading.read(text, task.schema)
         if reply.failure == "EMPTY" and message.get("refusal"):
             reply = replace(reply, detail="the model refused to answer")
-        return replace(reply, usage=spent)
+        return replace(reply, usage=spent, logprobs=_logprobs(choice) if task.logprobs else ())
+
+
+def _logprobs(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    """The tokens of a choice with their log probabilities; none where the server tells them otherwise."""
+    found = choice.get("logprobs")
+    rows = found.get("content") if isinstance(found, dict) else None
+    try:
+        return tuple((str(row["token"]), float(row["logprob"])) for row in rows or ())
+    except (KeyError, TypeError, ValueError):
+        return ()
 
 
 def _first(response: Any) -> tuple[dict[str, Any] | None, dict[str, Any]]:

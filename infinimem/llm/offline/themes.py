@@ -33,3 +33,8 @@ def gate(variables: Mapping[str, Any]) -> dict[str, Any]:
             left -= new
             chosen.append(episode["id"])
     return {"sufficient": not left, "episodes": chosen, "messages": chosen if left else []}
+
+
+def guess(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `guess`: rules know no probabilities, and guess nothing."""
+    return {"answer": ""}

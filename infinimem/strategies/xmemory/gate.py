@@ -5,6 +5,7 @@ Source: xMemory, section 3.3; where the text gives no number, the values of the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from infinimem.llm.base import LLM, Reply
 from infinimem.strategies.records.asking import bare
 from infinimem.strategies.records.record import Record
 from infinimem.strategies.xmemory.spec import XmemorySettings
-from infinimem.strategies.xmemory.tasks import GATE
+from infinimem.strategies.xmemory.tasks import GATE, GUESS
 from infinimem.terms import query_terms
 from infinimem.terms import tokens as terms_of
 
@@ -20,6 +21,8 @@ EARLY = 3
 """Probes of which none may fail; of all of them one may."""
 FALLBACK = 3
 """Episodes that are shown where a model's choice could not be read."""
+
+_ANSWER = re.compile(r'"answer"\s*:\s*"(.*)"', re.DOTALL)
 
 Records = Sequence[Record]
 Probe = tuple[float, bool, bool]
@@ -33,13 +36,28 @@ class Admitted(NamedTuple):
         shown: episodes by their places, each with whether its messages are shown too.
         gains: of the episodes that were probed, in order.
         stop: why no more were.
-        failure: why the model's choice could not be read.
+        failure: why another gate decided than the one that was asked for.
+        before: H without any episode, where it is known.
     """
 
     shown: Sequence[tuple[int, bool]]
     gains: Sequence[float] = ()
     stop: str = ""
     failure: str = ""
+    before: float | None = None
+
+
+def uncertainty(reply: Reply) -> float | None:
+    """H, the mean of -log p over the tokens of an answer; None where the model does not tell them."""
+    text = "".join(token for token, _ in reply.logprobs)
+    answer = _ANSWER.search(text)
+    start, end = answer.span(1) if answer else (0, len(text))
+    losses, at = list[float](), 0
+    for token, logprob in reply.logprobs:
+        if at < end and at + len(token) > start:
+            losses.append(-logprob)
+        at += len(token)
+    return sum(losses) / len(losses) if losses else None
 
 
 def admitted(probes: Iterable[Probe]) -> Admitted:
@@ -62,7 +80,7 @@ def choose(
     """The episodes that are shown, by the gate that the settings name.
 
     Args:
-        llm: asked by the gate `batch`.
+        llm: asked by the gates `batch` and `loss`.
         own: the settings.
         question: in plain words.
         facts: that are shown.
@@ -74,14 +92,19 @@ def choose(
     """
     if own.gate == "none" or not episodes:
         return Admitted([(at, True) for at in range(len(episodes))])
+    asked, failure = {"question": question, "facts": _rows(facts)}, ""
     if own.gate == "batch":
         names = [f"e{at}" for at, _ in enumerate(episodes, 1)]
         told = zip(names, episodes, strict=True)
         rows = [{"id": name, "time": one.time, "title": one.summary} for name, one in told]
-        return _by_call(
-            llm.complete(GATE, {"question": question, "facts": _rows(facts), "episodes": rows}), names
-        )
-    return admitted(_by_words(question, facts, episodes, said))
+        return _by_call(llm.complete(GATE, {**asked, "episodes": rows}), names)
+    if own.gate == "loss":
+        before = uncertainty(llm.complete(GUESS, {**asked, "episodes": []}))
+        if before is not None:
+            replies = (llm.complete(GUESS, {**asked, "episodes": _rows([one])}) for one in episodes)
+            return admitted(_by_loss(own, before, replies))._replace(before=round(before, 6))
+        failure = "the model tells no log probabilities"
+    return admitted(_by_words(question, facts, episodes, said))._replace(failure=failure)
 
 
 def _rows(records: Records) -> list[dict[str, str | None]]:
@@ -99,6 +122,14 @@ def _by_words(question: str, facts: Records, episodes: Records, said: Sequence[s
         more = left.intersection(terms_of(messages)) - told
         left -= told | more
         yield float(len(told | more)), bool(told or more), bool(more)
+
+
+def _by_loss(own: XmemorySettings, before: float, replies: Iterable[Reply]) -> Iterator[Probe]:
+    """IG(e) = H(facts) - H(facts + e), each episode by itself."""
+    for reply in replies:
+        after = uncertainty(reply)
+        gain = before - after if after is not None else 0.0
+        yield gain, gain > -own.loss_max, gain > own.gain_messages
 
 
 def _by_call(reply: Reply, names: Sequence[str]) -> Admitted:

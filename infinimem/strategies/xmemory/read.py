@@ -113,7 +113,7 @@ class Search:
 
     def _shown(self, own: XmemorySettings) -> tuple[list[Candidate], list[tuple[Candidate, bool]]]:
         """Facts in the order in which they were taken, and episodes, each with whether its messages are
-        shown. The trace has what the gate found: the gains of all that were probed."""
+        shown. The trace has what the gate found: of all that were probed H and the gains."""
         facts = self._facts()
         episodes = self._episodes(facts)
         lines, tales = ([self._store.records[one.id] for one in some] for some in (facts, episodes))
@@ -123,9 +123,8 @@ class Search:
         for at, messages in gate.shown:
             parts = {"gain": gate.gains[at]} if gate.gains else {}
             rows.append(Candidate(episodes[at].id, parts, via="messages" * messages))
-        self._trace.add(
-            Step("gate", tuple(map(str, gate.gains)), tuple(rows), stop=gate.stop, failure=gate.failure)
-        )
+        asked = (*(() if gate.before is None else (f"H0 {gate.before}",)), *map(str, gate.gains))
+        self._trace.add(Step("gate", asked, tuple(rows), stop=gate.stop, failure=gate.failure))
         return facts, [(episodes[at], messages) for at, messages in gate.shown]
 
     # ── stage I ─────────────────────────────────────────────────────────────────────────────────

@@ -61,8 +61,12 @@ class XmemorySettings:
     """Z of Eq. 4: the largest coverage of one, or as in the published code the sum of all."""
     episodes: Harmless[int] = 10
     """Episodes near to a question beside those of its facts, and how many are looked at."""
-    gate: Annotated[Literal["batch", "coverage", "none"], HarmlessIf()] = "batch"
-    """What decides on episodes: a call, words of the question, nothing."""
+    gate: Annotated[Literal["batch", "loss", "coverage", "none"], HarmlessIf()] = "batch"
+    """What decides on episodes: a call, log probabilities of an answer, words of the question, nothing."""
+    loss_max: Harmless[float] = 0.4
+    """How much certainty an episode that is shown may cost at most (gate loss)."""
+    gain_messages: Harmless[float] = 0.25
+    """What one must gain so that its messages are shown too."""
     rank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
     """By vectors, as in the paper, or by the library's own search, by words and vectors."""
     records: Harmless[bool] = True
@@ -98,7 +102,7 @@ def estimate(size: int, turns: int, settings: XmemorySettings) -> tuple[int, int
 
 _READS = (
     *("pool", "represent", "themes", "facts", "alpha", "neighbours", "normaliser", "episodes", "gate"),
-    *("rank", "records"),
+    *("loss_max", "gain_messages", "rank", "records"),
 )
 _GROUPS = {
     "xmemory-ablations": (

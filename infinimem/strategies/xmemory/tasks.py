@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from infinimem.llm.base import Task
 from infinimem.llm.tasks import IDS, MAYBE, TEXT, list_of, task
 from infinimem.strategies.segment import SEGMENT
@@ -27,4 +29,7 @@ GATE = task(
 """Which episodes answer what facts leave open, and of which the messages are needed. `facts`: [fact, …];
 `episodes`: [{"id", "title", "time"}, …], the likeliest first."""
 
-ALL: tuple[Task, ...] = (SEGMENT, EPISODE, FACTS, THEME, GATE)
+GUESS = replace(task("guess", "question facts episodes", 64, "themes:guess", answer=TEXT), logprobs=True)
+"""A short answer, whose log probabilities tell how sure a model is. `episodes`: [fact, …], what they tell."""
+
+ALL: tuple[Task, ...] = (SEGMENT, EPISODE, FACTS, THEME, GATE, GUESS)
