@@ -80,11 +80,11 @@ class Network:
         self._tokenizer.enable_truncation(longest)
         self.size = int(self._session.get_outputs()[0].shape[-1])
 
-    def run(self, text: str) -> Any:
-        """What it says of a text; None where no token of theirs is known."""
+    def run(self, text: str, pair: str | None = None) -> Any:
+        """What it says of a text, or of two together; None where no token of theirs is known."""
         import numpy as np
 
-        encoded = self._tokenizer.encode(text)
+        encoded = self._tokenizer.encode(text, pair)
         if all(encoded.special_tokens_mask):
             return None
         given = {

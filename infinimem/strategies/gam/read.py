@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from math import exp, prod
+from pathlib import Path
 
+from infinimem.embedders import cross_encoder
 from infinimem.grounding.asked import asks_when
 from infinimem.grounding.when import day_of, mentions
 from infinimem.model import Candidate, Evidence, Located, Retrieved, Step
@@ -175,13 +177,16 @@ class Search:
 
     def _near(self, turns: Mapping[int, Located]) -> dict[int, dict[str, float]]:
         """P_sem of the turns that are nearest, as "p"."""
-        if self._own.rerank == "library":
+        if self._own.rerank == "library" and not self._own.cross_encoder:
             words = turns_found(self._view, self._query)
             most = max(words.values(), default=0.0)
             return {seq: {"p": round(words[seq] / most, DIGITS)} for seq in turns if words.get(seq, 0.0) > 0}
         rows = zip(turns, self._index.of_turns(self._row, list(turns.values())), strict=True)
         best = dict(sorted(rows, key=lambda one: (-one[1], one[0]))[: self._own.prefilter])
         shares = probabilities([*best.values()])
+        if self._own.cross_encoder:
+            model = cross_encoder.connect(Path(self._own.cross_encoder).expanduser())
+            shares = model.probabilities(self._query, (turns[seq].text for seq in best))
         return {seq: {"cosine": best[seq], "p": p} for seq, p in zip(best, shares, strict=True)}
 
     def _score(self, parts: Mapping[str, float]) -> float:

@@ -27,6 +27,8 @@ class GamSettings:
     or tokens."""
     window: Harmless[int] = 0
     """So many, for the last two; 0 for 3 turns or 256 tokens."""
+    noise: Harmless[float] = 0.0
+    """Share of boundaries that are lost, moved and made up (Appendix C.3): to measure what that does."""
     candidates: Harmless[int] = 5
     """Topics that a new one is held against, the nearest (Algorithm 3)."""
     relations: Annotated[Literal["one", "pairs"], HarmlessIf()] = "one"
@@ -45,6 +47,8 @@ class GamSettings:
     """Turns of these topics that are scored, the nearest."""
     rerank: Annotated[Literal["cosine", "library"], HarmlessIf()] = "library"
     """What the score of a topic and a turn is made of: vectors, as in the paper, or the library's search."""
+    cross_encoder: str | None = None
+    """The folder of a model (ONNX) that scores turns in place of vectors, as in the paper."""
     factors: Harmless[bool] = True
     """Whether what follows counts."""
     beta_time: Harmless[float] = 1.4
@@ -84,6 +88,7 @@ _GROUPS = {
         "gam:partition=window:window=512",
         "gam:partition=turns",
         "gam:partition=turns:window=5",
+        "gam:noise=0.4",
         "gam:rerank=cosine:network=false:beta_conf=1",
     ),
     "five": ("gam:rerank=cosine", "gam"),
@@ -103,7 +108,7 @@ SPEC = StrategySpec(
     estimate=estimate,
     methods={"gam": Way("gam", None, "drill")},  # that reader asks no model
     groups=_GROUPS,
-    reads=frozenset((*_READS.split(), "block_tokens")),
+    reads=frozenset((*_READS.split(), "block_tokens", "cross_encoder")),
     sparse=True,
     near=True,
 )
