@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from cli_runner import Shell
 
@@ -41,6 +43,7 @@ def test_json_names_nodes_and_links(library: Shell) -> None:
     ]
     assert {"from": "u-000002", "to": "u-000001", "type": "temporal", "weight": None} in found["links"]
     assert "peanut" in found["nodes"][0]["label"]
+    assert json.loads(library("graph", "2", "--hops", "1", "--format", "json").out) == found
 
 
 def test_hops_bound_it(library: Shell) -> None:
@@ -49,10 +52,11 @@ def test_hops_bound_it(library: Shell) -> None:
     assert len(library("graph", "3", "--json").json["nodes"]) == 3
 
 
-def test_it_is_drawn_as_mermaid(library: Shell) -> None:
+def test_it_is_drawn_as_mermaid_unless_something_else_is_asked_for(library: Shell) -> None:
     ran = library("graph", "1")
     assert ran.out.startswith('flowchart LR\n  n0["u-000001') and ran.out == library("graph", "1").out
     assert ran.err == "3 units, 2 links around u-000001\n"
+    assert library("graph", "1", "--format", "dot").out.startswith("digraph {\n")
     assert library("-q", "graph", "1").err == ""
 
 
@@ -85,13 +89,13 @@ def test_a_library_without_units_or_without_links_says_so(shell: Shell) -> None:
 
 
 def test_wrong_calls_exit_with_2(library: Shell) -> None:
-    for args in (("--hops", "-1"), ("--hops", "x")):
+    for args in (("--hops", "-1"), ("--hops", "x"), ("--format", "png")):
         library("graph", *args).failed(2, "")
 
 
 def test_it_writes_nothing(library: Shell) -> None:
     before = library.tree()
-    for args in (("graph",), ("graph", "peanuts")):
+    for args in (("graph",), ("graph", "peanuts"), ("graph", "1", "--format", "dot")):
         assert library(*args).code == 0
     assert library.tree() == before
 

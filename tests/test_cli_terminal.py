@@ -219,9 +219,9 @@ def test_nor_any_error_of_any_command(run: Run, tmp_path: Path, made: Path, form
 
 def test_nor_units(run: Run, made: Path) -> None:
     library = ["--library", str(made / "units" / NAME)]
-    for call in (["graph"], ["graph", POISON], ["replay"]):
+    for call in (["graph"], ["graph", "--format", "dot"], ["graph", POISON], ["replay"]):
         run(*library, *call).check(call)
-    drawn = run(*library, "-q", "graph", "--json")
+    drawn = run(*library, "-q", "graph", "--format", "json")
     drawn.check("graph")
     assert json.loads(drawn.text)["root"] == "u-000002"
 

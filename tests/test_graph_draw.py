@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import KINDS, Triple, graph_of, nodes, some_nodes, triples
 
-from infinimem.strategies.graph.draw import LABEL, Topology, around
+from infinimem.strategies.graph.draw import FORMATS, LABEL, Topology, around
 from infinimem.strategies.graph.links import Graph, Link
 
 HOSTILE = (
@@ -39,6 +41,7 @@ HOSTILE = (
 MERMAID_NODE = re.compile(r'  n\d+\["([^"]*)"\](:::archived)?')
 MERMAID_LINK = re.compile(r'  n\d+ (==>|-->|-\.->|--o)\|"([^"]*)"\| n\d+')
 MERMAID_END = ["  classDef archived stroke-dasharray:4 3", "  style n0 stroke-width:3px"]
+DOT_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|(->|[\[\]{}=,])|([A-Za-z0-9_]+)')
 
 labels = st.one_of(
     st.sampled_from(HOSTILE),
@@ -65,6 +68,31 @@ def mermaid_labels(text: str) -> list[str]:
     return found
 
 
+def dot_statements(text: str) -> list[list[str]]:
+    """The lines as tokens: quoted strings keep a leading quote, and what dot undoes in them is undone."""
+    rows = []
+    for line in text.removesuffix("\n").split("\n"):
+        row, at = [], 0
+        while at < len(line):
+            if line[at] == " ":
+                at += 1
+                continue
+            match = DOT_TOKEN.match(line, at)
+            assert match, line[at:]
+            row.append(match[0] if match[1] is None else '"' + dot_text(match[1]))
+            at = match.end()
+        rows.append(row)
+    return rows
+
+
+def dot_text(quoted: str) -> str:
+    return html.unescape(re.sub(r"\\(.)", r"\1", quoted))
+
+
+def pictures(topology: Topology) -> tuple[str, ...]:
+    return tuple(draw(topology) for draw in FORMATS.values())
+
+
 def labelled(first: str, second: str, ids: tuple[str, str] = ("a", "b")) -> Topology:
     graph = Graph({ids[0]: [Link("version", ids[1])], ids[1]: []})
     return around(graph, ids[0], 1, 5, KINDS, {ids[0]: first, ids[1]: second}.__getitem__, ids[0].__eq__)
@@ -77,14 +105,24 @@ def test_no_label_breaks_out(first: str, second: str) -> None:
     shown = mermaid_labels(topology.as_mermaid())
     assert len(shown) == 3
     assert all(len(text) <= LABEL + 3 for text in shown)
-    assert [node["label"] for node in topology.as_json()["nodes"]] == [first, second]
+    assert dot_statements(topology.as_dot()) == [
+        ["digraph", "{"],
+        ["rankdir", "=", "LR"],
+        ["node", "[", "shape", "=", "box", "]"],
+        ["n0", "[", "label", "=", '"' + shown[0], ",", "penwidth", "=", "3", "]"],
+        ["n1", "[", "label", "=", '"' + shown[1], ",", "style", "=", "dashed", "]"],
+        ["n0", "->", "n1", "[", "label", "=", '"version', ",", "style", "=", "bold", "]"],
+        ["}"],
+    ]
+    assert [node["label"] for node in json.loads(topology.as_json())["nodes"]] == [first, second]
 
 
 @pytest.mark.parametrize("bad", HOSTILE)
 def test_no_id_breaks_out(bad: str) -> None:
     topology = labelled("one", "two", ("a", bad))
     assert len(mermaid_labels(topology.as_mermaid())) == 3
-    assert topology.as_json()["links"][0]["to"] == bad
+    assert len(dot_statements(topology.as_dot())) == 7
+    assert json.loads(topology.as_json())["links"][0]["to"] == bad
 
 
 def test_an_ordinary_label_reads_as_it_is() -> None:
@@ -94,11 +132,14 @@ def test_an_ordinary_label_reads_as_it_is() -> None:
         "b: 5:30 p.m. <b> & \\n",
         "version",
     ]
+    assert '"a: Anna said \\"no\\", then left."' in topology.as_dot()
+    assert '"b: 5:30 p.m. <b> &amp; \\\\n"' in topology.as_dot()
 
 
 def test_what_moves_a_cursor_or_hides_is_shown() -> None:
-    text = labelled("\x00\x1b[31m\u202e\ud800", "one\x85two").as_mermaid()
-    assert all(char.isprintable() or char == "\n" for char in text)
+    for draw in (Topology.as_mermaid, Topology.as_dot):
+        text = draw(labelled("\x00\x1b[31m\u202e\ud800", "one\x85two"))
+        assert all(char.isprintable() or char == "\n" for char in text)
     assert mermaid_labels(labelled("\x1b[31m", "one\x85two").as_mermaid())[:2] == [
         "a: \\x1b[31m",
         "b: one two",
@@ -125,7 +166,7 @@ def test_the_picture_shows_root_surface_archive_kinds_and_weights() -> None:
         "  classDef archived stroke-dasharray:4 3\n"
         "  style n0 stroke-width:3px\n"
     )
-    assert topology.as_json() == {
+    assert json.loads(topology.as_json()) == {
         "root": "u-1",
         "nodes": [
             {"id": "u-1", "label": "say u-1", "visible": False, "hop": 0},
@@ -172,7 +213,7 @@ def test_around_is_what_is_near_either_way(
         link for link in links if {link[0], link[2]} <= shown
     }
     assert len(topology.links) == len(set(topology.links))
-    assert draw(graph_of(sorted(links))) == topology
+    assert pictures(draw(graph_of(sorted(links)))) == pictures(topology)
 
 
 def test_a_root_that_is_no_node_is_an_error() -> None:

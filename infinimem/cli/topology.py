@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from infinimem.cli.options import Command, Options, pass_options, words
@@ -14,13 +16,21 @@ from infinimem.results import counted
 @click.option(
     "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="How many links to follow."
 )
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["mermaid", "dot", "json"]),
+    default="mermaid",
+    help="Format of the drawing.",
+)
 @pass_options
-def graph(options: Options, name: str | None, hops: int) -> None:
+def graph(options: Options, name: str | None, hops: int, form: str) -> None:
     """UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
     newest unit. Links are followed in both directions.
     """
     from infinimem.spec import strategies
     from infinimem.strategies.base import Linked
+    from infinimem.strategies.graph.draw import FORMATS
 
     out, memory = options.out, options.reading()
     strategy = memory.strategy
@@ -30,7 +40,7 @@ def graph(options: Options, name: str | None, hops: int) -> None:
             f"{memory.view.spec.name} keeps no links between its documents; --strategy {able} does"
         )
     found = strategy.graph(memory.view, name, hops)
-    out.result(found.as_json(), lambda: out.line(found.as_mermaid().rstrip("\n")))
+    out.result(json.loads(found.as_json()), lambda: out.line(FORMATS[form](found).rstrip("\n")))
     out.say(f"{counted(len(found.nodes), 'unit')}, {counted(len(found.links), 'link')} around {found.root}")
     if found.cut:
         out.say("there are more within so many links; --hops shows fewer, another unit shows others")

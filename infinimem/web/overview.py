@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
 from math import cos, pi, sin
 from pathlib import Path
@@ -56,7 +57,7 @@ def graph(asked: Asked) -> Page:
     memory = asked.memory
     if isinstance(memory.strategy, Linked):
         about = asked.query.get("about") or None
-        data = memory.strategy.graph(memory.view, about, 2).as_json()
+        data = json.loads(memory.strategy.graph(memory.view, about, 2).as_json())
     else:
         data = _topics(memory.view)
     places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}

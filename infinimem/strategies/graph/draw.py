@@ -1,16 +1,16 @@
-"""The surroundings of a node, as data and as a flowchart of mermaid.
+"""The surroundings of a node as text: mermaid, dot or JSON.
 
-Labels are words of a memory, so anyone's: in the flowchart they are quoted, cut to one short line, and what
-means something to a renderer is written so that it means itself. The data has them whole.
+Labels are words of a memory, so anyone's: in mermaid and dot they are quoted, cut to one short line, and what
+means something to a renderer is written so that it means itself. JSON has them whole.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from infinimem.markdown import characters
 from infinimem.strategies.graph.links import Graph, Link
@@ -20,6 +20,7 @@ LABEL = 80
 """Characters of a label that a picture shows."""
 
 _ARROWS = ("==>", "-->", "-.->", "--o")
+_STYLES = ("bold", "solid", "dashed", "dotted")
 
 _PLAIN = re.compile(r"[^\W_]| |,|(?<=[^\W_])[-.:]")
 _HEEDED = re.compile(r"^\d+\.|\be(?=nd\b)", re.IGNORECASE)
@@ -71,16 +72,31 @@ class Topology:
             [*lines, "  classDef archived stroke-dasharray:4 3", "  style n0 stroke-width:3px", ""]
         )
 
-    def as_json(self) -> dict[str, Any]:
-        """ "root", "nodes" and "links"."""
-        return {
-            "root": self.root,
-            "nodes": [asdict(node) for node in self.nodes],
-            "links": [
-                {"from": source, "to": link.to, "type": link.kind, "weight": link.weight}
-                for source, link in self.links
-            ],
-        }
+    def as_dot(self) -> str:
+        """A digraph of Graphviz; archived nodes have a dashed border, the root a thick one."""
+        lines = ["digraph {", "  rankdir=LR", "  node [shape=box]"]
+        for name, node in self._named_nodes():
+            style = "" if node.visible else ", style=dashed"
+            width = ", penwidth=3" if node.id == self.root else ""
+            lines.append(f"  {name} [label={_dot(_shown(node))}{style}{width}]")
+        for source, link, target in self._named_links():
+            style = _STYLES[self.kinds.index(link.kind) % len(_STYLES)]
+            lines.append(f"  {source} -> {target} [label={_dot(_said(link))}, style={style}]")
+        return "\n".join([*lines, "}"]) + "\n"
+
+    def as_json(self) -> str:
+        """An object with "root", "nodes" and "links", one node or link a line."""
+        nodes = (
+            {"id": node.id, "label": node.label, "visible": node.visible, "hop": node.hop}
+            for node in self.nodes
+        )
+        links = (
+            {"from": source, "to": link.to, "type": link.kind, "weight": link.weight}
+            for source, link in self.links
+        )
+        return (
+            f'{{"root": {json.dumps(self.root)},\n "nodes": [{_rows(nodes)}],\n "links": [{_rows(links)}]}}\n'
+        )
 
     def _named_nodes(self) -> Iterator[tuple[str, Node]]:
         """The nodes under names that mean nothing to a renderer, "n0" for the root."""
@@ -91,6 +107,14 @@ class Topology:
         names = {node.id: name for name, node in self._named_nodes()}
         for source, link in self.links:
             yield names[source], link, names[link.to]
+
+
+FORMATS: Mapping[str, Callable[[Topology], str]] = {
+    "mermaid": Topology.as_mermaid,
+    "dot": Topology.as_dot,
+    "json": Topology.as_json,
+}
+"""What a topology can be drawn as."""
 
 
 def around(
@@ -152,3 +176,13 @@ def _mermaid(text: str) -> str:
 
 def _code(char: str) -> str:
     return f"#{ord(char)};"
+
+
+def _dot(text: str) -> str:
+    """`text` as a quoted string; dot reads entities and backslashes in it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    return f'"{escaped}"'
+
+
+def _rows(items: Iterable[Mapping[str, object]]) -> str:
+    return ",".join(f"\n  {json.dumps(item)}" for item in items)
