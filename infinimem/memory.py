@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from infinimem.strategies.driving import Note
 
 Progress = Callable[[int, int], None]
+PORTION = 1000
+"""Turns that are held at once while they are drawn from."""
 """Called with the turns done and the turns to do."""
 
 
@@ -125,10 +127,11 @@ class Memory(Upkeep):
 
     def _extracted(self, progress: Progress | None) -> tuple[Located, ...]:
         view = self.view
-        pending = view.uncited()
+        # Seqs, here and below: the lines themselves would keep every document alive that they stood in.
+        pending = [place.seq for place in view.uncited()]
         if not pending:
             return ()
-        new: list[int] = []  # seqs: the entries themselves would keep every document alive that they stood in
+        new: list[int] = []
         done: set[int] = set()
 
         def note(plan: Plan, outcome: Outcome) -> Outcome:
@@ -149,7 +152,9 @@ class Memory(Upkeep):
         try:
             if self._drive(self.strategy.tick(view, "append"), view):
                 view = self.view
-            self._drive(self.strategy.observe(view, pending), view, note)
+            for at in range(0, len(pending), PORTION):
+                if some := view.uncited(pending[at : at + PORTION]):
+                    self._drive(self.strategy.observe(view, some), view, note)
         except ModelUnavailable as error:
             raise type(error)(
                 f"{error}; what was said is recorded and drawn from at the next call"

@@ -19,7 +19,6 @@ from infinimem.spec import strategies
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("lean",),
     ("model", "errors", "user_folders"),
     ("plugins",),
     ("spec",),

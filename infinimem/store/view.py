@@ -253,7 +253,7 @@ class View:
 
     def entry(self, seq: int) -> Located | None:
         """The line with this seq, wherever it stands; of a doubled one evidence, else the live copy."""
-        return self.lines.places.get(seq)
+        return self.lines.entry(seq)
 
     def owned(self, *folders: str) -> tuple[str, ...]:
         """Ids of the program's own documents under these folders."""
@@ -280,13 +280,11 @@ class View:
         """Evidence that is still to be drawn from (store/state/drawn.py), by seq; of these seqs alone."""
         newest, lines = 0, self.lines
         if self.spec.has_entries and self.drawn is None:
-            newest = max((self._said_at(seq) for seq in lines.cites if self._is_evidence(seq)), default=0)
+            cited = (place for seq in lines.cites if self._is_evidence(seq) and (place := self.entry(seq)))
+            newest = max(map(_said_at, cited), default=0)
         wanted = lines.waiting if among is None else (seq for seq in among if seq in lines.waiting)
-        return tuple(
-            lines.places[seq]
-            for seq in sorted(wanted)
-            if self._said_at(seq) > newest and not self.repeats(lines.places[seq])
-        )
+        places = (place for seq in sorted(wanted) if (place := self.entry(seq)))
+        return tuple(place for place in places if _said_at(place) > newest and not self.repeats(place))
 
     def unfiled(self) -> tuple[int, ...]:
         """Seqs of the turns that readers see themselves: no entry says yet, or acceptably, what they say."""
@@ -300,10 +298,6 @@ class View:
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
         return (said | frozenset(self.drawn or ())) - {place.entry.seq for place in self.uncited()}
 
-    def _said_at(self, seq: int) -> int:
-        """Its place in the order of turns: a merge may have given it a later seq."""
-        return min((seq, *former(self.lines.places[seq].entry)))
-
     def repeats(self, place: Located) -> bool:
         """Whether a turn stands in a copied file, and the same turn in another."""
         entry = place.entry
@@ -313,8 +307,7 @@ class View:
         )
 
     def _is_evidence(self, seq: int) -> bool:
-        place = self.lines.places.get(seq)
-        return place is not None and place.doc_id.startswith(EVIDENCE)
+        return self.lines.places.get(seq, "").startswith(EVIDENCE)
 
     @cached_property
     def buffer(self) -> Document:
@@ -327,6 +320,11 @@ class View:
     def epoch(self) -> int:
         """How many consolidations emptied the buffer so far."""
         return whole(self.buffer.header.values.get("current_epoch")) or 0
+
+
+def _said_at(turn: Located) -> int:
+    """Its place in the order of turns: a merge may have given it a later seq."""
+    return min((turn.seq, *former(turn.entry)))
 
 
 def _groups(
