@@ -6,7 +6,7 @@ model is asked, and an unreachable model loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC
@@ -111,7 +111,19 @@ class Memory(Upkeep):
         """
         self.record(turns)
         with self._spending(max_tokens):
-            return self._extract(progress)
+            new = self._extract(progress)
+        view = self.view
+        return tuple(place for seq in new if (place := view.entry(seq)))
+
+    def draw(self, progress: Progress | None = None, max_tokens: int | None = None) -> int:
+        """Draw from pending turns as `observe` does, and tell only how many entries are new: an import's are
+        more than memory should hold.
+
+        Raises:
+            NotALibrary, ModelUnavailable: as `observe`.
+        """
+        with self._spending(max_tokens):
+            return len(self._extract(progress))
 
     def record(self, turns: Iterable[Turn]) -> tuple[Located, ...]:
         """Write turns down, without a model, and give the new lines; the next `observe` draws from them.
@@ -121,17 +133,17 @@ class Memory(Upkeep):
         """
         return self.library.record(tuple(turns))
 
-    def _extract(self, progress: Progress | None = None) -> tuple[Located, ...]:
+    def _extract(self, progress: Progress | None = None) -> Collection[int]:
         with self._extracting:
             return self._extracted(progress)
 
-    def _extracted(self, progress: Progress | None) -> tuple[Located, ...]:
+    def _extracted(self, progress: Progress | None) -> Collection[int]:
         view = self.view
         # Seqs, here and below: the lines themselves would keep every document alive that they stood in.
         pending = [place.seq for place in view.uncited()]
         if not pending:
             return ()
-        new: list[int] = []
+        new: dict[int, None] = {}
         done: set[int] = set()
 
         def note(plan: Plan, outcome: Outcome) -> Outcome:
@@ -139,7 +151,7 @@ class Memory(Upkeep):
             view = outcome.view
             if isinstance(outcome, Applied):
                 held = [seq for put in plan.records for seq in put.origin]
-                new.extend((*(place.seq for place in outcome.added), *held))
+                new.update(dict.fromkeys((*(place.seq for place in outcome.added), *held)))
                 done.update(plan.empty, held, *(add.origin for add in plan.adds))
                 if self._drive(self.strategy.tick(view, "due"), view):
                     self.library.adopt_edits()
@@ -159,7 +171,7 @@ class Memory(Upkeep):
             raise type(error)(
                 f"{error}; what was said is recorded and drawn from at the next call"
             ) from error
-        return tuple(place for seq in dict.fromkeys(new) if (place := view.entry(seq)))
+        return new
 
     def consolidate(self, max_tokens: int | None = None) -> Receipt | None:
         """Sort the buffer into topics now, due or not.
