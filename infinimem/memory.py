@@ -140,7 +140,7 @@ class Memory(Upkeep):
     def _extracted(self, progress: Progress | None) -> Collection[int]:
         view = self.view
         # Seqs, here and below: the lines themselves would keep every document alive that they stood in.
-        pending = [place.seq for place in view.uncited()]
+        pending = [place.seq for place in view.each_uncited()]
         if not pending:
             return ()
         new: dict[int, None] = {}

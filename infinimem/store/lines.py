@@ -36,6 +36,11 @@ def former(entry: Entry) -> tuple[int, ...]:
         return ()
 
 
+def said_at(turn: Entry) -> int:
+    """Its place in the order of turns: a merge may have given it a later seq."""
+    return min((turn.seq, *former(turn)))
+
+
 def drawn_from(entry: Entry) -> tuple[int, ...]:
     """Its origin, but for what only tells where its number came from."""
     had = former(entry)

@@ -25,7 +25,7 @@ from infinimem.settings import Settings
 from infinimem.spec import StrategySpec, owned_folders, spec_of
 from infinimem.store import names
 from infinimem.store.derived import Derive, Derived, T
-from infinimem.store.lines import Lines, fold, former
+from infinimem.store.lines import Lines, fold, former, said_at
 from infinimem.store.listing import Stamp
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 
@@ -278,13 +278,18 @@ class View:
 
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
         """Evidence that is still to be drawn from (store/state/drawn.py), by seq; of these seqs alone."""
+        return tuple(self.each_uncited(among))
+
+    def each_uncited(self, among: Iterable[int] | None = None) -> Iterator[Located]:
+        """As `uncited`, one after another."""
         newest, lines = 0, self.lines
         if self.spec.has_entries and self.drawn is None:
-            cited = (place for seq in lines.cites if self._is_evidence(seq) and (place := self.entry(seq)))
-            newest = max(map(_said_at, cited), default=0)
+            cited = map(self.entry, filter(self._is_evidence, lines.cites))
+            newest = max((said_at(place.entry) for place in cited if place), default=0)
         wanted = lines.waiting if among is None else (seq for seq in among if seq in lines.waiting)
-        places = (place for seq in sorted(wanted) if (place := self.entry(seq)))
-        return tuple(place for place in places if _said_at(place) > newest and not self.repeats(place))
+        for place in map(self.entry, sorted(wanted)):
+            if place and said_at(place.entry) > newest and not self.repeats(place):
+                yield place
 
     def unfiled(self) -> tuple[int, ...]:
         """Seqs of the turns that readers see themselves: no entry says yet, or acceptably, what they say."""
@@ -320,11 +325,6 @@ class View:
     def epoch(self) -> int:
         """How many consolidations emptied the buffer so far."""
         return whole(self.buffer.header.values.get("current_epoch")) or 0
-
-
-def _said_at(turn: Located) -> int:
-    """Its place in the order of turns: a merge may have given it a later seq."""
-    return min((turn.seq, *former(turn.entry)))
 
 
 def _groups(
