@@ -35,7 +35,7 @@ from infinimem.model import Located
 
 _BOM = b"\xef\xbb\xbf"
 T = TypeVar("T")
-HELD = 500
+HELD = 1000
 """Documents whose parts are held; of others the lines alone are, and are read again when asked for."""
 
 

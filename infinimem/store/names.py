@@ -58,14 +58,30 @@ by_id, by_stem = _documents_by(fold), _documents_by(stem)
 
 
 def by_alias(view: Snapshot, known: Aliases | None, changed: Collection[str] | None) -> Aliases:
-    """Topics by their folded aliases, made anew where any topic changed: few turns change one."""
-    if known is not None and not any(doc_id.startswith(TOPICS) for doc_id in changed or ()):
+    """Topics by their folded aliases."""
+    due = _topics(view, changed)
+    if not due and known is not None:
         return known
-    found: dict[str, tuple[str, ...]] = {}
-    for doc_id in view.below(TOPICS) if view.initialised else ():
-        for alias in dict.fromkeys(map(fold, aliases_of(view.document(doc_id)))):
-            found[alias] = (*found.get(alias, ()), doc_id)
+    left = ((alias, tuple(i for i in ids if i not in due)) for alias, ids in (known or {}).items())
+    found = {alias: ids for alias, ids in left if ids}
+    for doc_id in filter(view.__contains__, due):
+        for alias in map(fold, aliases_of(view.document(doc_id))):
+            found[alias] = tuple(sorted({*found.get(alias, ()), doc_id}))
     return found
+
+
+def renamed(view: Snapshot, known: frozenset[str] | None, changed: Collection[str] | None) -> frozenset[str]:
+    """Topics whose header gives another id than their file."""
+    due = _topics(view, changed)
+    headers = {doc_id: view.document(doc_id).header for doc_id in due if doc_id in view}
+    other = {doc_id for doc_id, header in headers.items() if header.values.get("id", doc_id) != doc_id}
+    return (known or frozenset()) - due | other
+
+
+def _topics(view: Snapshot, changed: Collection[str] | None) -> set[str]:
+    """The topics that changed; all where that is not known."""
+    ids = view.below(TOPICS) if changed is None else changed
+    return {doc_id for doc_id in ids if doc_id.startswith(TOPICS)} if view.initialised else set()
 
 
 def _put(index: MapMutation[str, tuple[str, ...]], key: str, doc_id: str, *, there: bool) -> None:

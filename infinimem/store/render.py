@@ -17,7 +17,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.header import Value, flow, quote
 from infinimem.markdown.signature import format_entry, format_seqs, parse_seqs
 from infinimem.model import CURRENT, SOURCES, Derived, Entry, Move, NewEntry, Plan, Put, ReceiptRow, Source
-from infinimem.store.names import aliases_of
+from infinimem.store.names import aliases_of, renamed
 from infinimem.store.spec import ARCHIVE, TOPICS
 from infinimem.store.view import View, archive_of, whole
 
@@ -210,7 +210,7 @@ class _PlanRenderer:
         derived = {item.doc_id: item for item in plan.derived}
         there = {doc_id for doc_id in derived if doc_id in self._view} | self._result.documents.keys()
         if plan.op == "consolidate":
-            there |= {doc_id for doc_id in self._view.below(TOPICS) if self._former_name(doc_id)}
+            there |= {doc_id for doc_id in self._view.derived(renamed) if self._former_name(doc_id)}
         for doc_id in sorted(there):
             if self._result.documents.get(doc_id, ...) is None:
                 continue

@@ -11,6 +11,7 @@ from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 
 from infinimem import tokens
+from infinimem.markdown.document import Document
 from infinimem.model import Plan, Reason
 from infinimem.store.render import HEADER_KEYS
 from infinimem.store.spec import STANDING, TOPICS
@@ -223,10 +224,22 @@ def _created(doc_id: str, view: View) -> str:
 
 def may_change(doc_id: str, view: View) -> bool:
     """Whether all of the document is the program's: lines that may move, under a header of its own keys."""
-    if not doc_id.startswith(TOPICS) or doc_id == STANDING:
+    if not doc_id.startswith(TOPICS) or doc_id == STANDING or doc_id in view.derived(_mixed):
         return False
-    document = view.document(doc_id)
+    document = view.document(doc_id) if view.lines.doubled else None
+    return document is None or len(movable(document, view)) == len(document.entries)
+
+
+def _mixed(view: View, known: frozenset[str] | None, changed: Collection[str] | None) -> frozenset[str]:
+    """Topics in which there is something that is not the program's."""
+    if known is None or changed is None:
+        known, changed = frozenset(), view.below(TOPICS)
+    due = {doc_id for doc_id in changed if doc_id.startswith(TOPICS)}
+    return known - due | {doc_id for doc_id in due if doc_id in view and _is_mixed(view.document(doc_id))}
+
+
+def _is_mixed(document: Document) -> bool:
+    """Whether it holds a person's text, or a header that is not the program's or cannot be read."""
+    header = document.header
     foreign = document.has_prose or document.unsigned or document.malformed
-    whole = len(movable(document, view)) == len(document.entries)
-    known = document.header.values.keys() <= HEADER_KEYS
-    return document.header.problem is None and known and whole and not foreign
+    return bool(foreign or header.problem is not None or header.values.keys() - HEADER_KEYS)
