@@ -295,13 +295,13 @@ class View:
         """Seqs of the turns that readers see themselves: no entry says yet, or acceptably, what they say."""
         seqs, cites = self.lines.places if self.spec.sparse else self.refused, self.lines.cites
         refused = (seq for seq in seqs if self._is_evidence(seq) and seq not in cites)
-        return tuple(sorted({place.seq for place in self.uncited()}.union(refused)))
+        return tuple(sorted({place.seq for place in self.each_uncited()}.union(refused)))
 
     @property
     def processed(self) -> frozenset[int]:
         """Seqs of evidence that was drawn from, be it on the list or not; with those on it that are gone."""
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
-        return (said | frozenset(self.drawn or ())) - {place.entry.seq for place in self.uncited()}
+        return (said | frozenset(self.drawn or ())) - {place.seq for place in self.each_uncited()}
 
     def repeats(self, place: Located) -> bool:
         """Whether a turn stands in a copied file, and the same turn in another."""
