@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from infinimem.strategies.driving import Note
 
 Progress = Callable[[int, int], None]
+"""Called with the turns done and the turns to do."""
 PORTION = 1000
 """Turns that are held at once while they are drawn from."""
-"""Called with the turns done and the turns to do."""
 
 
 def open_memory(

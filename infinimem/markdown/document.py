@@ -114,13 +114,9 @@ class Document:
     def entries(self) -> tuple[Located, ...]:
         return self._scan.entries
 
-    def entry(self, seq: int) -> Located:
-        """The entry with this seq, the last of several.
-
-        Raises:
-            KeyError: there is none.
-        """
-        return self._by_seq[seq]
+    def entry(self, seq: int) -> Located | None:
+        """The entry with this seq, the last of several."""
+        return self._by_seq.get(seq)
 
     @_Part
     def _by_seq(self) -> Map[int, Located]:
