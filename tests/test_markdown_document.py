@@ -272,3 +272,16 @@ def test_an_entry_is_found_by_any_of_its_lines() -> None:
     lines = [(1, 1), (3, 3), (2, 4), (4, 4), (5, 9)]
     found = [[place.seq for place in document.entries_in(*span)] for span in lines]
     assert found == [[1], [1], [1, 2], [2], []]
+
+
+def test_what_is_known_of_a_document_goes_when_others_were_asked_and_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, other = (Document.parse(doc_id, TOPIC) for doc_id in ("topics/a", "topics/b"))
+    before, header, headings = one.entries, one.header, one.headings
+    monkeypatch.setattr("infinimem.markdown.document.HELD", 1)
+    assert other.entry(13) == other.entries[1] and other.entry(14) is None
+    assert vars(one) == vars(Document.parse("topics/a", TOPIC))
+    assert (one.entries, one.header, one.headings) == (before, header, headings)
+    assert one.entry(41) == before[0]
+    assert one.grown(b"- <seq=50> x\n").entry(50) == one.grown(b"- <seq=50> x\n").entries[2]

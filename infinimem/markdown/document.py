@@ -7,9 +7,15 @@ In: any bytes. Out: the parts, read when first asked for, and documents with som
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from sys import intern
+from typing import Any, TypeVar
+from weakref import ref
+
+from immutables import Map
 
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.markdown.header import Header, edit_header, header_end, read_header
@@ -28,6 +34,18 @@ from infinimem.markdown.signature import block_id, parse_entry, text_start
 from infinimem.model import Located
 
 _BOM = b"\xef\xbb\xbf"
+T = TypeVar("T")
+HELD = 1000
+"""Documents whose parts are held; of others the lines alone are, and are read again when asked for."""
+
+
+class _Part(cached_property[T]):
+    """What a document's lines come to; it is held until so many other documents were asked."""
+
+    def __get__(self, document: Any, owner: type[Any] | None = None) -> Any:
+        if document is not None:
+            document.hold()
+        return super().__get__(document, owner)
 
 
 @dataclass(frozen=True)
@@ -49,6 +67,8 @@ class Document:
         lines = text.split("\n")
         if final or not text:
             lines.pop()
+        if not doc_id.startswith("evidence/"):  # what was last seen of an entry is the same object then
+            lines = [intern(line) if line.startswith("- <") else line for line in lines]
         return cls(doc_id, tuple(lines), bom, final)
 
     @classmethod
@@ -62,7 +82,7 @@ class Document:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
-    @cached_property
+    @_Part
     def header(self) -> Header:
         return read_header(self.lines)
 
@@ -94,12 +114,20 @@ class Document:
     def entries(self) -> tuple[Located, ...]:
         return self._scan.entries
 
+    def entry(self, seq: int) -> Located | None:
+        """The entry with this seq, the last of several."""
+        return self._by_seq.get(seq)
+
+    @_Part
+    def _by_seq(self) -> Map[int, Located]:
+        return Map((place.seq, place) for place in self.entries)
+
     def entries_in(self, start: int, end: int) -> tuple[Located, ...]:
         """The entries that have a line among lines `start` to `end`."""
         begins, ends = self._extents
         return self.entries[bisect_left(ends, start) : bisect_right(begins, end)]
 
-    @cached_property
+    @_Part
     def _extents(self) -> tuple[list[int], list[int]]:
         return [place.start_line for place in self.entries], [place.end_line for place in self.entries]
 
@@ -145,31 +173,42 @@ class Document:
         at = bisect_right(self.headings, number, key=lambda heading: heading.line)
         return self._outline.paths[at - 1] if at else ()
 
-    @cached_property
+    @_Part
     def _bare(self) -> tuple[str, ...]:
         """Lines without their "\\r"; the very tuple of `lines` where there is none."""
         if "\r" in "".join(self.lines):
             return tuple(line.removesuffix("\r") for line in self.lines)
         return self.lines
 
-    @cached_property
+    @_Part
     def _shown(self) -> tuple[str, ...]:
         """Lines as they are shown; the very tuple of `_bare` where all bytes can be."""
         text = "".join(self._bare)
         return self._bare if sound(text) == text else tuple(map(sound, self._bare))
 
-    @cached_property
+    @_Part
     def _start(self) -> int:
         return header_end(self.lines)
 
-    @cached_property
+    @_Part
     def _scan(self) -> Scan:
         before = self.__dict__.pop("_before", ())
         return scan(self.id, self._bare, self._start, self._outline, before)
 
-    @cached_property
+    @_Part
     def _outline(self) -> Outline:
         return outline(self.id, self._bare, self._start)
+
+    def hold(self, **parts: object) -> None:
+        """Take parts that are known, and let those of the document go that was asked first."""
+        if "_held" not in self.__dict__:
+            self.__dict__["_held"] = True
+            _asked.append(ref(self))
+            while len(_asked) > HELD:
+                if (oldest := _asked.popleft()()) is not None:
+                    for name in oldest.__dict__.keys() - _FIELDS:
+                        oldest.__dict__.pop(name, None)
+        self.__dict__.update(parts)
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -251,9 +290,10 @@ class Document:
                 )
                 for place in added.entries
             )
-            document.__dict__["_outline"] = self._outline
-            document.__dict__["_scan"] = replace(self._scan, entries=self.entries + moved)
-            document.__dict__["header"] = self.header
+            scanned = replace(self._scan, entries=self.entries + moved)
+            document.hold(_outline=self._outline, _scan=scanned, header=self.header)
+            if "_by_seq" in self.__dict__:
+                document.hold(_by_seq=self._by_seq.update((place.seq, place) for place in moved))
         return document
 
     def with_header(self, changes: Mapping[str, str | None]) -> Document:
@@ -270,7 +310,7 @@ class Document:
         if tuple(lines) == self.lines:
             return self
         document = self._with(lines, self.final_newline or not self.lines)
-        document.__dict__["header"] = header
+        document.hold(header=header)
         return document
 
     def sign(self, signatures: Mapping[int, str]) -> Document:
@@ -329,5 +369,9 @@ class Document:
     def _with(self, lines: Sequence[str], final_newline: bool) -> Document:
         document = replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines))
         if "_scan" in self.__dict__:
-            document.__dict__["_before"] = self.entries  # most of its lines are read already
+            document.hold(_before=self.entries)  # most of its lines are read already
         return document
+
+
+_asked: deque[ref[Document]] = deque()
+_FIELDS = Document.__dataclass_fields__.keys()
