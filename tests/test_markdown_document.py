@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from markdown_lines import DOCUMENTS, IDS, NEW
 
 from infinimem.markdown.document import Document
+from infinimem.markdown.parts import PartsCache
 from infinimem.markdown.scan import Heading, Item
 from infinimem.markdown.signature import format_entry
 
@@ -274,14 +275,25 @@ def test_an_entry_is_found_by_any_of_its_lines() -> None:
     assert found == [[1], [1], [1, 2], [2], []]
 
 
-def test_what_is_known_of_a_document_goes_when_others_were_asked_and_is_read_again(
+def test_what_is_known_of_a_document_goes_when_others_of_its_cache_were_asked_and_is_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one, other = (Document.parse(doc_id, TOPIC) for doc_id in ("topics/a", "topics/b"))
-    before, header, headings = one.entries, one.header, one.headings
-    monkeypatch.setattr("infinimem.markdown.document.HELD", 1)
+    monkeypatch.setattr("infinimem.markdown.parts.HELD", 1)
+    caches = PartsCache(), PartsCache()
+    one, other = (Document.parse(doc_id, TOPIC).cached(caches[0]) for doc_id in ("topics/a", "topics/b"))
+    elsewhere = Document.parse("topics/c", TOPIC).cached(caches[1])
+    alone = Document.parse("topics/d", TOPIC)
+    before = [(each.header, each.headings, each.entries) for each in (one, elsewhere, alone)]
     assert other.entry(13) == other.entries[1] and other.entry(14) is None
-    assert vars(one) == vars(Document.parse("topics/a", TOPIC))
-    assert (one.entries, one.header, one.headings) == (before, header, headings)
-    assert one.entry(41) == before[0]
-    assert one.grown(b"- <seq=50> x\n").entry(50) == one.grown(b"- <seq=50> x\n").entries[2]
+    after = [(each.header, each.headings, each.entries) for each in (one, elsewhere, alone)]
+    assert after == before
+    assert [a[0] is b[0] for a, b in zip(before, after, strict=True)] == [False, True, True]
+    assert one.entry(41) == before[0][2][0]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_document_that_grew_knows_the_entry_of_each_seq(asked: bool) -> None:
+    document = Document.parse("topics/a", TOPIC)
+    assert not asked or document.entry(41)
+    grown = document.cached(PartsCache()).grown(b"- <seq=50> x\n")
+    assert grown.entry(50) == grown.entries[2] and grown.entry(41) == document.entries[0]
