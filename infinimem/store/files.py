@@ -10,6 +10,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -69,11 +70,14 @@ class Files:
         """
         return self.read_stamped(path, limit)[0]
 
-    def read_stamped(self, path: str, limit: int, start: int = 0) -> tuple[bytes | None, Stamp | None]:
+    def read_stamped(
+        self, path: str, limit: int, start: int = 0, most: int = sys.maxsize
+    ) -> tuple[bytes | None, Stamp | None]:
         """The bytes as `read` gives them, and the state that they are of; None where it changed meanwhile.
 
         Args:
             start: leave out the bytes before.
+            most: bytes to read.
 
         Raises:
             LibraryError: it is there but cannot be read.
@@ -87,7 +91,8 @@ class Files:
                 if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
                     return None, None
                 data = b""
-                while part := os.pread(descriptor, max(before.st_size - start, 0) + 1, start + len(data)):
+                size = max(before.st_size - start, 0) + 1
+                while part := os.pread(descriptor, min(size, most - len(data)), start + len(data)):
                     data += part
                 same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
             finally:
