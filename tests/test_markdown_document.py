@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import example, given
@@ -297,3 +299,17 @@ def test_a_document_that_grew_knows_the_entry_of_each_seq(asked: bool) -> None:
     assert not asked or document.entry(41)
     grown = document.cached(PartsCache()).grown(b"- <seq=50> x\n")
     assert grown.entry(50) == grown.entries[2] and grown.entry(41) == document.entries[0]
+
+
+def test_threads_read_again_what_another_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infinimem.markdown.parts.HELD", 1)
+    cache = PartsCache()
+    documents = [Document.parse(f"topics/{number}", b"- <seq=1> x\n").cached(cache) for number in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda number: documents[number % 4].entry(1), range(4000)))
+    finally:
+        sys.setswitchinterval(before)
+    assert all(place and place.doc_id == f"topics/{number % 4}" for number, place in enumerate(found))

@@ -6,10 +6,10 @@ lines of a large library once and what they come to only where it was asked for 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from threading import Lock
 
 from immutables import Map
 
@@ -96,17 +96,21 @@ class PartsCache:
     """The parts of the documents of one library that were asked last; those of others are read again."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, int], Parts] = {}  # by what cannot be another's while they are held
-        self._adding = Lock()
+        # By what cannot be another's while they are held. Each step on it is whole, whatever threads do.
+        self._held: OrderedDict[tuple[str, int], Parts] = OrderedDict()
 
     def of(self, doc_id: str, lines: tuple[str, ...]) -> Parts:
         """The parts of a document, perhaps still to be read."""
-        return self._held.get((doc_id, id(lines))) or self.hold(Parts(doc_id, lines))
+        key = doc_id, id(lines)
+        try:
+            self._held.move_to_end(key)
+            return self._held[key]
+        except KeyError:
+            return self.hold(Parts(doc_id, lines))
 
     def hold(self, parts: Parts) -> Parts:
-        """Hold these, and let those go that are held longest."""
-        with self._adding:
-            self._held[parts.doc_id, id(parts.lines)] = parts
-            while len(self._held) > HELD:
-                del self._held[next(iter(self._held))]
+        """Hold these, and let those go that were asked longest ago."""
+        self._held[parts.doc_id, id(parts.lines)] = parts
+        while len(self._held) > HELD:
+            self._held.popitem(last=False)
         return parts
