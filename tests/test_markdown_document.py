@@ -302,14 +302,14 @@ def test_a_document_that_grew_knows_the_entry_of_each_seq(asked: bool) -> None:
 
 
 def test_threads_read_again_what_another_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infinimem.markdown.parts.HELD", 1)
+    monkeypatch.setattr("infinimem.markdown.parts.HELD", 3)
     cache = PartsCache()
-    documents = [Document.parse(f"topics/{number}", b"- <seq=1> x\n").cached(cache) for number in range(4)]
+    documents = [Document.parse(f"topics/{number}", b"- <seq=1> x\n").cached(cache) for number in range(8)]
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(lambda number: documents[number % 4].entry(1), range(4000)))
+            found = list(pool.map(lambda number: documents[number % 8].entry(1), range(4000)))
     finally:
         sys.setswitchinterval(before)
-    assert all(place and place.doc_id == f"topics/{number % 4}" for number, place in enumerate(found))
+    assert all(place and place.doc_id == f"topics/{number % 8}" for number, place in enumerate(found))
