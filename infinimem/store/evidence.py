@@ -104,7 +104,8 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Collection[int]) -> 
     taken: set[Mark] = set()
     for turn in turns:
         own = marks_of(turn.key, turn.session, turn.turn)
-        recorded = (view.entry(known[mark]) for mark in own if mark in known)
+        there = (known[mark] for mark in own if mark in known)
+        recorded = (view.lines.documents[doc_id].entry(seq) for doc_id, seq in there)
         if taken.isdisjoint(own) and not any(place and is_same(turn, place, doubtful) for place in recorded):
             taken.update(own)
             fresh.append(turn)

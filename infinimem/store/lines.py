@@ -122,7 +122,8 @@ class Lines:
         cites: how many entries, or records, name a line as what they come from.
         waiting: evidence that nothing cites and that was not drawn from.
         sessions: the first evidence document of each session, by its name.
-        marks: seq of evidence that has an idempotency key, or a session and the source's own turn id.
+        marks: document and seq of evidence that has an idempotency key, or a session and the source's own
+            turn id.
         drawn: the list of what was drawn from, as it was then; None where it is lost.
         entries: how many lines stand outside of evidence.
         merged: how many lines had another seq before a merge of clones.
@@ -136,7 +137,7 @@ class Lines:
     cites: Map[int, int] = field(default_factory=Map)
     waiting: Map[int, None] = field(default_factory=Map)
     sessions: Map[str, str] = field(default_factory=Map)
-    marks: Map[Mark, int] = field(default_factory=Map)
+    marks: Map[Mark, tuple[str, int]] = field(default_factory=Map)
     drawn: Set[int] | None = None
     entries: int = 0
     merged: int = 0
@@ -234,9 +235,9 @@ class _Counting:
         for place in places:
             fields = place.entry.fields
             for mark in marks_of(fields.get("key"), fields.get("session", session), fields.get("turn")):
-                there = self._places.get(self._marks.get(mark, 0), "")
-                if there <= place.doc_id:
-                    self._marks[mark] = place.seq
+                there = self._marks.get(mark)
+                if there is None or there[0] <= place.doc_id:
+                    self._marks[mark] = place.doc_id, place.seq
 
     def _add(self, seq: int, doc_id: str) -> None:
         self._doubtful.add(seq)
@@ -275,7 +276,7 @@ class _Counting:
 
     def done(self, drawn: Set[int] | None) -> Lines:
         if self._remarked:  # a turn was edited or went: another may carry its mark
-            self._marks = Map[Mark, int]().mutate()
+            self._marks = Map[Mark, tuple[str, int]]().mutate()
             for _, document in self._evidence():
                 self._mark(_session(document), document.entries)
         before, places = self._before, self._places.finish()
