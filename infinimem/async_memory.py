@@ -81,6 +81,7 @@ class AsyncMemory(AsyncReader[Memory]):
     """
 
     observe = _in_thread(Memory.observe)
+    draw = _in_thread(Memory.draw)
     record = _in_thread(Memory.record)
     consolidate = _in_thread(Memory.consolidate)
     preview = _in_thread(Memory.preview)

@@ -6,7 +6,7 @@ model is asked, and an unreachable model loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 """Called with the turns done and the turns to do."""
+PORTION = 1000
+"""Turns that are held at once while they are drawn from."""
 
 
 def open_memory(
@@ -129,7 +131,19 @@ class Memory(Upkeep):
         """
         self.record(turns)
         with self._spending(max_tokens):
-            return self._extract(progress)
+            new = self._extract(progress)
+        view = self.view
+        return tuple(place for seq in new if (place := view.entry(seq)))
+
+    def draw(self, progress: Progress | None = None, max_tokens: int | None = None) -> int:
+        """Draw from pending turns as `observe` does, and tell only how many entries are new: an import's are
+        more than memory should hold.
+
+        Raises:
+            NotALibrary, ModelUnavailable: as `observe`.
+        """
+        with self._spending(max_tokens):
+            return len(self._extract(progress))
 
     def record(self, turns: Iterable[Turn | Message]) -> tuple[Located, ...]:
         """Write turns down, without a model, and give the new lines; the next `observe` draws from them.
@@ -141,16 +155,17 @@ class Memory(Upkeep):
 
         return self.library.record(tuple(messages.turns(turns)))
 
-    def _extract(self, progress: Progress | None = None) -> tuple[Located, ...]:
+    def _extract(self, progress: Progress | None = None) -> Collection[int]:
         with self._extracting:
             return self._extracted(progress)
 
-    def _extracted(self, progress: Progress | None) -> tuple[Located, ...]:
+    def _extracted(self, progress: Progress | None) -> Collection[int]:
         view = self.view
-        pending = view.uncited()
+        # Seqs, here and below: the lines themselves would keep every document alive that they stood in.
+        pending = [place.seq for place in view.each_uncited()]
         if not pending:
             return ()
-        new: list[int] = []  # seqs: the entries themselves would keep every document alive that they stood in
+        new: dict[int, None] = {}
         done: set[int] = set()
 
         def note(plan: Plan, outcome: Outcome) -> Outcome:
@@ -158,7 +173,7 @@ class Memory(Upkeep):
             view = outcome.view
             if isinstance(outcome, Applied):
                 held = [seq for put in plan.records for seq in put.origin]
-                new.extend((*(place.seq for place in outcome.added), *held))
+                new.update(dict.fromkeys((*(place.seq for place in outcome.added), *held)))
                 done.update(plan.empty, held, *(add.origin for add in plan.adds))
                 if self._drive(self.strategy.tick(view, "due"), view):
                     self.library.adopt_edits()
@@ -171,12 +186,14 @@ class Memory(Upkeep):
         try:
             if self._drive(self.strategy.tick(view, "append"), view):
                 view = self.view
-            self._drive(self.strategy.observe(view, pending), view, note)
+            for at in range(0, len(pending), PORTION):
+                if some := view.uncited(pending[at : at + PORTION]):
+                    self._drive(self.strategy.observe(view, some), view, note)
         except ModelUnavailable as error:
             raise type(error)(
                 f"{error}; what was said is recorded and drawn from at the next call"
             ) from error
-        return tuple(place for seq in dict.fromkeys(new) if (place := view.entry(seq)))
+        return new
 
     def consolidate(self, max_tokens: int | None = None) -> Receipt | None:
         """Sort the buffer into topics now, due or not.

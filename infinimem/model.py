@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from infinimem.lean import TextInLine
-
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
 """From the least to the most trusted; an entry drawn from several origins has the least of theirs."""
@@ -47,7 +45,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(TextInLine):
+class Entry:
     """A signed line: `- <seq=41,time=2023-06-02,source=user> text`.
 
     `line` holds its bytes as text, without the line end: what the law compares and what moves.

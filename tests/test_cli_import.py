@@ -99,7 +99,7 @@ def test_an_interrupted_import_says_how_far_it_came(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Memory, "observe", stopped)
+    monkeypatch.setattr(Memory, "draw", stopped)
     assert "interrupted: 20 turns recorded" in library("import", export).err
     monkeypatch.undo()
 

@@ -19,7 +19,7 @@ from infinimem.spec import strategies
 ROOT = Path(__file__).parents[1]
 
 ROOMS = (
-    ("lean", "log"),
+    ("log",),
     ("model", "errors", "user_folders"),
     ("plugins",),
     ("spec",),

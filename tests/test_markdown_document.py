@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import example, given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from markdown_lines import DOCUMENTS, IDS, NEW
 
 from infinimem.markdown.document import Document
+from infinimem.markdown.parts import PartsCache
 from infinimem.markdown.scan import Heading, Item
 from infinimem.markdown.signature import format_entry
 
@@ -272,3 +275,41 @@ def test_an_entry_is_found_by_any_of_its_lines() -> None:
     lines = [(1, 1), (3, 3), (2, 4), (4, 4), (5, 9)]
     found = [[place.seq for place in document.entries_in(*span)] for span in lines]
     assert found == [[1], [1], [1, 2], [2], []]
+
+
+def test_what_is_known_of_a_document_goes_when_others_of_its_cache_were_asked_and_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("infinimem.markdown.parts.HELD", 1)
+    caches = PartsCache(), PartsCache()
+    one, other = (Document.parse(doc_id, TOPIC).cached(caches[0]) for doc_id in ("topics/a", "topics/b"))
+    elsewhere = Document.parse("topics/c", TOPIC).cached(caches[1])
+    alone = Document.parse("topics/d", TOPIC)
+    before = [(each.header, each.headings, each.entries) for each in (one, elsewhere, alone)]
+    assert other.entry(13) == other.entries[1] and other.entry(14) is None
+    after = [(each.header, each.headings, each.entries) for each in (one, elsewhere, alone)]
+    assert after == before
+    assert [a[0] is b[0] for a, b in zip(before, after, strict=True)] == [False, True, True]
+    assert one.entry(41) == before[0][2][0]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_document_that_grew_knows_the_entry_of_each_seq(asked: bool) -> None:
+    document = Document.parse("topics/a", TOPIC)
+    assert not asked or document.entry(41)
+    grown = document.cached(PartsCache()).grown(b"- <seq=50> x\n")
+    assert grown.entry(50) == grown.entries[2] and grown.entry(41) == document.entries[0]
+
+
+def test_threads_read_again_what_another_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infinimem.markdown.parts.HELD", 3)
+    cache = PartsCache()
+    documents = [Document.parse(f"topics/{number}", b"- <seq=1> x\n").cached(cache) for number in range(8)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda number: documents[number % 8].entry(1), range(4000)))
+    finally:
+        sys.setswitchinterval(before)
+    assert all(place and place.doc_id == f"topics/{number % 8}" for number, place in enumerate(found))

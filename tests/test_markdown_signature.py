@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from infinimem.lean import LONG
 from infinimem.markdown.characters import clean_text, one_line, sound, visible
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, parse_seqs
-from infinimem.model import SOURCES, Entry, Source
+from infinimem.model import SOURCES, Source
 
 PIECES = (
     [
@@ -65,21 +62,6 @@ def test_other_fields_follow_in_alphabetical_order_with_origin_among_them() -> N
         fields={"turn": "D1:3", "by": "model", "key": ""},
     )
     assert line == '- <seq=7,time=2023,source=AI,by=model,key="",origin=3-5+9,turn=D1:3> x'
-
-
-@pytest.mark.parametrize("speaker", ["Ana", "a> b"])
-@pytest.mark.parametrize("end", ["", "> x", "\n\n  y > z\n", "\n \n\t\n   \nx", "\n  \n"])
-def test_a_long_text_is_not_held_twice_and_reads_the_same(speaker: str, end: str) -> None:
-    text = "word " * LONG + end
-    line = format_entry(3, text, fields={"speaker": speaker})
-    entry = parse_entry(line)
-    assert entry is not None
-    assert entry.text == text == replace(entry, seq=4).text == copy.copy(entry).text
-    assert entry == Entry(3, text, line, fields={"speaker": speaker})
-    assert not hasattr(entry, "words")
-    if speaker == "Ana" and not end:
-        with pytest.raises(AttributeError):
-            object.__getattribute__(entry, "text")
 
 
 @given(SEQS, ANY_TEXT, ANY_TEXT, st.sampled_from(SOURCES), st.lists(SEQS), st.dictionaries(KEYS, ANY_TEXT))

@@ -356,6 +356,23 @@ def test_what_was_recorded_is_drawn_from_at_the_next_call(tmp_path: Path) -> Non
     assert memory.record([]) == ()
 
 
+def test_many_turns_are_drawn_from_a_portion_at_a_time_to_the_same_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, parted = (open_memory(tmp_path / name, create=True, model="offline") for name in "ab")
+    drawn = len(whole.observe(turns(TALK)))
+    asked: list[int] = []
+    observe = parted.strategy.observe
+    monkeypatch.setattr(
+        parted.strategy, "observe", lambda view, new: (asked.append(len(new)), observe(view, new))[1]
+    )
+    monkeypatch.setattr("infinimem.memory.PORTION", 3)
+    parted.record(turns(TALK))
+    assert (parted.draw(), parted.draw()) == (drawn, 0) and drawn > 0
+    assert asked == [3, 3, 2]
+    assert standing(parted.view) == standing(whole.view)
+
+
 def test_two_that_draw_from_the_same_turn_give_one_line(tmp_path: Path) -> None:
     memory = open_memory(tmp_path / "m", model="offline", create=True)
     other = open_memory(tmp_path / "m", model="offline")

@@ -260,7 +260,7 @@ def everything(memory: Memory) -> None:
     """Each method of the facade, and each tool."""
     memory.record([{"role": "user", "content": "The port is 8443."}])
     memory.observe([Turn("I moved to Porto.", session="s2"), Turn("It rains.", role="assistant")])
-    memory.estimate(), memory.preview(), memory.consolidate(), memory.rebuild()
+    memory.draw(), memory.estimate(), memory.preview(), memory.consolidate(), memory.rebuild()
     memory.retrieve("port"), memory.read("port?"), memory.ask("Which port?"), memory.compare("Which port?")
     memory.within("heron").retrieve("port"), memory.at("1").ask("Where?"), memory.chosen()
     memory.receipts(), memory.history(1), memory.blame("CURRENT"), memory.undo()

@@ -11,6 +11,7 @@ from infinimem.store.create import init
 from infinimem.store.library import Library
 from infinimem.store.outcome import Applied
 from infinimem.store.sources import only
+from infinimem.store.state import append_log
 from infinimem.store.view import View
 
 
@@ -42,7 +43,11 @@ def test_what_can_be_read_of_a_damaged_list_counts(library: Library, damage: byt
     assert pending(Library(library.root).view()) == [two]
 
 
-def test_a_list_is_read_as_it_is_now_whatever_was_read_before(library: Library) -> None:
+@pytest.mark.parametrize("chunk", [append_log.CHUNK, 1, 3])
+def test_a_list_is_read_as_it_is_now_whatever_was_read_before(
+    library: Library, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(append_log, "CHUNK", chunk)
     say(library, *"abcdef")
     path = listed(library)
     for data, known in (

@@ -187,3 +187,20 @@ def test_a_longer_text_under_a_known_key_is_not_recorded_again(tmp_path: Path) -
     library = init(tmp_path / "memory")
     assert library.record([Turn("I like", key="k")])
     assert library.record([Turn("I like tea", key="k")]) == ()
+
+
+def test_a_library_lets_nothing_go_that_another_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infinimem.markdown.parts.HELD", 2)
+    one, other = init(tmp_path / "one"), init(tmp_path / "other")
+    for number in range(3):
+        one.record([Turn(f"turn {number}", session=f"s{number}")])
+        other.record([Turn(f"turn {number}", session=f"s{number}")])
+    first, *_, last = map(one.view().document, one.view().ids("evidence"))
+    known, lost = last.entries, first.entries
+    assert last.entries is known
+    assert [other.view().document(doc_id).entries for doc_id in other.view().ids("evidence")]
+    assert last.entries is known and first.entries is lost
+    assert [document.entries for document in map(one.view().document, one.view().ids("evidence"))]
+    assert first.entries == lost and first.entries is not lost

@@ -149,7 +149,7 @@ def import_(
                 step(done, found.turns)
         if not record:
             with out.progress("Extracting") as step:
-                entries = len(memory.observe((), step, max_tokens))
+                entries = memory.draw(step, max_tokens)
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise

@@ -10,19 +10,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from sys import intern
 
-from infinimem.markdown.characters import clean_text, one_line, sound
-from infinimem.markdown.header import Header, edit_header, header_end, read_header
+from infinimem.markdown.characters import clean_text, one_line
+from infinimem.markdown.header import Header, edit_header
+from infinimem.markdown.parts import Parts, PartsCache
 from infinimem.markdown.scan import (
     Heading,
     Item,
-    Outline,
-    Scan,
     Sections,
     item_start,
-    outline,
     plain_title,
-    scan,
 )
 from infinimem.markdown.signature import block_id, parse_entry, text_start
 from infinimem.model import Located
@@ -39,6 +37,8 @@ class Document:
     """Physical lines without "\\n"; a CRLF line keeps its "\\r", undecodable bytes are lone surrogates."""
     bom: bool = False
     final_newline: bool = True
+    cache: PartsCache | None = field(default=None, compare=False, repr=False)
+    """Holds what the lines come to; without one the document does, as long as it lives."""
 
     @classmethod
     def parse(cls, doc_id: str, data: bytes) -> Document:
@@ -49,6 +49,8 @@ class Document:
         lines = text.split("\n")
         if final or not text:
             lines.pop()
+        if not doc_id.startswith("evidence/"):  # what was last seen of an entry is the same object then
+            lines = [intern(line) if line.startswith("- <") else line for line in lines]
         return cls(doc_id, tuple(lines), bom, final)
 
     @classmethod
@@ -62,9 +64,22 @@ class Document:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def _parts(self) -> Parts:
+        return self.cache.of(self.id, self.lines) if self.cache else self._own
+
     @cached_property
+    def _own(self) -> Parts:
+        return Parts(self.id, self.lines)
+
+    def cached(self, cache: PartsCache) -> Document:
+        """The same document; the cache holds what is known of it."""
+        cache.hold(self._parts)
+        return replace(self, cache=cache)
+
+    @property
     def header(self) -> Header:
-        return read_header(self.lines)
+        return self._parts.header
 
     @property
     def title(self) -> str:
@@ -83,40 +98,40 @@ class Document:
     @property
     def header_end(self) -> int:
         """The last line of the header, found without reading it; 0 where there is none."""
-        return self._start
+        return self._parts.start
 
     @property
     def body(self) -> str:
         """Text after the header, for showing: LF line ends, undecodable bytes as U+FFFD."""
-        return self.text(self._start + 1, len(self.lines))
+        return self.text(self._parts.start + 1, len(self.lines))
 
     @property
     def entries(self) -> tuple[Located, ...]:
-        return self._scan.entries
+        return self._parts.scan.entries
+
+    def entry(self, seq: int) -> Located | None:
+        """The entry with this seq, the last of several."""
+        return self._parts.by_seq.get(seq)
 
     def entries_in(self, start: int, end: int) -> tuple[Located, ...]:
         """The entries that have a line among lines `start` to `end`."""
-        begins, ends = self._extents
+        begins, ends = self._parts.extents
         return self.entries[bisect_left(ends, start) : bisect_right(begins, end)]
-
-    @cached_property
-    def _extents(self) -> tuple[list[int], list[int]]:
-        return [place.start_line for place in self.entries], [place.end_line for place in self.entries]
 
     @property
     def unsigned(self) -> tuple[Item, ...]:
         """List items without signature at column 0: a person's."""
-        return self._scan.unsigned
+        return self._parts.scan.unsigned
 
     @property
     def malformed(self) -> tuple[int, ...]:
         """Numbers of the lines that begin like a signature but are no entry."""
-        return self._scan.malformed
+        return self._parts.scan.malformed
 
     @property
     def headings(self) -> tuple[Heading, ...]:
         """ATX headings outside closed fences."""
-        return self._outline.headings
+        return self._parts.outline.headings
 
     @property
     def has_prose(self) -> bool:
@@ -124,7 +139,7 @@ class Document:
 
         A malformed line counts, and so does a header that does not parse.
         """
-        return bool(self._scan.prose or self._scan.malformed or self.header.problem)
+        return bool(self._parts.scan.prose or self.malformed or self.header.problem)
 
     def text_line(self, number: int) -> str:
         """Line `number` (from 1) for showing: no line end, undecodable bytes as U+FFFD.
@@ -134,42 +149,16 @@ class Document:
         """
         if number < 1:
             raise IndexError(number)
-        return self._shown[number - 1]
+        return self._parts.shown[number - 1]
 
     def text(self, first: int, last: int) -> str:
         """Lines `first` to `last` for showing, as `text_line` gives them."""
-        return "\n".join(self._shown[first - 1 : last])
+        return "\n".join(self._parts.shown[first - 1 : last])
 
     def path_at(self, number: int) -> tuple[str, ...]:
         """Titles of the headings above line `number`, from the highest; a heading is under itself."""
         at = bisect_right(self.headings, number, key=lambda heading: heading.line)
-        return self._outline.paths[at - 1] if at else ()
-
-    @cached_property
-    def _bare(self) -> tuple[str, ...]:
-        """Lines without their "\\r"; the very tuple of `lines` where there is none."""
-        if "\r" in "".join(self.lines):
-            return tuple(line.removesuffix("\r") for line in self.lines)
-        return self.lines
-
-    @cached_property
-    def _shown(self) -> tuple[str, ...]:
-        """Lines as they are shown; the very tuple of `_bare` where all bytes can be."""
-        text = "".join(self._bare)
-        return self._bare if sound(text) == text else tuple(map(sound, self._bare))
-
-    @cached_property
-    def _start(self) -> int:
-        return header_end(self.lines)
-
-    @cached_property
-    def _scan(self) -> Scan:
-        before = self.__dict__.pop("_before", ())
-        return scan(self.id, self._bare, self._start, self._outline, before)
-
-    @cached_property
-    def _outline(self) -> Outline:
-        return outline(self.id, self._bare, self._start)
+        return self._parts.outline.paths[at - 1] if at else ()
 
     # ── editing ─────────────────────────────────────────────────────────────────────────────────
 
@@ -220,8 +209,8 @@ class Document:
             self.id,
             self.lines,
             self.headings,
-            self._scan.prose,
-            self._start,
+            self._parts.scan.prose,
+            self._parts.start,
             self.final_newline,
             eol,
             self.title,
@@ -237,10 +226,11 @@ class Document:
         """
         if tail.bom or not self.lines:
             return Document.parse(self.id, self.to_bytes() + tail.to_bytes())
-        document = replace(self, lines=self.lines + tail.lines, final_newline=tail.final_newline)
-        added = tail._scan
+        lines = self.lines + tail.lines
+        document = replace(self, lines=lines, final_newline=tail.final_newline, cache=None)
+        added = tail._parts.scan
         extent = sum(place.end_line - place.start_line + 1 for place in added.entries)
-        if extent == len(tail.lines) and "_scan" in self.__dict__:
+        if extent == len(tail.lines) and self._parts.scanned:
             path = self.path_at(len(self.lines))
             moved = tuple(
                 replace(
@@ -251,9 +241,7 @@ class Document:
                 )
                 for place in added.entries
             )
-            document.__dict__["_outline"] = self._outline
-            document.__dict__["_scan"] = replace(self._scan, entries=self.entries + moved)
-            document.__dict__["header"] = self.header
+            vars(document).update(_own=self._parts.grown(lines, moved))
         return document
 
     def with_header(self, changes: Mapping[str, str | None]) -> Document:
@@ -270,7 +258,7 @@ class Document:
         if tuple(lines) == self.lines:
             return self
         document = self._with(lines, self.final_newline or not self.lines)
-        document.__dict__["header"] = header
+        vars(document._parts).update(header=header)
         return document
 
     def sign(self, signatures: Mapping[int, str]) -> Document:
@@ -284,7 +272,7 @@ class Document:
         """
         lines = list(self.lines)
         for number, entry_line in signatures.items():
-            line = self._bare[number - 1]
+            line = self._parts.bare[number - 1]
             start, new, old = text_start(line) or item_start(line), parse_entry(entry_line), parse_entry(line)
             if not start or new is None:
                 raise ValueError(f"{self.id}:{number} cannot be signed")
@@ -300,10 +288,11 @@ class Document:
         # Level and line of each heading below, whether it still holds text, whether it lost any.
         below: list[tuple[int, int, bool, bool]] = []
         end = tail = len(self.lines) + 1
+        start, bare = self._parts.start, self._parts.bare
         for heading in reversed(self.headings):
             block = range(heading.line + 1, end)
             lost = any(number in gone for number in block)
-            holds = any(number not in gone and self._bare[number - 1].strip() for number in block)
+            holds = any(number not in gone and bare[number - 1].strip() for number in block)
             while below and below[-1][0] > heading.level:
                 _, _, holds_more, lost_more = below.pop()
                 holds, lost = holds or holds_more, lost or lost_more
@@ -312,7 +301,7 @@ class Document:
                 empty.update(range(heading.line, last))
                 if last >= tail:  # nothing stands after it, so the blank line before it goes too
                     tail = heading.line
-                    if tail - 1 > self._start and not self._bare[tail - 2].strip():
+                    if tail - 1 > start and not bare[tail - 2].strip():
                         tail -= 1
                         empty.add(tail)
             else:
@@ -327,7 +316,7 @@ class Document:
         return self._with(lines, self.final_newline)
 
     def _with(self, lines: Sequence[str], final_newline: bool) -> Document:
-        document = replace(self, lines=tuple(lines), final_newline=final_newline and bool(lines))
-        if "_scan" in self.__dict__:
-            document.__dict__["_before"] = self.entries  # most of its lines are read already
+        new, before = tuple(lines), self.entries if self._parts.scanned else ()
+        document = replace(self, lines=new, final_newline=final_newline and bool(new), cache=None)
+        vars(document).update(_own=Parts(self.id, new, before))
         return document

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from sys import intern
 
-from infinimem.lean import LONG, text_in
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.model import SOURCES, Entry, Source
 
@@ -73,11 +72,7 @@ def parse_entry(line: str) -> Entry | None:
     if fields.keys() == {"speaker"}:
         fields = _said_by(fields["speaker"])
     text = text.removesuffix(block_id(seq))
-    line = intern(line) if len(line) <= 2 * LONG else line  # what was last seen of it is the same object then
-    entry = Entry(int(seq), text, line, own.get("time") or None, source, origin, fields)
-    if len(text) > LONG and text_in(line) == text:
-        object.__delattr__(entry, "text")
-    return entry
+    return Entry(int(seq), text, line, own.get("time") or None, source, origin, fields)
 
 
 @lru_cache(maxsize=256)

@@ -99,10 +99,13 @@ class TermCounts:
         """Those of some documents that hold any of these terms, and their scores among all of them."""
         pieces = Pieces(view, Origins(view, KnownLines(()), lambda _: None))
         bags = [self._of(view, pieces, doc_id) for doc_id in doc_ids]
-        if len(self._known) > len(view.ids("all")):  # some are gone
-            self._known = {doc_id: one for doc_id, one in self._known.items() if doc_id in view}
         scores = compared(bags, terms, self._numbers)
         return {doc_id: score for doc_id, score in zip(doc_ids, scores, strict=True) if score}
+
+    def drop(self, doc_ids: Collection[str]) -> None:
+        """Hold no longer what documents were that changed."""
+        for doc_id in doc_ids:
+            self._known.pop(doc_id, None)
 
     def _of(self, view: View, pieces: Pieces, doc_id: str) -> Bag:
         document = view.document(doc_id) if doc_id in view else NOTHING
@@ -118,6 +121,8 @@ class TermCounts:
         return one.bag
 
 
-def term_counts(_: View, known: TermCounts | None, __: Collection[str] | None) -> TermCounts:
+def term_counts(_: View, known: TermCounts | None, changed: Collection[str] | None) -> TermCounts:
     """The one of a library (`View.derived`)."""
-    return known or TermCounts()
+    counts = known or TermCounts()
+    counts.drop(changed or ())
+    return counts

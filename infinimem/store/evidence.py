@@ -151,7 +151,8 @@ def unrecorded(turns: Sequence[Turn], view: View, doubtful: Callable[[], Collect
     for turn in turns:
         own = marks_of(turn.key, turn.session, turn.turn)
         there = (known[mark] for mark in own if mark in known)
-        if taken.isdisjoint(own) and not any(is_same(turn, place, unsure) for place in there):
+        recorded = (view.lines.documents[doc_id].entry(seq) for doc_id, seq in there)
+        if taken.isdisjoint(own) and not any(place and is_same(turn, place, unsure) for place in recorded):
             taken.update(own)
             fresh.append(turn)
     return fresh

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -69,11 +70,14 @@ class Files:
         """
         return self.read_stamped(path, limit)[0]
 
-    def read_stamped(self, path: str, limit: int, start: int = 0) -> tuple[bytes | None, Stamp | None]:
+    def read_stamped(
+        self, path: str, limit: int, start: int = 0, most: int = sys.maxsize
+    ) -> tuple[bytes | None, Stamp | None]:
         """The bytes as `read` gives them, and the state that they are of; None where it changed meanwhile.
 
         Args:
             start: leave out the bytes before.
+            most: bytes to read.
 
         Raises:
             LibraryError: it is there but cannot be read.
@@ -86,8 +90,8 @@ class Files:
                 before = os.fstat(descriptor)
                 if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
                     return None, None
-                data, rest = b"", max(before.st_size - start, 0)
-                while len(data) < rest and (part := os.pread(descriptor, rest, start + len(data))):
+                data, rest = b"", min(max(before.st_size - start, 0), most)
+                while len(data) < rest and (part := os.pread(descriptor, rest - len(data), start + len(data))):
                     data += part
                 same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
             finally:

@@ -36,6 +36,11 @@ def former(entry: Entry) -> tuple[int, ...]:
         return ()
 
 
+def said_at(turn: Entry) -> int:
+    """Its place in the order of turns: a merge may have given it a later seq."""
+    return min((turn.seq, *former(turn)))
+
+
 def drawn_from(entry: Entry) -> tuple[int, ...]:
     """Its origin, but for what only tells where its number came from."""
     had = former(entry)
@@ -112,12 +117,13 @@ class Lines:
     Args:
         spec: whose records count as citing.
         documents: as they were counted, by id.
-        places: the line that a seq stands for.
-        doubled: of seqs that stand more than once all lines, in order of precedence.
+        places: the document with the line that a seq stands for: of several in it the last.
+        doubled: of seqs that stand more than once the document of each line, in order of precedence.
         cites: how many entries, or records, name a line as what they come from.
         waiting: evidence that nothing cites and that was not drawn from.
         sessions: the first evidence document of each session, by its name.
-        marks: evidence that has an idempotency key, or a session and the source's own turn id.
+        marks: document and seq of evidence that has an idempotency key, or a session and the source's own
+            turn id.
         drawn: the list of what was drawn from, as it was then; None where it is lost.
         entries: how many lines stand outside of evidence.
         merged: how many lines had another seq before a merge of clones.
@@ -126,16 +132,21 @@ class Lines:
 
     spec: StrategySpec
     documents: Map[str, Document] = field(default_factory=Map)
-    places: Map[int, Located] = field(default_factory=Map)
-    doubled: Map[int, tuple[Located, ...]] = field(default_factory=Map)
+    places: Map[int, str] = field(default_factory=Map)
+    doubled: Map[int, tuple[str, ...]] = field(default_factory=Map)
     cites: Map[int, int] = field(default_factory=Map)
     waiting: Map[int, None] = field(default_factory=Map)
     sessions: Map[str, str] = field(default_factory=Map)
-    marks: Map[Mark, Located] = field(default_factory=Map)
+    marks: Map[Mark, tuple[str, int]] = field(default_factory=Map)
     drawn: Set[int] | None = None
     entries: int = 0
     merged: int = 0
     highest: int = 0
+
+    def entry(self, seq: int) -> Located | None:
+        """The line that a seq stands for."""
+        doc_id = self.places.get(seq)
+        return None if doc_id is None else self.documents[doc_id].entry(seq)
 
     def after(
         self, changed: Mapping[str, Document | None], drawn: Set[int] | None, is_note: Callable[[str], bool]
@@ -159,10 +170,9 @@ class Lines:
         return (*_FOLDERS, *self.spec.folders)
 
 
-def _order(place: Located) -> tuple[int, str, int]:
-    """Of lines with one seq the last in this order counts: evidence, else the live copy."""
-    folder = next(n for n, name in enumerate(_FOLDERS) if place.doc_id.startswith(name))
-    return folder, place.doc_id, place.start_line
+def _order(doc_id: str) -> tuple[int, str]:
+    """Of lines with one seq that in the last document counts: evidence, else the live copy."""
+    return next(n for n, name in enumerate(_FOLDERS) if doc_id.startswith(name)), doc_id
 
 
 class _Counting:
@@ -198,9 +208,9 @@ class _Counting:
         if gone and came[: len(gone)] == gone and _session(old) == _session(document):
             gone, came = (), came[len(gone) :]
         for place in gone:
-            self._remove(place)
+            self._remove(place.seq, doc_id)
         for place in came:
-            self._add(place)
+            self._add(place.seq, doc_id)
         if doc_id.startswith(EVIDENCE):
             self._remarked = self._remarked or bool(gone)
             self._mark(_session(document), came)
@@ -226,23 +236,22 @@ class _Counting:
             fields = place.entry.fields
             for mark in marks_of(fields.get("key"), fields.get("session", session), fields.get("turn")):
                 there = self._marks.get(mark)
-                if there is None or _order(there) <= _order(place):
-                    self._marks[mark] = place
+                if there is None or there[0] <= place.doc_id:
+                    self._marks[mark] = place.doc_id, place.seq
 
-    def _add(self, place: Located) -> None:
-        seq = place.seq
+    def _add(self, seq: int, doc_id: str) -> None:
         self._doubtful.add(seq)
         self._highest = max(self._highest, seq)
         if (there := self._places.get(seq)) is not None:
-            every = sorted((*self._doubled.get(seq, (there,)), place), key=_order)
+            every = sorted((*self._doubled.get(seq, (there,)), doc_id), key=_order)
             self._doubled[seq] = tuple(every)
-            place = every[-1]
-        self._places[seq] = place
+            doc_id = every[-1]
+        self._places[seq] = doc_id
 
-    def _remove(self, place: Located) -> None:
-        seq = place.seq
+    def _remove(self, seq: int, doc_id: str) -> None:
         self._doubtful.add(seq)
-        left = [one for one in self._doubled.pop(seq, ()) if one != place]
+        left = [*self._doubled.pop(seq, (doc_id,))]
+        left.remove(doc_id)
         if left:
             self._places[seq] = left[-1]
             if len(left) > 1:
@@ -267,7 +276,7 @@ class _Counting:
 
     def done(self, drawn: Set[int] | None) -> Lines:
         if self._remarked:  # a turn was edited or went: another may carry its mark
-            self._marks = Map[Mark, Located]().mutate()
+            self._marks = Map[Mark, tuple[str, int]]().mutate()
             for _, document in self._evidence():
                 self._mark(_session(document), document.entries)
         before, places = self._before, self._places.finish()
@@ -304,9 +313,9 @@ def _session(document: Document | None) -> str | None:
 
 
 def _waits(lines: Lines, seq: int) -> bool:
-    place = lines.places.get(seq)
+    doc_id = lines.places.get(seq)
     done = lines.spec.lists_turns and lines.drawn is not None and seq in lines.drawn
-    return place is not None and place.doc_id.startswith(EVIDENCE) and seq not in lines.cites and not done
+    return doc_id is not None and doc_id.startswith(EVIDENCE) and seq not in lines.cites and not done
 
 
 def common_time(times: Iterable[str | None]) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from infinimem.errors import LibraryError
 from infinimem.markdown.document import Document
+from infinimem.markdown.parts import PartsCache
 from infinimem.model import CURRENT
 from infinimem.spec import owned_folders
 from infinimem.store.files import MAX_FILE, MAX_OWNED, Files
@@ -28,6 +29,7 @@ class Parsed:
         self._initialised = initialised
         self._kept: dict[str, tuple[Stamp, Document]] = {}
         self._written: Mapping[str, Document | None] = {}
+        self._cache = PartsCache()
 
     def owned(self, doc_id: str) -> bool:
         """Whether the program writes it."""
@@ -66,6 +68,7 @@ class Parsed:
         if (written := self._written.get(doc_id)) == document:
             document = written  # the same bytes, and what stands in them is known
         if stamp is not None and keep:
+            document = document.cached(self._cache)
             self._kept[doc_id] = stamp, document
         return document, stamp == found
 
@@ -80,4 +83,4 @@ class Parsed:
         """What was appended to a document; what was read of it before need not be read again."""
         known = self._kept.get(tail.id)
         if known and known[0] == before:
-            self._kept[tail.id] = after, known[1].grown(tail)
+            self._kept[tail.id] = after, known[1].grown(tail).cached(self._cache)

@@ -25,7 +25,7 @@ from infinimem.settings import Settings
 from infinimem.spec import StrategySpec, owned_folders, spec_of
 from infinimem.store import names
 from infinimem.store.derived import Derive, Derived, T
-from infinimem.store.lines import Lines, fold, former
+from infinimem.store.lines import Lines, fold, former, said_at
 from infinimem.store.listing import Stamp
 from infinimem.store.spec import ARCHIVE, EVIDENCE, JOURNAL, TOPICS
 
@@ -251,7 +251,7 @@ class View:
 
     def entry(self, seq: int) -> Located | None:
         """The line with this seq, wherever it stands; of a doubled one evidence, else the live copy."""
-        return self.lines.places.get(seq)
+        return self.lines.entry(seq)
 
     def owned(self, *folders: str) -> tuple[str, ...]:
         """Ids of the program's own documents under these folders."""
@@ -276,31 +276,30 @@ class View:
 
     def uncited(self, among: Iterable[int] | None = None) -> tuple[Located, ...]:
         """Evidence that is still to be drawn from (store/state/drawn.py), by seq; of these seqs alone."""
+        return tuple(self.each_uncited(among))
+
+    def each_uncited(self, among: Iterable[int] | None = None) -> Iterator[Located]:
+        """As `uncited`, one after another."""
         newest, lines = 0, self.lines
         if self.spec.has_entries and self.drawn is None:
-            newest = max((self._said_at(seq) for seq in lines.cites if self._is_evidence(seq)), default=0)
+            cited = map(self.entry, filter(self._is_evidence, lines.cites))
+            newest = max((said_at(place.entry) for place in cited if place), default=0)
         wanted = lines.waiting if among is None else (seq for seq in among if seq in lines.waiting)
-        return tuple(
-            lines.places[seq]
-            for seq in sorted(wanted)
-            if self._said_at(seq) > newest and not self.repeats(lines.places[seq])
-        )
+        for place in map(self.entry, sorted(wanted)):
+            if place and said_at(place.entry) > newest and not self.repeats(place):
+                yield place
 
     def unfiled(self) -> tuple[int, ...]:
         """Seqs of the turns that readers see themselves: no entry says yet, or acceptably, what they say."""
         seqs, cites = self.lines.places if self.spec.sparse else self.refused, self.lines.cites
         refused = (seq for seq in seqs if self._is_evidence(seq) and seq not in cites)
-        return tuple(sorted({place.seq for place in self.uncited()}.union(refused)))
+        return tuple(sorted({place.seq for place in self.each_uncited()}.union(refused)))
 
     @property
     def processed(self) -> frozenset[int]:
         """Seqs of evidence that was drawn from, be it on the list or not; with those on it that are gone."""
         said = frozenset(place.entry.seq for place in self.entries("evidence"))
-        return (said | frozenset(self.drawn or ())) - {place.entry.seq for place in self.uncited()}
-
-    def _said_at(self, seq: int) -> int:
-        """Its place in the order of turns: a merge may have given it a later seq."""
-        return min((seq, *former(self.lines.places[seq].entry)))
+        return (said | frozenset(self.drawn or ())) - {place.seq for place in self.each_uncited()}
 
     def repeats(self, place: Located) -> bool:
         """Whether a turn stands in a copied file, and the same turn in another."""
@@ -311,8 +310,7 @@ class View:
         )
 
     def _is_evidence(self, seq: int) -> bool:
-        place = self.lines.places.get(seq)
-        return place is not None and place.doc_id.startswith(EVIDENCE)
+        return self.lines.places.get(seq, "").startswith(EVIDENCE)
 
     @cached_property
     def buffer(self) -> Document:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from sys import intern
 from zlib import crc32
 
@@ -96,12 +97,12 @@ def compact(files: Files) -> None:
 
 
 def _rows(changes: Mapping[int, SeenLine | None]) -> bytes:
-    rows = []
+    rows = BytesIO()
     for seq, line in changes.items():
         row = f"{seq}\t{line.doc_id if line else GONE}\t{line.line if line else ''}"
         data = row.encode("utf-8", "surrogateescape")
-        rows.append(b"%08x\t%s\n" % (crc32(data), data))
-    return b"".join(rows)
+        rows.write(b"%08x\t%s\n" % (crc32(data), data))
+    return rows.getvalue()
 
 
 def followed(known: Mapping[int, SeenLine], places: Iterable[Located]) -> Changes:

@@ -95,8 +95,7 @@ def movable(document: Document, view: View) -> tuple[Located, ...]:
     return tuple(
         place
         for place in document.entries
-        if place.seq not in doubled
-        or (times[place.seq] == 1 and view.lines.places[place.seq].doc_id == document.id)
+        if place.seq not in doubled or (times[place.seq] == 1 and view.lines.places[place.seq] == document.id)
     )
 
 
