@@ -297,7 +297,7 @@ def test_what_is_known_of_a_document_goes_when_others_of_its_cache_were_asked_an
 def test_a_document_that_grew_knows_the_entry_of_each_seq(asked: bool) -> None:
     document = Document.parse("topics/a", TOPIC)
     assert not asked or document.entry(41)
-    grown = document.cached(PartsCache()).grown(b"- <seq=50> x\n")
+    grown = document.cached(PartsCache()).grown(Document.parse(document.id, b"- <seq=50> x\n"))
     assert grown.entry(50) == grown.entries[2] and grown.entry(41) == document.entries[0]
 
 

@@ -91,8 +91,8 @@ class Files:
                 if not stat.S_ISREG(before.st_mode) or before.st_size > limit:
                     return None, None
                 data, rest = b"", min(max(before.st_size - start, 0), most)
-                while len(data) < rest and (part := os.pread(descriptor, rest - len(data), start + len(data))):
-                    data += part
+                while rest and (part := os.pread(descriptor, rest, start + len(data))):
+                    data, rest = data + part, rest - len(part)
                 same = stamp_of(os.fstat(descriptor)) == stamp_of(before)
             finally:
                 os.close(descriptor)
