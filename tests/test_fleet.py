@@ -511,6 +511,7 @@ def test_the_commands(
         assert shell("fleet", "init").out == f"{fleet.home.url} is ready\n"
         assert "kept for anna" in shell("fleet", "append", "anna", SAID[0]).out
         assert shell("fleet", "append", "anna", "-", "--json", input=SAID[1]).json["due"] is True
+        shell("fleet", "status", "--library", "x").failed(2, "leave --library out")
         shell("fleet", "append", "../anna", "x").failed(2, "is no name for a library")
         told = shell("fleet", "status", "--json").json
         assert (told["due"], told["running"], told["failed"]) == (1, 0, 0)

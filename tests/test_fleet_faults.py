@@ -115,6 +115,41 @@ def test_jobs_that_are_delivered_twice(doubles: int, fleet: Fleet, tmp_path: Pat
                     done.result()
 
 
+@pytest.mark.parametrize("appends", [40, pytest.param(1000, marks=pytest.mark.soak)])
+def test_a_library_that_is_never_quiet_starves_no_other(
+    appends: int, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A minute of 1,000 appends: another library waits for what is due before it, and that is `busy`
+    once, and once more if it came between the note and the append."""
+    real, happened, said = fleet.serve, list[tuple[str, str]](), Said(busy=[])
+
+    def serve(library: str) -> bool:
+        happened.append(("served", library))
+        return real(library)
+
+    def write() -> None:
+        for number in range(appends):
+            library = f"lib-{number}" if number % 20 == 0 else "busy"
+            happened.append(("appended", library))
+            fleet.append(library, [turn(number)])
+            said.setdefault(library, []).append(fact(number))
+            time.sleep(0.06)
+
+    monkeypatch.setattr(fleet, "serve", serve)
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(write)
+        while not writing.done():
+            drain(fleet, concurrency=1)
+        writing.result()
+    drain(fleet)
+    for library in said.keys() - {"busy"}:
+        since = happened.index(("appended", library))
+        waited = happened[since : happened.index(("served", library), since)]
+        assert waited.count(("served", "busy")) <= 2
+    assert happened.count(("served", "busy")) > 1
+    assert problems(fleet, said) == []
+
+
 # ── engines that fail once ──────────────────────────────────────────────────────────────────────
 
 
