@@ -115,9 +115,9 @@ def test_jobs_that_are_delivered_twice(doubles: int, fleet: Fleet, tmp_path: Pat
                     done.result()
 
 
-@pytest.mark.parametrize("appends", [40, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("appends", "pause"), [(100, 0), pytest.param(1000, 0.05, marks=pytest.mark.soak)])
 def test_a_library_that_is_never_quiet_starves_no_other(
-    appends: int, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+    appends: int, pause: float, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A minute of 1,000 appends: another library waits for what is due before it, and that is `busy`
     once, and once more if it came between the note and the append."""
@@ -133,7 +133,7 @@ def test_a_library_that_is_never_quiet_starves_no_other(
             happened.append(("appended", library))
             fleet.append(library, [turn(number)])
             said.setdefault(library, []).append(fact(number))
-            time.sleep(0.06)
+            time.sleep(pause)
 
     monkeypatch.setattr(fleet, "serve", serve)
     with ThreadPoolExecutor(1) as threads:
