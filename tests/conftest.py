@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 from cli_runner import Shell
-from fleet_engines import engines as engines
+from fleet_engines import Engines, missing, running
 from hypothesis import HealthCheck, settings
 from server import model_url as model_url
 
@@ -54,6 +54,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.timeout(LONGEST_SOAK))
+
+
+@pytest.fixture(scope="session")
+def engines() -> Iterator[Engines]:
+    """A database server and an S3 for the whole run; without the wheels, a skip."""
+    if reason := missing():
+        pytest.skip(reason)
+    with running() as found:
+        yield found
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,8 +23,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-import pytest
-
 KEY, SECRET = "fleet-tests", "a-key-of-the-tests"
 _QUIET = (
     "-admin.ui=false",
@@ -55,15 +53,6 @@ class Engines:
     env: Mapping[str, str]
     bucket: str
     operate: Callable[[str], None]
-
-
-@pytest.fixture(scope="session")
-def engines() -> Iterator[Engines]:
-    """Both, for the whole run; without the wheels, a skip."""
-    if reason := missing():
-        pytest.skip(reason)
-    with running() as found:
-        yield found
 
 
 def missing() -> str | None:

@@ -144,7 +144,7 @@ def problems(fleet: Fleet, said: Mapping[str, list[str]]) -> list[str]:
             found += [f"{library}: turn {place.seq} is pending" for place in memory.view.uncited()]
             drawn = Counter(place.text for place in memory.view.entries("default"))
             found += [f"{library}: entry {text!r} stands {n} times" for text, n in drawn.items() if n > 1]
-        if left := fleet.home.inbox(library):
+        if left := fleet.home.look(library).inbox:
             found.append(f"{library}: {left} are left in the inbox")
     return found
 

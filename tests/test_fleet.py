@@ -176,16 +176,16 @@ def test_what_is_in_the_head_is_not_taken_from_the_inbox_again(
 ) -> None:
     """All died between the commit and the deletion; the turn was forgotten meanwhile, and stays so."""
     fleet.append("anna", [turn(1), turn(2)])
-    (name,) = fleet.home.inbox("anna")
+    (name,) = fleet.home.look("anna").inbox
     with monkeypatch.context() as patch:
         patch.setattr(fleet.home, "drop", lambda *some: None)
         fleet.serve("anna")
         fleet.forget("anna", match="number 1 ")
-    assert name in fleet.home.inbox("anna")
+    assert name in fleet.home.look("anna").inbox
     head = fleet.home.fetch("anna")
     assert head is not None and name in head.taken
     drain(fleet)
-    assert fleet.home.inbox("anna") == []
+    assert fleet.home.look("anna").inbox == []
     assert texts(fleet, "anna") == [fact(2)]
 
 
@@ -438,7 +438,7 @@ def test_who_is_hostile_hinders_no_other(fleet: Fleet) -> None:
     drain(fleet)
     assert fleet.status()["failed"] == 1
     assert problems(fleet, {"l0": [fact(0)], "l2": [fact(2)]}) == []
-    assert len(fleet.home.inbox("l2", "refused")) == 6
+    assert len(fleet.home.look("l2").refused) == 6
     with pytest.raises(LibraryError, match=r"'\.\./\.\./a\.md' leads out"), fleet.open("l1"):
         pass
 
@@ -511,6 +511,7 @@ def test_the_commands(
         assert shell("fleet", "init").out == f"{fleet.home.url} is ready\n"
         assert "kept for anna" in shell("fleet", "append", "anna", SAID[0]).out
         assert shell("fleet", "append", "anna", "-", "--json", input=SAID[1]).json["due"] is True
+        shell("fleet", "status", "--library", "x").failed(2, "leave --library out")
         shell("fleet", "append", "../anna", "x").failed(2, "is no name for a library")
         told = shell("fleet", "status", "--json").json
         assert (told["due"], told["running"], told["failed"]) == (1, 0, 0)

@@ -36,6 +36,8 @@ def _opened(options: Options) -> Fleet:
     except ImportError as error:
         needed = "pip install 'infinimem[fleet]'"
         raise InfinimemError(f"{error.name} is not installed, which a fleet needs; run: {needed}") from error
+    if options.library is not None:
+        raise UsageError("a library of a fleet is named after the command; leave --library out")
     url, database = os.environ.get(URL), os.environ.get(DATABASE)
     if not url or not database:
         raise UsageError(f"set {URL if not url else DATABASE}; see: infinimem fleet --help")

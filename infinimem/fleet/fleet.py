@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from infinimem.configuration import configuration
@@ -28,6 +30,7 @@ from infinimem.memory import Memory, open_memory
 from infinimem.model import Turn
 from infinimem.operations.forget.forget import Forgotten
 from infinimem.operations.forget.machine_state import Residue
+from infinimem.store import disk
 from infinimem.store.create import init
 from infinimem.store.evidence import check_turn
 from infinimem.store.lines import marks_of
@@ -158,7 +161,7 @@ class Fleet:
 
         done, head = self._changed(checked(library), act)
         assert done is not None
-        self.home.drop(library, self.home.inbox(library, "refused"), "refused")
+        self.home.drop(library, self.home.look(library).refused, "refused")
         self.append(library, ())  # what was recorded without a model is drawn from after all
         self._places.drop(library)
         self.home.tell_forgotten(library)
@@ -274,9 +277,10 @@ class Fleet:
         """
         llm = Replayed(self._llm)
         for _ in range(TRIES):
-            with self._places.alone(library) as place:
-                head = self._checkout(place, library)
-                inbox = self._inbox(library, head, limit)
+            with self._places.alone(library) as place, disk.unsynced():
+                found = self.home.look(library)
+                head = self._checkout(place, library, found.etag)
+                inbox = self._inbox(library, head, found.inbox, limit)
                 if limit is None and not inbox.turns:
                     demand(head, library)
                 llm.begin()
@@ -295,19 +299,16 @@ class Fleet:
             return done, head
         raise FleetError(f"{library} is being changed all the time; try again")
 
-    def _checkout(self, place: Place, library: str) -> Head:
-        """Make a place the head, or a new library; what it has already is not fetched."""
-        known = place.head()
-        head = self.home.fetch(library, known.etag)
-        if head is None:
-            return known
-        place.become(head)
-        if not head.etag:
-            init(place.tree, trust=True)
+    def _checkout(self, place: Place, library: str, etag: str) -> Head:
+        """Make a place the head with this ETag, or a new library; what it has already is not fetched."""
+        head = place.head()
+        if etag and head.etag == etag:
+            return head
+        found = self.home.fetch(library) if etag else None
+        place.become(head := found if found and found.etag else self._blank)
         return head
 
-    def _inbox(self, library: str, head: Head, limit: int | None) -> _Inbox:
-        names = self.home.inbox(library)
+    def _inbox(self, library: str, head: Head, names: list[str], limit: int | None) -> _Inbox:
         taken = {name for name in names if name in head.taken}
         fresh, room = [name for name in names if name not in taken], MAX_NAMES - len(taken)
         if limit is None and len(fresh) > room:
@@ -329,6 +330,13 @@ class Fleet:
             if limit and size > BATCH_BYTES:
                 break
         return _Inbox(tuple(turns), frozenset(taken), more=done < len(fresh))
+
+    @cached_property
+    def _blank(self) -> Head:
+        """A new library: made once."""
+        with TemporaryDirectory() as folder:
+            init(Path(folder), trust=True)
+            return Head(files=folder_files(Path(folder)))
 
     def _mark(self, library: str) -> bool:
         try:

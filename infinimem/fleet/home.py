@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
 from obstore.store import S3Store
@@ -40,6 +40,15 @@ _THERE = (AlreadyExistsError, PreconditionError)
 
 class Moved(Exception):
     """The head is another by now: what was made from the one before is not to be committed."""
+
+
+class Listing(NamedTuple):
+    """What there is of a library: ETag of its head, "" where there is none; names of its objects in the order
+    of their making. What is called otherwise is not ours."""
+
+    etag: str
+    inbox: list[str]
+    refused: list[str]
 
 
 class _Ulids:
@@ -125,10 +134,16 @@ class Home:
         with suppress(*_THERE), self._told(f"{library}/inbox"):
             self.store.put(f"{library}/inbox/{name}.jsonl", data, mode="create")
 
-    def inbox(self, library: str, folder: str = "inbox") -> list[str]:
-        """Names of its inbox objects, in the order of their making; what is called otherwise is not ours."""
-        found = (_ULID.match(path.rpartition("/")[2]) for path in self._paths(f"{library}/{folder}/"))
-        return sorted(name[1] for name in found if name)
+    def look(self, library: str) -> Listing:
+        """What there is of a library, in one request."""
+        etag, names = "", dict[str, list[str]](inbox=[], refused=[])
+        for meta in self._list(f"{library}/"):
+            folder, _, name = str(meta["path"]).removeprefix(f"{library}/").rpartition("/")
+            if name == "head.zip":
+                etag = str(meta["e_tag"])
+            elif folder in names and (ulid := _ULID.match(name)):
+                names[folder].append(ulid[1])
+        return Listing(etag, sorted(names["inbox"]), sorted(names["refused"]))
 
     def take(self, library: str, name: str) -> bytes | None:
         """The bytes of an inbox object; None where it is gone by now.
@@ -153,7 +168,7 @@ class Home:
 
     def waiting(self) -> list[str]:
         """Libraries with something in their inbox."""
-        found = (path.split("/") for path in self._paths(None))
+        found = (str(meta["path"]).split("/") for meta in self._list())
         return sorted({path[0] for path in found if path[1:2] == ["inbox"] and _NAME.match(path[0])})
 
     def tell_forgotten(self, library: str) -> None:
@@ -163,8 +178,8 @@ class Home:
 
     def forgotten(self) -> dict[str, str]:
         """What was told so, the libraries by the word's name; what every cache must have heard goes."""
+        told = self._list(f"{_FORGOTTEN}/")
         with self._told(_FORGOTTEN):
-            told = [meta for batch in self.store.list(f"{_FORGOTTEN}/") for meta in batch]
             if old := [meta["path"] for meta in told if datetime.now(UTC) - meta["last_modified"] > TOLD]:
                 self.store.delete(old)
         names = (str(meta["path"]).rpartition("/")[2] for meta in told)
@@ -177,9 +192,9 @@ class Home:
                 raise LibraryError(f"{path} is refused: it has more than {most >> 20} MiB")
             return bytes(found.bytes()), found.meta
 
-    def _paths(self, folder: str | None) -> list[str]:
+    def _list(self, folder: str | None = None) -> list[Any]:
         with self._told(folder or "all"):
-            return [str(meta["path"]) for batch in self.store.list(folder) for meta in batch]
+            return [meta for batch in self.store.list(folder) for meta in batch]
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:

@@ -11,7 +11,9 @@ import fcntl
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +25,8 @@ _EXCHANGE, _NO_REPLACE = 2, 1  # Linux renameat2
 _MAC_SWAP, _MAC_EXCLUSIVE = 2, 4  # macOS renameatx_np
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 """What an old kernel, or a file system such as FAT or some network mounts, answers to the newer calls."""
+
+_UNSYNCED = ContextVar("unsynced", default=False)
 
 
 class Folder(NamedTuple):
@@ -111,7 +115,19 @@ def touch(folder: Folder) -> int:
     return now
 
 
+@contextmanager
+def unsynced() -> Iterator[None]:
+    """What this thread writes in the block can be made anew from elsewhere: it is not waited for."""
+    before = _UNSYNCED.set(True)
+    try:
+        yield
+    finally:
+        _UNSYNCED.reset(before)
+
+
 def _flush(descriptor: int) -> None:
+    if _UNSYNCED.get():
+        return
     if sys.platform == "darwin":  # there fsync leaves bytes in the drive's own memory
         try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
