@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -152,12 +152,15 @@ def test_axe_would_find_something(browser: Any, site: Served, script: str) -> No
         assert any("color-contrast" in one for one in violations(page, script))
 
 
-def test_everything_reads_without_javascript(browser: Any, site: Served) -> None:
+@pytest.mark.parametrize(
+    "pages", [PAGES[1::2], pytest.param(PAGES[::2], marks=pytest.mark.soak)], ids=["odd", "even"]
+)
+def test_everything_reads_without_javascript(browser: Any, site: Served, pages: Sequence[str]) -> None:
     with (
         entered(browser, site, "/") as page,
         entered(browser, site, "/", java_script_enabled=False) as plain,
     ):
-        for path in PAGES[::2]:
+        for path in pages:
             page.goto(path)
             plain.goto(path)
             read = plain.locator("main").inner_text()
