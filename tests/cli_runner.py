@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,6 +15,7 @@ from typing import Any, BinaryIO
 import pytest
 from click.testing import CliRunner
 
+import infinimem.cli
 from infinimem.cli.app import app
 
 FOREIGN = (
@@ -68,3 +73,43 @@ class Shell:
             str(path.relative_to(self.library)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in files
         }
+
+
+def arrived(args: tuple[str, ...], ends: tuple[int, int], given: str = "") -> tuple[str, int]:
+    """Run the program, in this process, with a real pipe or terminal for stdout and stderr.
+
+    Args:
+        args: of the command line.
+        ends: descriptors of the pipe's or terminal's ends, from which is read and to which is written;
+            they are closed.
+        given: what is on stdin, which is no terminal.
+
+    Returns:
+        What arrived, and the exit code.
+    """
+    out, in_ = ends
+    found = bytearray()
+    listener = threading.Thread(target=lambda: found.extend(_to_its_end(out)))
+    listener.start()
+    with pytest.MonkeyPatch.context() as patch, os.fdopen(in_, "w", encoding="utf-8") as stream:
+        patch.setattr("sys.argv", ["infinimem", *args])
+        patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+        patch.setattr("sys.stdout", stream)
+        patch.setattr("sys.stderr", stream)
+        with pytest.raises(SystemExit) as ended:
+            infinimem.cli.main()
+    listener.join()
+    os.close(out)
+    code = ended.value.code
+    return found.decode(), code if isinstance(code, int) else 0
+
+
+def _to_its_end(descriptor: int) -> Iterator[int]:
+    while True:
+        try:
+            part = os.read(descriptor, 1 << 16)
+        except OSError:  # a terminal whose other end is closed
+            return
+        if not part:
+            return
+        yield from part

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import pty
 import re
 import shlex
 import shutil
-import struct
-import subprocess
-import sys
-import termios
 from datetime import date
 from pathlib import Path
 
 import click
 import pytest
-from cli_runner import Shell
+from cli_runner import Shell, arrived
 from click.testing import CliRunner
 
 from infinimem.cli.app import app
@@ -54,29 +49,13 @@ def sample(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     return shell
 
 
-def at_a_terminal(shell: Shell, *args: str, **env: str) -> str:
+def at_a_terminal(*args: str, **env: str) -> str:
     """All that somebody sees in a terminal of 80 columns."""
-    reader, writer = pty.openpty()
-    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
-    around = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    with subprocess.Popen(
-        [sys.executable, "-m", "infinimem", *args],
-        stdin=subprocess.DEVNULL,
-        stdout=writer,
-        stderr=writer,
-        env={**around, "TERM": "xterm-256color", **env},
-        cwd=shell.library,
-    ):
-        os.close(writer)
-        seen = b""
-        while True:
-            try:
-                part = os.read(reader, 1 << 16)
-            except OSError:  # the other end is closed
-                break
-            seen += part
-    os.close(reader)
-    return seen.decode().replace("\r\n", "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("NO_COLOR", raising=False)
+        for name, value in {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), **env}.items():
+            patch.setenv(name, value)
+        return arrived(args, pty.openpty())[0].replace("\r\n", "\n")
 
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
@@ -206,17 +185,17 @@ def test_an_example_works(sample: Shell, monkeypatch: pytest.MonkeyPatch, exampl
 
 def test_matches_are_marked_on_a_terminal_alone(sample: Shell) -> None:
     for words in (["grep", "rab.es"], ["search", "vaccinations", "-k", "3"]):
-        shown = at_a_terminal(sample, *words)
+        shown = at_a_terminal(*words)
         marked = re.findall(r"\x1b\[1;31m(.*?)\x1b\[0m", shown, re.DOTALL)
         assert marked and {part.lower() for part in marked} <= {"rabies", "vaccination", "vaccinated"}
         assert "\x1b" not in sample(*words).out
-        assert "\x1b[" not in at_a_terminal(sample, *words, NO_COLOR="1")
-        assert "\x1b[1;31m" in at_a_terminal(sample, *words, NO_COLOR="")
+        assert "\x1b[" not in at_a_terminal(*words, NO_COLOR="1")
+        assert "\x1b[1;31m" in at_a_terminal(*words, NO_COLOR="")
 
 
 def test_lines_are_broken_between_words(sample: Shell) -> None:
     for words in (["read", "topics/pepper"], ["grep", "certificate"], ["blame", "topics/pepper"]):
-        lines = ESCAPE.sub("", at_a_terminal(sample, *words)).splitlines()
+        lines = ESCAPE.sub("", at_a_terminal(*words)).splitlines()
         assert max(map(len, lines)) <= COLUMNS
         assert any(re.match(r"   +\S", line) for line in lines), (
             "what goes on stands under what it belongs to"
@@ -231,8 +210,8 @@ def test_signatures_are_shown_where_they_are_asked_for(sample: Shell) -> None:
         ["grep", "Ghent"],
         ["consolidate", "--dry-run"],
     ):
-        assert "<seq=" not in at_a_terminal(sample, *words)
-        assert "<seq=" in at_a_terminal(sample, *words, "--raw")
+        assert "<seq=" not in at_a_terminal(*words)
+        assert "<seq=" in at_a_terminal(*words, "--raw")
     assert re.search(r"^\+\[278\] One real cortado", sample_diff(sample), re.MULTILINE)
     assert "+- <seq=278," in sample("consolidate", "--dry-run").out, "a pipe is given the diff as it is"
     raw = sample("read", "topics/home", "--raw").out.splitlines()
@@ -241,16 +220,16 @@ def test_signatures_are_shown_where_they_are_asked_for(sample: Shell) -> None:
 
 
 def sample_diff(sample: Shell) -> str:
-    return ESCAPE.sub("", at_a_terminal(sample, "consolidate", "--dry-run"))
+    return ESCAPE.sub("", at_a_terminal("consolidate", "--dry-run"))
 
 
 def test_blame_fits_80_columns(sample: Shell) -> None:
-    lines = ESCAPE.sub("", at_a_terminal(sample, "blame", "topics/home")).splitlines()
+    lines = ESCAPE.sub("", at_a_terminal("blame", "topics/home")).splitlines()
     assert lines[0] == "1-14    (header, headings, blank lines, derived by 0005-consolidate 2025-08-24)"
     assert lines[1] == "15      [89] We'd leave Bristol in August; nothing is signed yet"
     assert re.fullmatch(r" {8}Nora, 2025-03-09, \d+ \w+ ago, s05\.5; 0003-consolidate 2025-03-30", lines[2])
     assert len(lines) < 24, "a screen"
-    one = ESCAPE.sub("", at_a_terminal(sample, "blame", "topics/home:4")).splitlines()
+    one = ESCAPE.sub("", at_a_terminal("blame", "topics/home:4")).splitlines()
     assert one[0].startswith("4       summary: ")
     assert one[-1].strip() == "derived, 0005-consolidate 2025-08-24"
 
@@ -278,7 +257,7 @@ def test_a_day_is_told_with_how_long_ago_it_is(time: str, told: str) -> None:
 def test_days_are_told_so_on_a_terminal_alone(sample: Shell) -> None:
     for words in (["log"], ["read", "topics/home"], ["search", "Ghent"], ["history", "195"], ["status"]):
         told = re.compile(r"2025-\d\d-\d\d, \d+ (days|weeks|months|years) ago")
-        assert told.search(ESCAPE.sub("", at_a_terminal(sample, *words)))
+        assert told.search(ESCAPE.sub("", at_a_terminal(*words)))
         assert not told.search(sample(*words).out)
 
 
@@ -288,7 +267,7 @@ def test_that_no_model_is_asked_is_told_a_person_once_a_day(
     monkeypatch.setenv("XDG_CACHE_HOME", str(sample.home / "cache"))  # other tests have asked before
 
     def said(*words: str) -> bool:
-        return "offline: no model is configured" in at_a_terminal(sample, *words)
+        return "offline: no model is configured" in at_a_terminal(*words)
 
     assert not said("ask", "where does Nora live", "--json")
     assert not said("ask", "where does Nora live", "-q")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -24,10 +26,14 @@ HEAVY = (
 )
 
 
+COLUMNS = 60
+"""Of a terminal."""
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "LANG")}
-    return {**kept, "HOME": str(tmp_path), "TERM": "xterm", "COLUMNS": "100"}
+    return {**kept, "HOME": str(tmp_path), "TERM": "xterm"}
 
 
 @pytest.fixture
@@ -83,10 +89,12 @@ def test_a_pipe_that_closes_early_is_no_error(
 def test_a_terminal_gets_a_table_and_no_commands_from_the_text(
     command: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "note.md").write_text("---\nsummary: plain \x1b]0;owned\x07 words\n---\n- \x1b[2J wiped\n")
+    text = f"---\nsummary: plain \x1b]0;owned\x07 words\n---\n- \x1b[2J wiped {'twelve words ' * 20}\n"
+    (tmp_path / "note.md").write_text(text)
     shown = ""
     for args in (("ls",), ("read", "note")):
         leader, follower = pty.openpty()
+        termios.tcsetwinsize(follower, (24, COLUMNS))
         subprocess.run(
             [command, "--library", ".", *args],
             stdout=follower,
@@ -99,5 +107,6 @@ def test_a_terminal_gets_a_table_and_no_commands_from_the_text(
         shown += os.read(leader, 100_000).decode()
         os.close(leader)
     assert "summary" in shown
+    assert COLUMNS - 10 < max(map(len, re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines())) <= COLUMNS
     assert "\x1b[2J" not in shown
     assert "\x1b]0;" not in shown

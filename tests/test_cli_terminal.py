@@ -3,7 +3,6 @@ command, in a pipe or on a terminal."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pty
@@ -13,22 +12,20 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
-from cli_runner import FOREIGN
+from cli_runner import FOREIGN, arrived
 from click.testing import CliRunner
 from fake_server import chat, refuse, serve
 from hostile_library import FILE, LISBON, MARKUP, NAME, POISON, PORTO, hostile_library
 from hypothesis import given
 from hypothesis import strategies as st
 
-import infinimem.cli
 from infinimem.cli.app import app
 from infinimem.cli.output import as_json, printable
 from infinimem.watch import Change
@@ -76,35 +73,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     connect = os.pipe if request.param == "pipe" else pty.openpty
 
-    def call(*args: str, given: str = "") -> Printed:
-        out, in_ = connect()
-        arrived = bytearray()
-        listener = threading.Thread(target=lambda: arrived.extend(_to_its_end(out)))
-        listener.start()
-        with monkeypatch.context() as patch, os.fdopen(in_, "w", encoding="utf-8") as stream:
-            patch.setattr("sys.argv", ["infinimem", *args])
-            patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
-            patch.setattr("sys.stdout", stream)
-            patch.setattr("sys.stderr", stream)
-            with pytest.raises(SystemExit) as ended:
-                infinimem.cli.main()
-        listener.join()
-        os.close(out)
-        code = ended.value.code
-        return Printed(arrived.decode(), code if isinstance(code, int) else 0)
-
-    return call
-
-
-def _to_its_end(descriptor: int) -> Iterator[int]:
-    while True:
-        try:
-            part = os.read(descriptor, 1 << 16)
-        except OSError:  # a terminal whose other end is closed
-            return
-        if not part:
-            return
-        yield from part
+    return lambda *args, given="": Printed(*arrived(args, connect(), given))
 
 
 @pytest.fixture(scope="module")

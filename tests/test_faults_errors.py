@@ -69,7 +69,7 @@ FAULTS: dict[str, Faults] = {
 def test_the_disk_refuses(
     kind: str, every: bool, prepared: Path, expected: dict[str, int], tmp_path: Path
 ) -> None:
-    """Every third call fails (or all from it on), or every second write, with one error number in turn;
+    """Every seventh call fails (or all from it on), or every third write, with one error number in turn;
     `every`: all, with each.
     """
     _, calls, _ = disturbed(copy(prepared, tmp_path / "m"), nothing)
@@ -77,7 +77,7 @@ def test_the_disk_refuses(
     found = {}
     whole = kind in ("once", "onward")
     points = [(number, name) for number, name in enumerate(calls, 1) if whole or name == "write"]
-    step = 1 if every else 3 if whole else 2
+    step = 1 if every else 7 if whole else 3
     for turn, (number, name) in enumerate(points[list(FAULTS).index(kind) % step :: step]):
         hooks = FAULTS[kind](number)
         for code, hook in enumerate(hooks):
@@ -88,7 +88,7 @@ def test_the_disk_refuses(
     assert only_wrong(found) == {}, f"of {len(found)} points"
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=SOAK)])
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=SOAK)])
 def test_what_was_said_can_be_read_while_the_disk_refuses(step: int, prepared: Path, tmp_path: Path) -> None:
     """Whatever a crash left to finish: reading it needs no writing, and nothing is gone."""
     _, calls, _ = disturbed(copy(prepared, tmp_path / "m"), nothing)
@@ -153,7 +153,7 @@ def errors(name: str, every: bool, number: int) -> Sequence[str]:
     return ("ENOSPC", "EIO", "EROFS") if every else (("ENOSPC", "EIO", "EROFS")[number % 3],)
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(None, marks=SOAK)])
+@pytest.mark.parametrize("count", [6, pytest.param(None, marks=SOAK)])
 def test_system_calls_fail(
     count: int | None, traceable: None, prepared: Path, expected: dict[str, int], tmp_path: Path
 ) -> None:

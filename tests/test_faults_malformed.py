@@ -250,7 +250,7 @@ def attempts(
 
 GROUPS = {"markdown": (MARKDOWN, len(MARKDOWN)), "state": (STATE, 1), "staged": (STAGED, 1)}
 """Places, and how many of them get a file at once."""
-SHORT = {"markdown": 120, "state": 20, "staged": 20}
+SHORT = {"markdown": 60, "state": 10, "staged": 10}
 LONG = {"markdown": 22_500, "state": 1500, "staged": 1000}
 PARTS = 4
 """The long form is 100,000 files in parts that can run beside each other."""

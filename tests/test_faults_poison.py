@@ -268,7 +268,7 @@ def marked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize("reader", ["agent", "hybrid", "bm25", "summary"])
 def test_recall_leaves_out_what_is_not_asked_for(marked: Memory, reader: str) -> None:
     trusted = ("user", "human")
-    for name in list(MARKED)[::6]:
+    for name in list(MARKED)[::12]:
         question = f"What about {MARKED[name][-60:]} and the gate code?"
         found = marked.ask(question, reader=reader, sources=trusted)
         shown = json.dumps([found.text, [citation.text for citation in found.citations]], ensure_ascii=False)

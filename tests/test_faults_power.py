@@ -33,7 +33,7 @@ def test_a_loss_of_power_takes_nothing_that_was_acknowledged(
     scratch: Path, seed: int, work: Callable[[Run], None], times: int
 ) -> None:
     search = Search(scratch, seed)
-    wrong = search.explore(search.record("run", work), times * (300 if work is appends else 40))
+    wrong = search.explore(search.record("run", work), times * (100 if work is appends else 20))
     assert not wrong, f"{search.states} states:\n" + "\n\n".join(wrong)
 
 

@@ -172,7 +172,7 @@ def named(ids: Iterable[str]) -> list[str]:
     return [name.strip(" #[]<>") for name in ids]
 
 
-@pytest.mark.parametrize("size", [200, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("size", [80, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_mangled_replies_lose_and_invent_nothing(
     tmp_path: Path,
     size: int,
@@ -210,7 +210,7 @@ def test_mangled_replies_lose_and_invent_nothing(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [100, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("size", [40, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_honest_replies_are_taken(
     tmp_path: Path, size: int, record_property: Callable[[str, object], None]
 ) -> None:

@@ -101,7 +101,7 @@ def test_workers_that_are_stopped_for_longer_than_their_lease(
             os.kill(one.pid, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("doubles", [20, pytest.param(500, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("doubles", [8, pytest.param(500, marks=pytest.mark.soak)])
 def test_jobs_that_are_delivered_twice(doubles: int, fleet: Fleet, tmp_path: Path) -> None:
     with (
         written(fleet, 0.02 if doubles < 100 else 0.5),

@@ -448,7 +448,7 @@ def test_a_git_repository_is_named_with_the_command_for_its_history(library: Lib
 # ── crashes ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.soak)])
 def test_after_a_crash_anywhere_it_is_finished(
     tmp_path: Path, cache: Path, library: Library, step: int
 ) -> None:

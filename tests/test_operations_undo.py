@@ -209,7 +209,7 @@ def wander(
     return stood
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 10))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 10))])
 def test_as_of_each_receipt_is_what_stood_then(library: Library, seed: int) -> None:
     stood = wander(library, random.Random(seed), 20, undoing=False)
     view = library.view()

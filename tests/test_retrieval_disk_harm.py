@@ -182,7 +182,7 @@ def test_many_writers_that_are_killed(memory: Memory) -> None:
 
 
 @pytest.mark.usefixtures("traceable")
-@pytest.mark.parametrize("count", [6, pytest.param(None, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [3, pytest.param(None, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("first", [True, False])
 def test_killed_at_system_calls_of_a_commit(
     first: bool, count: int | None, memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -42,7 +42,12 @@ GRADE = {"question": "Where does Ann live?", "kind": "plain", "expected": ["Lisb
 
 
 @pytest.mark.parametrize(
-    ("task", "variables"), [(ANSWER, ASK), (MERGE, DOCS), (JUDGE, GRADE)], ids=["answer", "merge", "judge"]
+    ("task", "variables"),
+    [
+        pytest.param(ANSWER, ASK, id="answer"),
+        pytest.param(MERGE, DOCS, id="merge", marks=pytest.mark.soak),
+        pytest.param(JUDGE, GRADE, id="judge", marks=pytest.mark.soak),
+    ],
 )
 def test_a_small_model_gives_data_that_fits_or_a_failure_code(
     model_url: str, task: Task, variables: dict[str, Any]
@@ -66,7 +71,7 @@ TALK = (
 def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, model_url: str) -> None:
     root = tmp_path / "m"
     open_memory(root, model="offline", create=True)
-    (root / "infinimem.toml").write_text('[infini]\nplan_retries = 1\n[reader]\nname = "hybrid"\n')
+    (root / "infinimem.toml").write_text('[infini]\nplan_retries = 0\n[reader]\nname = "hybrid"\n')
     client = HastyClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
     memory = open_memory(root, model=client)
     memory.observe(
@@ -99,6 +104,7 @@ class DescribingClient(HastyClient):
         return 72 if task.name == "describe" else super().longest(task)
 
 
+@pytest.mark.soak
 def test_units_that_a_model_describes_and_diagnoses(tmp_path: Path, model_url: str) -> None:
     client = DescribingClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
     memory = open_memory(tmp_path / "m", model=client, strategy="allmem", create=True)
@@ -143,6 +149,7 @@ def test_the_loop_of_the_readme(
     assert len(server.requests[1]["tools"]) == 5
 
 
+@pytest.mark.soak
 def test_a_run_of_a_benchmark(tmp_path: Path, model_url: str) -> None:
     client = HastyClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
     run = Run(request(tmp_path, "none", "recent", answerer=client, budget=60), Small([case("one", asked=1)]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,9 @@ from infinimem import open_memory
 
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 LOOKS = ((1280, "light"), (400, "dark"))
+Looks = tuple[tuple[int, str], ...]
+BOTH = ("/", "/doc/topics/home-network", "/search?q=router", "/map", "/receipt/5")
+"""Pages that are looked at both ways in the ordinary run; the others in turn one way or the other."""
 PAGES = (
     "/",
     "/topics",
@@ -80,11 +84,11 @@ def script() -> str:
     return str(axe.AXE_SCRIPT)
 
 
-def violations(page: Any, script: str) -> list[str]:
+def violations(page: Any, script: str, looks: Looks = LOOKS) -> list[str]:
     """What axe finds on a page as it is: wide and light, narrow and dark. No colour depends on the width."""
     found = []
     page.evaluate(script)
-    for width, scheme in LOOKS:
+    for width, scheme in looks:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         for rule in page.evaluate("rules => axe.run(rules)", RULES)["violations"]:
@@ -95,12 +99,13 @@ def violations(page: Any, script: str) -> list[str]:
     return found
 
 
-def test_axe_finds_nothing(browser: Any, site: Served, script: str) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_axe_finds_nothing(browser: Any, site: Served, script: str, every: bool) -> None:
     found = []
     with entered(browser, site, "/") as page:
-        for path in PAGES:
+        for path, one in zip(PAGES, cycle(LOOKS)):
             page.goto(path)
-            found += violations(page, script)
+            found += violations(page, script, LOOKS if every or path in BOTH else (one,))
     assert found == []
 
 
@@ -147,12 +152,15 @@ def test_axe_would_find_something(browser: Any, site: Served, script: str) -> No
         assert any("color-contrast" in one for one in violations(page, script))
 
 
-def test_everything_reads_without_javascript(browser: Any, site: Served) -> None:
+@pytest.mark.parametrize(
+    "pages", [PAGES[1::2], pytest.param(PAGES[::2], marks=pytest.mark.soak)], ids=["odd", "even"]
+)
+def test_everything_reads_without_javascript(browser: Any, site: Served, pages: Sequence[str]) -> None:
     with (
         entered(browser, site, "/") as page,
         entered(browser, site, "/", java_script_enabled=False) as plain,
     ):
-        for path in PAGES:
+        for path in pages:
             page.goto(path)
             plain.goto(path)
             read = plain.locator("main").inner_text()
