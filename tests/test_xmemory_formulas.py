@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -169,10 +169,11 @@ class Facts:
         self._rows = rows(*degrees)
         self.own = scaled(XmemorySettings(**own), 1.0)
         self.names = [f"f{at:02d}" for at in range(len(degrees))]
+        named = count()
         self.themes = Partition(
             {},
             lambda name: self._rows[int(name[1:])],
-            lambda fact: f"t-{fact}-{len(self.themes.themes)}",
+            lambda fact: f"t-{fact}-{next(named):04d}",
             lambda name: (name.split("-")[1:], name),
             self.own,
         )

@@ -41,7 +41,7 @@ class Partition:
     Args:
         themes: facts by theme, each in one.
         row: gives the vector of a fact.
-        name: gives the name of a theme that a fact founds.
+        name: gives the name of a theme that a fact founds, each time a new one.
         older: what orders themes and facts by age, the oldest first.
         own: the thresholds, for these vectors.
         fixed: those that a person holds: facts come in while there is room, and nothing else happens.
