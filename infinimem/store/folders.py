@@ -10,7 +10,7 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from infinimem.store import disk
@@ -64,7 +64,8 @@ class _Way:
 
     def __exit__(self, *error: object) -> None:
         if self._close is not None:
-            os.close(self._close)
+            with suppress(OSError):  # nothing was written that a close could lose
+                os.close(self._close)
             self._close = None
 
 
