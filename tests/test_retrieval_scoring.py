@@ -11,7 +11,7 @@ from infinimem.retrieval.disk import in_memory
 from infinimem.retrieval.scoring import WEIGHTS, WHOLE_WEIGHT, Ranking
 from infinimem.retrieval.tables import AROUND, OWN, PADDING, WHOLE
 from infinimem.retrieval.tantivy_index import saturated
-from infinimem.retrieval.term_counts import Numbers, compared
+from infinimem.retrieval.term_counts import Postings
 from infinimem.settings import SearchSettings, Settings
 
 RARE = math.log(1 + 2.5 / 1.5)
@@ -58,14 +58,16 @@ def test_what_is_beside_an_index_scores_as_in_it() -> None:
 
 
 def test_a_few_texts_are_compared_with_each_other() -> None:
-    numbers = Numbers()
-    bags = [numbers.bag(text.split()) for text in ("tea boat", "oak elm", "tea ash ash elm", "")]
-    scores = compared(bags, ["tea", "ash"], numbers)
+    postings = Postings()
+    texts = [postings.add(text.split()) for text in ("tea boat", "oak elm", "tea ash ash elm", "")]
+    scores = postings.scores(texts, ["tea", "ash"])
     assert scores[2] > scores[0] > 0
     assert scores[1] == scores[3] == 0, "they hold neither term"
-    assert compared([], ["tea"], numbers) == []
-    assert compared(bags, ["gone"], numbers) == compared(bags, [], numbers) == [0, 0, 0, 0]
-    assert compared(bags[3:], ["tea"], numbers) == [0], "nothing is divided by nothing"
+    assert postings.scores([], ["tea"]) == []
+    assert postings.scores(texts, ["gone"]) == postings.scores(texts, []) == [0, 0, 0, 0]
+    assert postings.scores(texts[3:], ["tea"]) == [0], "nothing is divided by nothing"
+    others = [texts[0], texts[2], texts[3]]
+    assert postings.only(others).scores([0, 1, 2], ["tea", "ash"]) == postings.scores(others, ["tea", "ash"])
 
 
 def test_ties_go_by_document_and_line() -> None:

@@ -116,14 +116,14 @@ class Searcher:
 
     def order(self, query: str, items: Sequence[Retrieved]) -> list[Retrieved]:
         """These pieces, best first when compared with each other; ties keep their order."""
-        from infinimem.retrieval.term_counts import Numbers, compared
+        from infinimem.retrieval.term_counts import Postings
 
-        numbers = Numbers()
-        bags = [
-            numbers.bag(self._ranking.pieces.terms_at(document, item.start_line, item.end_line).split())
+        postings, pieces = Postings(), self._ranking.pieces
+        texts = [
+            postings.add(pieces.terms_at(document, item.start_line, item.end_line).split())
             for item, document in ((item, self._view.document(item.doc_id)) for item in items)
         ]
-        scores = compared(bags, self._words.query_terms(query), numbers)
+        scores = postings.scores(texts, self._words.query_terms(query))
         scored = [replace(item, score=score) for item, score in zip(items, scores, strict=True)]
         return sorted(scored, key=lambda item: -item.score)
 
