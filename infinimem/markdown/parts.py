@@ -18,7 +18,7 @@ from infinimem.markdown.header import Header, header_end, read_header
 from infinimem.markdown.scan import Outline, Scan, outline, scan
 from infinimem.model import Located
 
-HELD = 1000
+HELD = 2000
 """Documents of a library whose parts are held."""
 
 
