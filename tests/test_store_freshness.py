@@ -133,12 +133,21 @@ def test_an_edit_in_place_is_seen_within_the_bound(root: Path, reader: Reader) -
 def test_a_look_is_recent_within_the_bound_unless_somebody_doubts_it(reader: Reader) -> None:
     for path in (None, "note.md"):
         reader.look()
-        assert reader.fresh.is_recent
+        assert reader.fresh.is_recent("evidence/")
         reader.fresh.doubt(path)
-        assert not reader.fresh.is_recent
+        assert not reader.fresh.is_recent("evidence/")
     reader.look()
     reader.wait(BOUND)
-    assert not reader.fresh.is_recent
+    assert not reader.fresh.is_recent("evidence/")
+
+
+def test_a_look_is_recent_as_long_as_nothing_changed_elsewhere(root: Path, reader: Reader) -> None:
+    reader = Reader(root, small=300)
+    assert reader.fresh.is_recent("evidence/")
+    (root / "topics/home.md").write_text("edited in its place")
+    assert reader.fresh.is_recent("topics/") and not reader.fresh.is_recent("evidence/")
+    (root / "notes.md").write_text("new")
+    assert not reader.fresh.is_recent("topics/")
 
 
 def test_another_file_of_the_same_size_and_time_is_seen(root: Path, reader: Reader) -> None:

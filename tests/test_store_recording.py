@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from freshness_library import Reader
+from freshness_library import Reader, rest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,9 +25,10 @@ def said(library: Library, text: str, session: str, key: str | None = None) -> t
 def two(root: Path) -> tuple[Library, Library]:
     """Two writers of one library, each with a session of its own, as two processes have it."""
     one, other = init(root), Library(root)
-    for library, session in ((one, "a"), (other, "b")):
-        said(library, "Hello.", session)
-        said(library, "Hello again.", session)
+    for text in ("Hello.", "Hello again."):
+        said(one, text, "a")
+        said(other, text, "b")
+        rest(root)
     return one, other
 
 
@@ -87,6 +88,16 @@ def test_a_seq_that_a_person_wrote_elsewhere_is_not_given_once_the_bound_is_over
     assert place.seq == 901
 
 
+def test_a_seq_that_a_person_has_just_given_to_a_fact_is_not_given(tmp_path: Path) -> None:
+    one, _ = two(tmp_path / "memory")
+    (fact,) = one.apply(Plan(adds=(NewEntry("A fact.", (1,), "topics/home"),))).view.entries()
+    rest(one.root)
+    (place,) = said(one, "First.", "a")
+    path = one.root / f"{fact.doc_id}.md"
+    path.write_text(path.read_text().replace(f"seq={fact.seq}", f"seq={place.seq + 1}"))
+    assert said(one, "Second.", "a")[0].seq == place.seq + 2
+
+
 ACTS = st.lists(
     st.tuples(
         st.sampled_from(("record", "record", "record", "draw", "view", "type", "edit")),
@@ -97,7 +108,7 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ACTS)
 def test_all_that_is_recorded_stands_where_it_was_said_to_once(
     tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, bool, str]]

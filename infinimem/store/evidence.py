@@ -21,6 +21,7 @@ from infinimem.markdown.header import flow, quote
 from infinimem.markdown.signature import format_entry
 from infinimem.model import Located, Source, Turn
 from infinimem.store.files import Files
+from infinimem.store.freshness import Freshness
 from infinimem.store.lines import Mark, fold, marks_of, plain
 from infinimem.store.listing import Stamp, state_of
 from infinimem.store.names import by_id
@@ -100,16 +101,18 @@ def is_same(turn: Turn, recorded: Located, doubtful: Collection[int]) -> bool:
     return recorded.seq not in doubtful or len(left) >= len(text) or not text.startswith(left)
 
 
-def near(turns: Sequence[Turn], view: View | None, files: Files, parsed: Parsed, now: str) -> View | None:
+def near(
+    turns: Sequence[Turn], view: View | None, fresh: Freshness, files: Files, parsed: Parsed, now: str
+) -> View | None:
     """An older snapshot with the files as they are to which turns are added, where nothing else matters.
 
     Who takes turns with others reads nothing of what they add to other files: the counter gives the seqs.
 
     Returns:
-        None where there is no snapshot, or a turn has a mark, by which others may have recorded it, opens a
-        file or might fill one.
+        None where there is no snapshot of late, something but evidence changed, or a turn has a mark, by
+        which others may have recorded it, opens a file or might fill one.
     """
-    if view is None or view.stored is None:
+    if view is None or view.stored is None or not fresh.is_recent(but=EVIDENCE):
         return None
     homes: set[str] = set()
     for turn in turns:

@@ -21,7 +21,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from infinimem.store.files import MAX_FILE, Files
@@ -145,10 +145,15 @@ class Freshness:
         self._relied = False
         self._looked = _NOW
 
-    @property
-    def is_recent(self) -> bool:
-        """Whether the last look was less than BOUND seconds ago, and nobody has doubted it since."""
-        return self._due > _NOW and not self._doubted and self._clock() < self._looked + BOUND
+    def is_recent(self, but: str) -> bool:
+        """Whether the last look was less than BOUND seconds ago, and one at all but this folder would find
+        nothing now; in many documents only what came, went or was renamed is found."""
+        if self._due <= _NOW or self._doubted or self._clock() >= self._looked + BOUND:
+            return False
+        others = [folder for folder in self._folders if not folder.startswith(but)]
+        if any(self._files.states.get(folder) != self._state(folder) for folder in others):
+            return False
+        return not (self._is_small() and any(self._edited(others)))
 
     def look(self) -> Listing:
         """The documents as they are.
@@ -211,7 +216,7 @@ class Freshness:
                 found.update(dict.fromkeys(known.documents))
                 found.update(self._listed_again(folder))
         if self._is_small():
-            doubted.update(self._edited())
+            doubted.update(self._edited(self._folders))
         for path in doubted:
             doc_id = path.removesuffix(".md")
             if one := self._folders.get(path[: path.rfind("/") + 1]):
@@ -235,10 +240,10 @@ class Freshness:
         self._files.states.update((name, one.state) for name, one in new.items() if one.state)
         return {doc_id: stamp for one in new.values() for doc_id, stamp in one.documents.items()}
 
-    def _edited(self) -> Iterator[str]:
-        """The paths of the files whose state is another; a link on the way is found out by `state_of`."""
-        for one in self._folders.values():
-            for doc_id, known in one.documents.items():
+    def _edited(self, folders: Iterable[str]) -> Iterator[str]:
+        """The paths of their files whose state is another; a link on the way is found out by `state_of`."""
+        for folder in folders:
+            for doc_id, known in self._folders[folder].documents.items():
                 path = f"{doc_id}.md"
                 try:
                     info = os.lstat(f"{self._files.root}/{path}")

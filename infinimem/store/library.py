@@ -169,8 +169,8 @@ class Library:
             evidence.check_turn(turn)
         with self._writing():
             now = self._now()
-            known = last[1] if (last := self._view) and self.fresh.is_recent else None
-            view = evidence.near(turns, known, self.files, self._parsed, now) or self.view()
+            last = self._view[1] if self._view else None
+            view = evidence.near(turns, last, self.fresh, self.files, self._parsed, now) or self.view()
             fresh = evidence.unrecorded(turns, view, lambda: tails.doubtful(self.files))
             if not fresh:
                 return ()
