@@ -18,11 +18,11 @@ from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import DeleteJobCondition, Status
 
-from infinimem.errors import FleetError
+from infinimem.errors import FleetError, ModelError
 from infinimem.log import log
 
 Serve = Callable[[str], bool]
-"""Consolidates a library; whether there is more to do. What cannot be done now raises `Later`."""
+"""Consolidates a library; whether there is more to do. FleetError and ModelError: to be tried again."""
 
 QUEUE, SERVE, REQUEUE = "fleet", "serve", "requeue"
 LEASE = 30.0
@@ -45,10 +45,6 @@ FROM procrastinate_jobs AS job
 LEFT JOIN LATERAL (SELECT min(at) AS at FROM procrastinate_events WHERE job_id = job.id) AS event ON true
 WHERE task_name = 'serve'
 """
-
-
-class Later(Exception):
-    """Nothing is lost, and it is to be tried again after a while; says why."""
 
 
 class Due:
@@ -192,7 +188,7 @@ def _tasks(
         after = 0.0
         try:
             again, tries = await in_thread(serve, library), 0
-        except Later as error:
+        except (FleetError, ModelError) as error:
             again, after, tries = True, min(2.0**tries, LONGEST_WAIT), min(tries + 1, 20)
             log.warning("%s is tried again in %.0f s: %s", library, after, error)
         if again:

@@ -21,8 +21,6 @@ from infinimem.store.state import sequence
 
 MAX_HEAD, MAX_FILES = 256 << 20, 300_000
 """Bytes of a head, and files in it; a larger library is not for a fleet."""
-MAX_NAMES = 2000
-"""Names of inbox objects that a header has room for: a zip's comment is shorter than 64 KiB."""
 EXPORTED = ".infinimem/exported"
 _MAGIC, _ENTRY, _DATE = "infinimem fleet 1", b"PK\x01\x02", (1980, 1, 1, 0, 0, 0)
 _HERE = (EXPORTED, sequence.GIVEN, ".infinimem/append", ".infinimem/forgetting", ".infinimem/lock")
