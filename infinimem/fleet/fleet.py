@@ -91,7 +91,7 @@ class Fleet:
         Raises:
             FleetError: one of them cannot be used.
         """
-        self.home.forgotten()
+        self.home.look("any")
         self.due.init()
 
     # ── for the program that has users ──────────────────────────────────────────────────────────
@@ -141,12 +141,12 @@ class Fleet:
             head = self.home.fetch(library, known)
             return head and demand(head, library)
 
-        self._places.sweep(self.home)
+        self._places.sweep()
         with self._places.taken(checked(library), newer) as place:
             yield open_memory(place.tree, model=Replayed(self._llm), read_only=True)
 
     def forget(self, library: str, **wanted: Any) -> Forgotten:
-        """`Memory.forget` for head and inbox; caches of all machines drop the library at their next look.
+        """`Memory.forget` for head and inbox; no cache keeps for long what is no head (places.KEPT).
         What would go of the head, `Memory.forget` of an `open` library tells, with `dry_run`.
 
         Args:
@@ -166,8 +166,6 @@ class Fleet:
         finally:
             self.append(library, ())  # what was recorded without a model is drawn from after all
         self.home.drop(library, self.home.look(library).refused, "refused")
-        self._places.drop(library)
-        self.home.tell_forgotten(library)
         if not before.version:
             return done
         why = f"the store keeps versions, like {before.version}, also of inbox/: delete the old ones there"
@@ -240,7 +238,7 @@ class Fleet:
             FleetError, ModelError: store or model do not answer; nothing is lost, and it may be tried again.
             LibraryError: the head is refused.
         """
-        self._places.sweep(self.home)
+        self._places.sweep()
         return self._changed(
             checked(library), lambda memory: memory.draw() if memory.view.uncited() else None
         )[1]
@@ -277,7 +275,7 @@ class Fleet:
                     failed = error
                 if new or failed or done is not None:
                     data = pack(folder_files(place.tree), ulid(), taken)
-                    head = replace(self.home.commit(library, data, head.etag), taken=taken)
+                    head = Head(self.home.commit(library, data, head.etag), taken=taken)
                 place.head = head
             if failed:
                 raise failed  # the turns are in the head, but not drawn from: their objects stay

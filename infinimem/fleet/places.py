@@ -21,14 +21,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from infinimem.fleet.head import Head
-from infinimem.fleet.home import Home
 from infinimem.retrieval.cache import cache_folder
 from infinimem.store.files import Files
 from infinimem.store.listing import explained
 from infinimem.store.state import sequence
 
-SWEEP, KEPT = 60.0, 24 * 3600.0
-"""Seconds between two looks for libraries of which something was forgotten; for which an unused one stays."""
+SWEEP, KEPT = 60.0, 600.0
+"""Seconds between two looks for what can go; for which a folder stays that nobody uses. What was forgotten is
+gone then from each: one that is used is the new head."""
 
 
 def lay_out(files: Mapping[str, bytes], tree: Path) -> None:
@@ -69,7 +69,7 @@ class Places:
     def __init__(self, cache: Path) -> None:
         self._cache, self._lock = cache.absolute() / "processes", threading.Lock()
         self._free: dict[str, list[Place]] = {}
-        self._heeded, self._looked = set[str](), -SWEEP
+        self._looked = -SWEEP
         with explained("make", cache):
             self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._own = Path(mkdtemp(dir=self._cache))
@@ -91,8 +91,10 @@ class Places:
             newer: gives the head, or None where it is the one with this ETag.
         """
         with self._lock:
-            free = self._free.setdefault(library, [])
+            free = self._free.pop(library, [])
             place = free.pop() if free else None
+            if free:
+                self._free[library] = free
         try:
             if head := newer(place.head.etag if place else ""):
                 stale, place = place, Place(Path(mkdtemp(dir=self._own)), Head())
@@ -103,32 +105,24 @@ class Places:
             assert place is not None
             yield place
         finally:
-            with self._lock:
-                if keep := place and place.head.etag and self._free.get(library) is free:
-                    place.used = time.monotonic()
-                    free.append(place)
-            if place and not keep:
+            if place and place.head.etag:
+                place.used = time.monotonic()
+                with self._lock:
+                    self._free.setdefault(library, []).append(place)
+            elif place:
                 _delete(place.tree)
 
-    def drop(self, library: str) -> None:
-        """Delete what is held of a library; what is in use, when it is given back."""
-        with self._lock:
-            free = self._free.pop(library, [])
-        for place in free:
-            _delete(place.tree)
-
-    def sweep(self, home: Home) -> None:
-        """Drop what was forgotten on any machine, what is unused, and what the dead left. Once in SWEEP."""
+    def sweep(self) -> None:
+        """Delete what is unused, and what the dead left. Once in SWEEP."""
         with self._lock:
             now = time.monotonic()
             if now - self._looked < SWEEP:
                 return
             self._looked = now
-            unused = {name for name, free in self._free.items() if free and free[-1].used < now - KEPT}
-        told = home.forgotten()
-        for library in unused | {told[word] for word in told.keys() - self._heeded}:
-            self.drop(library)
-        self._heeded = set(told)
+            unused = [name for name, free in self._free.items() if now - free[0].used > KEPT]
+            places = [place for name in unused for place in self._free.pop(name)]
+        for place in places:
+            _delete(place.tree)
         for lock in self._cache.glob("*/lock"):
             with suppress(FileNotFoundError, BlockingIOError), lock.open("r+b") as held:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
