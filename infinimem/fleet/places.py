@@ -40,9 +40,8 @@ def lay_out(files: Mapping[str, bytes], tree: Path) -> None:
     with explained("write", tree):
         for path, data in files.items():
             at = tree / path
-            (at if path.endswith("/") else at.parent).mkdir(parents=True, exist_ok=True)
-            if not path.endswith("/"):
-                at.write_bytes(data)
+            at.parent.mkdir(parents=True, exist_ok=True)
+            at.write_bytes(data)
     if sequence.MARK in files:
         sequence.settle(Files(tree))  # a head is whole: nothing of it was torn when another machine stopped
 
