@@ -32,8 +32,6 @@ LONGEST_WAIT = 600
 """Seconds between two tries of a library whose model does not answer."""
 EVERY, KEPT_HOURS = "*/10 * * * *", 24
 """When the store is looked through for inboxes that nobody said are due; how long failures are counted."""
-_LOCK = 4_615_702
-"""PostgreSQL's advisory lock of those that make the tables."""
 _STATUS = """
 SELECT count(*) FILTER (WHERE status = 'todo') AS due,
        count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS waiting,
@@ -67,7 +65,6 @@ class Due:
             FleetError: the database is that of another program, or of another store.
         """
         with _told(), psycopg.connect(self.database, connect_timeout=10) as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             if not self._owned(connection):
                 schema = App(connector=SyncPsycopgConnector()).schema_manager.get_schema()
                 connection.execute(schema.encode())

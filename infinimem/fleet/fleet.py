@@ -293,9 +293,10 @@ class Fleet:
         for name in fresh[: max(BATCH - len(taken), 0)]:
             done += 1
             try:
-                if (data := self.home.take(library, name)) is None:
-                    continue
+                data = self.home.take(library, name)
                 turns += from_lines(data)
+            except FileNotFoundError:  # another worker is done with it
+                continue
             except (ValueError, LibraryError) as error:
                 log.warning("%s: inbox/%s is refused: %s", library, name, error)
                 self.home.refuse(library, name)

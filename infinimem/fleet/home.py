@@ -131,15 +131,14 @@ class Home:
                 names[folder].append(ulid[1])
         return Listing(etag, sorted(names["inbox"]), sorted(names["refused"]))
 
-    def take(self, library: str, name: str) -> bytes | None:
-        """The bytes of an inbox object; None where it is gone by now.
+    def take(self, library: str, name: str) -> bytes:
+        """The bytes of an inbox object.
 
         Raises:
+            FileNotFoundError: it is gone by now.
             LibraryError: it is too large for one.
         """
-        with suppress(FileNotFoundError):
-            return self._get(f"{library}/inbox/{name}.jsonl", most=MAX_OBJECT)[0]
-        return None
+        return self._get(f"{library}/inbox/{name}.jsonl", most=MAX_OBJECT)[0]
 
     def drop(self, library: str, names: Sequence[str], folder: str = "inbox") -> None:
         """Delete objects; those that are gone count as deleted."""

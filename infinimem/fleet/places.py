@@ -32,16 +32,11 @@ gone then from each: one that is used is the new head."""
 
 
 def lay_out(files: Mapping[str, bytes], tree: Path) -> None:
-    """Write a head's files to an empty folder.
-
-    Raises:
-        LibraryError: the disk refuses.
-    """
-    with explained("write", tree):
-        for path, data in files.items():
-            at = tree / path
-            at.parent.mkdir(parents=True, exist_ok=True)
-            at.write_bytes(data)
+    """Write a head's files to an empty folder."""
+    for path, data in files.items():
+        at = tree / path
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_bytes(data)
     if sequence.MARK in files:
         sequence.settle(Files(tree))  # a head is whole: nothing of it was torn when another machine stopped
 
@@ -96,10 +91,11 @@ class Places:
                 self._free[library] = free
         try:
             if head := newer(place.head.etag if place else ""):
-                stale, place = place, Place(Path(mkdtemp(dir=self._own)), Head())
-                if stale:
-                    _delete(stale.tree)
-                lay_out(head.files, place.tree)
+                with explained("write", self._own):
+                    stale, place = place, Place(Path(mkdtemp(dir=self._own)), Head())
+                    if stale:
+                        _delete(stale.tree)
+                    lay_out(head.files, place.tree)
                 place.head = replace(head, files={})
             assert place is not None
             yield place
