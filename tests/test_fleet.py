@@ -480,6 +480,7 @@ def test_bad_input_is_one_line(fleet: Fleet, engines: Engines, tmp_path: Path) -
     assert "database cannot be used" in line(opened(url, "postgresql://127.0.0.1:9/x").status)
     assert "the text is empty" in line(lambda: fleet.append("a", [Turn(" ")]))
     assert "there is no library nobody" in line(lambda: fleet.forget("nobody", match="x"))
+    assert fleet.home.look("nobody").inbox == []
     assert "there is no library nobody" in line(lambda: fleet.export("nobody", tmp_path / "x"))
     with pytest.raises(LibraryError, match="there is no library nobody"), fleet.open("nobody"):
         pass

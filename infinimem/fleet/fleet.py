@@ -157,10 +157,10 @@ class Fleet:
             UsageError, LibraryError, FleetError: as of `Memory.forget` and `open`.
         """
 
+        while self._changed(checked(library), lambda memory: None)[1]:
+            pass  # all that waits is recorded first
+        before = demand(self.home.fetch(library), library)
         try:
-            while self._changed(checked(library), lambda memory: None)[1]:
-                pass  # all that waits is recorded first
-            before = demand(self.home.fetch(library), library)
             done, _ = self._changed(library, lambda memory: memory.forget(**wanted))
             assert done is not None
         finally:
