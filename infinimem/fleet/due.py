@@ -17,22 +17,21 @@ import psycopg
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import DeleteJobCondition, Status
+from psycopg import sql
 
-from infinimem.errors import FleetError
+from infinimem.errors import FleetError, ModelError
 from infinimem.log import log
 
 Serve = Callable[[str], bool]
-"""Consolidates a library; whether there is more to do. What cannot be done now raises `Later`."""
+"""Consolidates a library; whether there is more to do. FleetError and ModelError: to be tried again."""
 
 QUEUE, SERVE, REQUEUE = "fleet", "serve", "requeue"
 LEASE = 30.0
 """Seconds without a sign of life after which what a worker had is given to another."""
-LONGEST_WAIT = 600.0
+LONGEST_WAIT = 600
 """Seconds between two tries of a library whose model does not answer."""
 EVERY, KEPT_HOURS = "*/10 * * * *", 24
 """When the store is looked through for inboxes that nobody said are due; how long failures are counted."""
-_LOCK = 4_615_702
-"""PostgreSQL's advisory lock of those that make the tables."""
 _STATUS = """
 SELECT count(*) FILTER (WHERE status = 'todo') AS due,
        count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS waiting,
@@ -45,10 +44,6 @@ FROM procrastinate_jobs AS job
 LEFT JOIN LATERAL (SELECT min(at) AS at FROM procrastinate_events WHERE job_id = job.id) AS event ON true
 WHERE task_name = 'serve'
 """
-
-
-class Later(Exception):
-    """Nothing is lost, and it is to be tried again after a while; says why."""
 
 
 class Due:
@@ -69,31 +64,32 @@ class Due:
         Raises:
             FleetError: the database is that of another program, or of another store.
         """
-        with _told(), psycopg.connect(self.database, autocommit=True) as connection:
-            connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-            if not _has(connection, "infinimem_fleet"):
-                if _has(connection, "procrastinate_jobs"):
-                    raise FleetError("the database has another program's jobs; make one for the fleet alone")
-                with connection.transaction():
-                    schema = App(connector=SyncPsycopgConnector()).schema_manager.get_schema()
-                    connection.execute(schema.encode())
-                    connection.execute("CREATE TABLE infinimem_fleet (url text PRIMARY KEY)")
-                    connection.execute("INSERT INTO infinimem_fleet VALUES (%s)", (self._url,))
-                    # who takes a job asks whether another of its lock runs: of all jobs, without this
-                    connection.execute("CREATE INDEX infinimem_fleet_lock ON procrastinate_jobs (lock)")
-        self._opened()
+        with _told(), psycopg.connect(self.database, connect_timeout=10) as connection:
+            if not self._owned(connection):
+                schema = App(connector=SyncPsycopgConnector()).schema_manager.get_schema()
+                connection.execute(schema.encode())
+                owner = sql.SQL("COMMENT ON TABLE procrastinate_jobs IS {}")
+                connection.execute(owner.format(self._url))
+                # who takes a job asks whether another of its lock runs: of all jobs, without this
+                connection.execute("CREATE INDEX infinimem_fleet_lock ON procrastinate_jobs (lock)")
 
-    def _opened(self) -> App:
+    def _owned(self, connection: psycopg.Connection[Any]) -> bool:
+        """Whether the tables are there; whose they are is their comment."""
+        table = "to_regclass('procrastinate_jobs')"
+        found = connection.execute(f"SELECT {table}, obj_description({table}, 'pg_class')").fetchone()
+        there, owner = found or (None, None)
+        if there and owner != self._url:
+            whose = f"belongs to {owner}, not to {self._url}" if owner else "has another program's jobs"
+            raise FleetError(f"the database {whose}; name one for this fleet alone")
+        return bool(there)
+
+    def _opened(self) -> Any:
         """Connections for calls outside of a worker, from the first call on."""
         if self._app is None:
             with _told():
                 with psycopg.connect(self.database, connect_timeout=10) as connection:
-                    row = connection.execute("SELECT url FROM infinimem_fleet").fetchone()
-                if row != (self._url,):
-                    owner = row[0] if row else "nobody"
-                    raise FleetError(
-                        f"the database belongs to {owner}, not to {self._url}; name the right one"
-                    )
+                    if not self._owned(connection):
+                        raise FleetError("the database is not a fleet's; run: infinimem fleet init")
                 app = _app(SyncPsycopgConnector(conninfo=self.database, min_size=1, max_size=4, timeout=10))
                 app.open()
             self._app = app
@@ -109,10 +105,10 @@ class Due:
         """Make a library due; that it is already is as good.
 
         Raises:
-            FleetError: the database cannot be reached.
+            FleetError: the database cannot be used.
         """
         with _told(), suppress(AlreadyEnqueued):
-            _job(self._opened(), library).defer(library=library, tries=0)
+            _job(self._opened(), library).defer(library=library, wait=1)
 
     def status(self) -> dict[str, Any]:
         """Libraries that are due (of these `waiting` for their next try), running, failed for good; the age
@@ -121,11 +117,9 @@ class Due:
         Raises:
             FleetError: as `mark`.
         """
-        self._opened()
-        with _told(), psycopg.connect(self.database, connect_timeout=10) as connection:
-            cursor = connection.execute(_STATUS)
-            names = (item.name for item in cursor.description or ())
-            return dict(zip(names, cursor.fetchone() or (), strict=True))
+        with _told():
+            found: dict[str, Any] = self._opened().connector.execute_query_one(_STATUS)
+            return found
 
     async def work(
         self, serve: Serve, requeue: Callable[[], object], concurrency: int, lease: float, wait: bool
@@ -136,7 +130,6 @@ class Due:
             serve, requeue: called in threads.
             concurrency, lease, wait: as of `Fleet.work`.
         """
-        pause = 0.1
         with ThreadPoolExecutor(concurrency + 1, "fleet") as threads:
             while True:
                 try:
@@ -147,18 +140,23 @@ class Due:
                     )
                     async with _app(connector).open_async() as app:
                         _tasks(app, serve, requeue, threads, periodic=wait)
-                        await _run(app, concurrency, lease, wait)
+                        reaper = asyncio.create_task(_reap(app, lease))
+                        try:
+                            await app.run_worker_async(
+                                concurrency=concurrency,
+                                wait=wait,
+                                install_signal_handlers=False,
+                                update_heartbeat_interval=lease / 3,
+                                stalled_worker_timeout=lease,
+                                fetch_job_polling_interval=min(5.0, lease / 3),
+                            )
+                        finally:
+                            reaper.cancel()
                     if not wait:
                         return
-                    pause = 0.1
                 except (FleetError, ConnectorException, psycopg.Error, OSError) as error:
                     log.warning("the database does not answer, trying again: %s", error)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, 10)
-
-
-def _has(connection: psycopg.Connection[Any], table: str) -> bool:
-    return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
+                await asyncio.sleep(0.5)
 
 
 async def _tuned(connection: psycopg.AsyncConnection[Any]) -> None:
@@ -174,8 +172,8 @@ def _app(connector: Any) -> App:
     return App(connector=connector, worker_defaults=defaults)
 
 
-def _job(app: App, library: str, after: float = 0) -> Any:
-    when: Any = {"schedule_in": {"seconds": round(after)}} if after else {}
+def _job(app: App, library: str, after: int = 0) -> Any:
+    when: Any = {"schedule_in": {"seconds": after}} if after else {}
     return app.configure_task(SERVE, queue=QUEUE, lock=library, queueing_lock=library, **when)
 
 
@@ -188,16 +186,15 @@ def _tasks(
         return await asyncio.get_running_loop().run_in_executor(threads, call, *args)
 
     @app.task(name=SERVE, queue=QUEUE)
-    async def task(library: str, tries: int) -> None:
-        after = 0.0
+    async def task(library: str, wait: int) -> None:
         try:
-            again, tries = await in_thread(serve, library), 0
-        except Later as error:
-            again, after, tries = True, min(2.0**tries, LONGEST_WAIT), min(tries + 1, 20)
-            log.warning("%s is tried again in %.0f s: %s", library, after, error)
+            again, after, wait = await in_thread(serve, library), 0, 1
+        except (FleetError, ModelError) as error:
+            again, after, wait = True, wait, min(2 * wait, LONGEST_WAIT)
+            log.warning("%s is tried again in %d s: %s", library, after, error)
         if again:
             with suppress(AlreadyEnqueued):
-                await _job(app, library, after).defer_async(library=library, tries=tries)
+                await _job(app, library, after).defer_async(library=library, wait=wait)
 
     @app.task(name=REQUEUE, queue=QUEUE, lock=f".{REQUEUE}", queueing_lock=f".{REQUEUE}")
     async def look_through(timestamp: int) -> None:
@@ -206,23 +203,6 @@ def _tasks(
 
     if periodic:
         app.periodic(cron=EVERY)(look_through)
-
-
-async def _run(app: App, concurrency: int, lease: float, wait: bool) -> None:
-    reaper = asyncio.create_task(_reap(app, lease))
-    try:
-        await app.run_worker_async(
-            concurrency=concurrency,
-            wait=wait,
-            install_signal_handlers=False,
-            update_heartbeat_interval=lease / 3,
-            stalled_worker_timeout=lease,
-            fetch_job_polling_interval=min(5.0, lease / 3),
-        )
-    finally:
-        reaper.cancel()
-        with suppress(asyncio.CancelledError):
-            await reaper
 
 
 async def _reap(app: App, lease: float) -> None:
@@ -237,7 +217,7 @@ async def _reap(app: App, lease: float) -> None:
                 log.warning("%s is taken over from a worker that gives no sign of life", job.lock)
                 if job.task_name == SERVE:
                     with suppress(AlreadyEnqueued):
-                        await _job(app, str(job.lock)).defer_async(library=job.lock, tries=0)
+                        await _job(app, str(job.lock)).defer_async(library=job.lock, wait=1)
                 with suppress(ConnectorException):  # another one was first
                     await manager.finish_job(job, Status.FAILED, delete_job=True)
         await asyncio.sleep(lease / 3)
@@ -248,11 +228,6 @@ def _told() -> Iterator[None]:
     """Turn the database's errors into one line."""
     try:
         yield
-    except AlreadyEnqueued:
-        raise
     except (psycopg.Error, ConnectorException, OSError) as error:
-        cause = (isinstance(error, ConnectorException) and error.__cause__) or error
-        if isinstance(cause, psycopg.errors.UndefinedTable):
-            raise FleetError("the database is not a fleet's; run: infinimem fleet init") from error
-        why = " ".join(str(cause).split())[:200] or type(cause).__name__
+        why = " ".join(str(error.__cause__ or error).split())[:200]
         raise FleetError(f"the database cannot be used ({why}); check its URL and that it runs") from error

@@ -30,7 +30,7 @@ def write_out(head: Head, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise LibraryError(f"{folder} is not empty; name a new folder")
-    lay_out(head.files, folder)
+        lay_out(head.files, folder)
     sums = {path: digest(data) for path, data in head.files.items()}
     Files(folder).stage(EXPORTED, json.dumps({"etag": head.etag, "files": sums}, indent=0).encode())
 

@@ -7,8 +7,8 @@ the store, and is in its library once; a head is replaced only by one that was m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 from infinimem.configuration import configuration
 from infinimem.errors import FleetError, LibraryError, ModelError
-from infinimem.fleet.due import LEASE, Due, Later
+from infinimem.fleet.due import LEASE, Due
 from infinimem.fleet.edited import brought_in, write_out
-from infinimem.fleet.head import MAX_NAMES, Head, demand, folder_files, pack
+from infinimem.fleet.head import Head, demand, folder_files, pack
 from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
-from infinimem.fleet.places import Place, Places
+from infinimem.fleet.places import Places
 from infinimem.fleet.replayed import Replayed
 from infinimem.fleet.turns import from_lines, to_lines
 from infinimem.llm.base import LLM
@@ -37,19 +37,11 @@ from infinimem.store.lines import marks_of
 from infinimem.user_folders import user_folder
 
 BATCH, BATCH_BYTES = 200, 8 << 20
-"""Inbox objects, and bytes of them, that one turn of a worker takes: then other libraries have theirs."""
+"""Inbox objects, and bytes of them, that one turn of a worker takes: then other libraries have theirs. The
+header of a head names no more of them: a zip's comment is shorter than 64 KiB."""
 TRIES = 20
 """How often a head is made anew because another one was first."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class _Inbox:
-    """Turns that are not in the head yet; names of all that are in it afterwards; whether more wait."""
-
-    turns: tuple[Turn, ...]
-    taken: frozenset[str]
-    more: bool
 
 
 def open_fleet(
@@ -84,13 +76,14 @@ class Fleet:
 
     def __init__(self, home: Home, due: Due, cache: Path, llm: LLM) -> None:
         self.home, self.due, self._llm = home, due, llm
-        self._places = Places(cache, home.url)
+        self._places = Places(cache)
 
     def __enter__(self) -> Fleet:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.due.close()
+        self._places.close()
 
     def init(self) -> None:
         """Make the tables of the database, and see that the bucket is there.
@@ -98,7 +91,7 @@ class Fleet:
         Raises:
             FleetError: one of them cannot be used.
         """
-        self.home.forgotten()
+        self.home.look("any")
         self.due.init()
 
     # ── for the program that has users ──────────────────────────────────────────────────────────
@@ -126,7 +119,12 @@ class Fleet:
         if len(data) > MAX_OBJECT:
             raise FleetError(f"these turns have more than {MAX_OBJECT >> 20} MiB; append them in parts")
         self.home.append(library, name, data)
-        return self._mark(library)
+        try:
+            self.due.mark(library)
+        except FleetError as error:
+            log.warning("%s is due, and the database does not know yet: %s", library, error)
+            return False
+        return True
 
     @contextmanager
     def open(self, library: str) -> Iterator[Memory]:
@@ -138,13 +136,17 @@ class Fleet:
             LibraryError: there is no such library, or its head is refused.
             FleetError: the store cannot be reached.
         """
-        checked(library)
-        self._places.sweep(self.home)
-        with self._places.fresh(library, self.home) as place:
+
+        def newer(known: str) -> Head | None:
+            head = self.home.fetch(library, known)
+            return head and demand(head, library)
+
+        self._places.sweep()
+        with self._places.taken(checked(library), newer) as place:
             yield open_memory(place.tree, model=Replayed(self._llm), read_only=True)
 
     def forget(self, library: str, **wanted: Any) -> Forgotten:
-        """`Memory.forget` for head and inbox; caches of all machines drop the library at their next look.
+        """`Memory.forget` for head and inbox; no cache keeps for long what is no head (places.KEPT).
         What would go of the head, `Memory.forget` of an `open` library tells, with `dry_run`.
 
         Args:
@@ -155,19 +157,18 @@ class Fleet:
             UsageError, LibraryError, FleetError: as of `Memory.forget` and `open`.
         """
 
-        def act(memory: Memory, inbox: _Inbox) -> Forgotten:
-            memory.record(inbox.turns)
-            return memory.forget(**wanted)
-
-        done, head = self._changed(checked(library), act)
-        assert done is not None
+        while self._changed(checked(library), lambda memory: None)[1]:
+            pass  # all that waits is recorded first
+        before = demand(self.home.fetch(library), library)
+        try:
+            done, _ = self._changed(library, lambda memory: memory.forget(**wanted))
+            assert done is not None
+        finally:
+            self.append(library, ())  # what was recorded without a model is drawn from after all
         self.home.drop(library, self.home.look(library).refused, "refused")
-        self.append(library, ())  # what was recorded without a model is drawn from after all
-        self._places.drop(library)
-        self.home.tell_forgotten(library)
-        if not head.version:
+        if not before.version:
             return done
-        why = f"the store keeps versions, like {head.version}, also of inbox/: delete the old ones there"
+        why = f"the store keeps versions, like {before.version}, also of inbox/: delete the old ones there"
         return replace(done, left=(*done.left, Residue(f"{self.home.url}/{library}/head.zip", why)))
 
     # ── for people ──────────────────────────────────────────────────────────────────────────────
@@ -190,20 +191,18 @@ class Fleet:
             LibraryError: there is a library of this name that it was not exported from, or a file was changed
                 in both; nothing was done.
         """
-        for _ in range(TRIES):
+
+        def attempt() -> int:
             head = self.home.fetch(checked(library))
             assert head is not None
             files = brought_in(head, folder)
             paths = files.keys() | head.files.keys()
-            changed = sum(files.get(path) != head.files.get(path) for path in paths)
-            try:
-                if changed:
-                    self.home.commit(library, pack(files, ulid(), head.taken), head.etag)
-                    self.append(library, ())
-            except Moved:
-                continue
+            if changed := sum(files.get(path) != head.files.get(path) for path in paths):
+                self.home.commit(library, pack(files, ulid(), head.taken), head.etag)
+                self.append(library, ())
             return changed
-        raise FleetError(f"{library} is being changed all the time; try again")
+
+        return _anew(library, attempt)
 
     def requeue(self) -> int:
         """Make every library due that has something in its inbox; gives how many. The database may be new.
@@ -236,100 +235,77 @@ class Fleet:
         """Consolidate one library, as `Memory.observe` does, and commit it; whether there is more to do.
 
         Raises:
-            Later: model or store do not answer; nothing is lost.
+            FleetError, ModelError: store or model do not answer; nothing is lost, and it may be tried again.
             LibraryError: the head is refused.
         """
-        failed: list[ModelError] = []
+        self._places.sweep()
+        return self._changed(
+            checked(library), lambda memory: memory.draw() if memory.view.uncited() else None
+        )[1]
 
-        def act(memory: Memory, inbox: _Inbox) -> _Inbox:
-            failed.clear()
-            try:
-                memory.observe(inbox.turns)
-            except ModelError as error:
-                failed.append(error)
-            return inbox
-
-        try:
-            self._places.sweep(self.home)
-            inbox, _ = self._changed(checked(library), act, BATCH, lambda: bool(failed))
-        except FleetError as error:
-            raise Later(str(error)) from error
-        if failed:
-            raise Later(str(failed[0]))
-        return inbox is not None and inbox.more
-
-    def _changed(
-        self,
-        library: str,
-        act: Callable[[Memory, _Inbox], T],
-        limit: int | None = None,
-        keep: Callable[[], bool] = lambda: False,
-    ) -> tuple[T | None, Head]:
-        """Do something to a library with what is in its inbox, and commit it; anew where another was first.
+    def _changed(self, library: str, act: Callable[[Memory], T | None]) -> tuple[T | None, bool]:
+        """Record what is in the inbox, do something, and commit; anew where another was first.
 
         Args:
-            act: does it; left out where nothing is new or pending, unless there is no limit.
-            limit: of inbox objects.
-            keep: whether inbox objects stay: their turns are in the head, but not drawn from.
+            act: does it; gives None if there was nothing to do.
 
         Returns:
-            What `act` gave, and the head that was replaced.
+            What `act` gave, and whether there is more in the inbox.
         """
         llm = Replayed(self._llm)
-        for _ in range(TRIES):
-            with self._places.alone(library) as place, disk.unsynced():
-                found = self.home.look(library)
-                head = self._checkout(place, library, found.etag)
-                inbox = self._inbox(library, head, found.inbox, limit)
-                if limit is None and not inbox.turns:
-                    demand(head, library)
-                llm.begin()
-                memory, done = open_memory(place.tree, model=llm), None
-                if limit is None or inbox.turns or memory.view.uncited():
-                    place.unsettle()
-                    done = act(memory, inbox)
-                    data = pack(folder_files(place.tree), ulid(), inbox.taken)
-                    try:
-                        now = self.home.commit(library, data, head.etag)
-                    except Moved:
-                        continue
-                    place.settle(replace(now, taken=inbox.taken))
-            if not keep():
-                self.home.drop(library, sorted(inbox.taken))
-            return done, head
-        raise FleetError(f"{library} is being changed all the time; try again")
 
-    def _checkout(self, place: Place, library: str, etag: str) -> Head:
-        """Make a place the head with this ETag, or a new library; what it has already is not fetched."""
-        head = place.head()
-        if etag and head.etag == etag:
-            return head
-        found = self.home.fetch(library) if etag else None
-        place.become(head := found if found and found.etag else self._blank)
-        return head
+        def attempt() -> tuple[T | None, bool]:
+            found, failed, done = self.home.look(library), None, None
 
-    def _inbox(self, library: str, head: Head, names: list[str], limit: int | None) -> _Inbox:
+            def newer(known: str) -> Head | None:
+                if found.etag and found.etag == known:
+                    return None
+                head = self.home.fetch(library) if found.etag else None
+                return head if head and head.etag else self._blank
+
+            llm.begin()
+            with self._places.taken(library, newer) as place, disk.unsynced():
+                head, place.head = place.head, Head()
+                turns, taken, more = self._inbox(library, head, found.inbox)
+                memory = open_memory(place.tree, model=llm)
+                new = memory.record(turns) if turns else ()
+                try:
+                    done = act(memory)
+                except ModelError as error:
+                    failed = error
+                if new or failed or done is not None:
+                    data = pack(folder_files(place.tree), ulid(), taken)
+                    head = Head(self.home.commit(library, data, head.etag), taken=taken)
+                place.head = head
+            if failed:
+                raise failed  # the turns are in the head, but not drawn from: their objects stay
+            self.home.drop(library, sorted(taken))
+            return done, more
+
+        return _anew(library, attempt)
+
+    def _inbox(self, library: str, head: Head, names: list[str]) -> tuple[list[Turn], frozenset[str], bool]:
+        """Turns that are not in the head yet; names of all that are in it afterwards; whether more wait."""
         taken = {name for name in names if name in head.taken}
-        fresh, room = [name for name in names if name not in taken], MAX_NAMES - len(taken)
-        if limit is None and len(fresh) > room:
-            raise FleetError(f"over {room} objects wait in the inbox of {library}; let a worker run first")
+        fresh = [name for name in names if name not in taken]
         turns: list[Turn] = []
         size = done = 0
-        for name in fresh[: min(room, limit or room)]:
+        for name in fresh[: max(BATCH - len(taken), 0)]:
             done += 1
             try:
-                if (data := self.home.take(library, name)) is None:
-                    continue
+                data = self.home.take(library, name)
                 turns += from_lines(data)
+            except FileNotFoundError:  # another worker is done with it
+                continue
             except (ValueError, LibraryError) as error:
                 log.warning("%s: inbox/%s is refused: %s", library, name, error)
                 self.home.refuse(library, name)
                 continue
             taken.add(name)
             size += len(data)
-            if limit and size > BATCH_BYTES:
+            if size > BATCH_BYTES:
                 break
-        return _Inbox(tuple(turns), frozenset(taken), more=done < len(fresh))
+        return turns, frozenset(taken), done < len(fresh)
 
     @cached_property
     def _blank(self) -> Head:
@@ -338,13 +314,13 @@ class Fleet:
             init(Path(folder), trust=True)
             return Head(files=folder_files(Path(folder)))
 
-    def _mark(self, library: str) -> bool:
-        try:
-            self.due.mark(library)
-        except FleetError as error:
-            log.warning("%s is due, and the database does not know yet: %s", library, error)
-            return False
-        return True
+
+def _anew(library: str, attempt: Callable[[], T]) -> T:
+    """Make a head, again where another was first."""
+    for _ in range(TRIES):
+        with suppress(Moved):
+            return attempt()
+    raise FleetError(f"{library} is being changed all the time; try again")
 
 
 def _marked(turn: Turn, key: str, given: bool) -> Turn:

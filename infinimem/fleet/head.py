@@ -21,8 +21,6 @@ from infinimem.store.state import sequence
 
 MAX_HEAD, MAX_FILES = 256 << 20, 300_000
 """Bytes of a head, and files in it; a larger library is not for a fleet."""
-MAX_NAMES = 2000
-"""Names of inbox objects that a header has room for: a zip's comment is shorter than 64 KiB."""
 EXPORTED = ".infinimem/exported"
 _MAGIC, _ENTRY, _DATE = "infinimem fleet 1", b"PK\x01\x02", (1980, 1, 1, 0, 0, 0)
 _HERE = (EXPORTED, sequence.GIVEN, ".infinimem/append", ".infinimem/forgetting", ".infinimem/lock")
@@ -35,7 +33,7 @@ class Head:
 
     Args:
         etag: of the object, as the store gives it; "" for one that is not there.
-        files: contents by path; a folder without any has a path that ends in "/".
+        files: contents by path.
         taken: names of inbox objects whose turns are in it.
         version: of the object, where the store keeps versions.
     """
@@ -71,8 +69,6 @@ def folder_files(root: Path) -> dict[str, bytes]:
     files, found = Files(root), dict[str, bytes]()
     for folder, folders, names in os.walk(root):
         below = Path(folder).relative_to(root)
-        if not (folders or names) and below != Path():
-            found[f"{below.as_posix()}/"] = b""
         for path in ((below / name).as_posix() for name in (*folders, *names)):
             kind = (root / path).lstat().st_mode
             if stat.S_ISDIR(kind) or of_machine(path):
@@ -83,7 +79,7 @@ def folder_files(root: Path) -> dict[str, bytes]:
             found[path] = data
     if sequence.MARK in found:  # exactly: what this machine reserved ahead stays here
         found[sequence.MARK] = b"%d\n" % (sequence.last(files) or 0)
-    return {path: data for path, data in found.items() if not of_machine(path)}
+    return found
 
 
 def pack(files: Mapping[str, bytes], commit: str, taken: Iterable[str]) -> bytes:
@@ -101,8 +97,7 @@ def pack(files: Mapping[str, bytes], commit: str, taken: Iterable[str]) -> bytes
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as made:
         for path, data in sorted(files.items()):
             info = zipfile.ZipInfo(path, _DATE)
-            info.create_system = 3
-            info.external_attr = (stat.S_IFDIR | 0o755 if path.endswith("/") else stat.S_IFREG | 0o644) << 16
+            info.create_system, info.external_attr = 3, (stat.S_IFREG | 0o644) << 16
             try:
                 made.writestr(info, data)
             except UnicodeEncodeError:
@@ -136,21 +131,20 @@ def unpack(data: bytes, etag: str, version: str | None = None) -> Head:
 def _check(entries: Sequence[zipfile.ZipInfo], size: int) -> None:
     if sum(info.file_size for info in entries) > size:
         raise LibraryError("the head says more than it holds: its files are packed, or lie on each other")
-    files, seen = {info.filename for info in entries if not info.is_dir()}, set[str]()
+    files, seen = {info.filename for info in entries}, set[str]()
     for info in entries:
         name, kind = info.filename, stat.S_IFMT(info.external_attr >> 16)
-        path = name.removesuffix("/")
-        if info.orig_filename != name or not is_inside(path) or "\\" in name:
+        if info.orig_filename != name or not is_inside(name) or "\\" in name:
             why = "leads out of the folder"
         elif of_machine(name):
             why = "is a matter of one machine"
-        elif kind not in (0, stat.S_IFDIR if info.is_dir() else stat.S_IFREG):
-            why = "is a link or a device"
+        elif kind not in (0, stat.S_IFREG):
+            why = "is a link, a folder or a device"
         elif info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             why = "is packed"
-        elif path in seen or not files.isdisjoint(map(str, PurePosixPath(path).parents)):
+        elif name in seen or not files.isdisjoint(map(str, PurePosixPath(name).parents)):
             why = "is there twice, or lies below a file"
         else:
-            seen.add(path)
+            seen.add(name)
             continue
         raise LibraryError(f"the head is refused: {name[:200]!r} {why}")

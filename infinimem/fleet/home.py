@@ -3,7 +3,6 @@
     PREFIX/LIBRARY/head.zip             the library (head.py), replaced with If-Match, made if none is there
     PREFIX/LIBRARY/inbox/ULID.jsonl     turns that were appended and are not drawn from yet, create-only
     PREFIX/LIBRARY/refused/ULID.jsonl   what was in the inbox and is none, moved out of the others' way
-    PREFIX/.forgotten/ULID.LIBRARY      says that caches which hold it are to go; a name, no text
 
 Knows names and bytes, nothing of what they mean. Each of its errors is one line that says what to do.
 """
@@ -12,11 +11,10 @@ from __future__ import annotations
 
 import re
 import secrets
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
@@ -27,14 +25,11 @@ from infinimem.fleet.head import MAX_HEAD, Head, unpack
 
 MAX_OBJECT = 16 << 20
 """Bytes of an inbox object."""
-TOLD = timedelta(days=7)
-"""For which it stays told that something was forgotten; no cache keeps what is unused for so long."""
 RETRIES: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}\Z", re.ASCII)
 _URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,62})((?:/[\w.@-]+)*)/?\Z", re.ASCII)
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID = re.compile(rf"([{_DIGITS}]{{26}})\.jsonl\Z")
-_FORGOTTEN = ".forgotten"
 _THERE = (AlreadyExistsError, PreconditionError)
 
 
@@ -51,20 +46,11 @@ class Listing(NamedTuple):
     refused: list[str]
 
 
-class _Ulids:
-    """Names that sort by when they were made, also within a millisecond. Source: github.com/ulid/spec."""
-
-    def __init__(self) -> None:
-        self._lock, self._last = threading.Lock(), 0
-
-    def new(self) -> str:
-        with self._lock:
-            fresh = time.time_ns() // 1_000_000 << 80 | secrets.randbits(79)
-            self._last = fresh if fresh >> 80 > self._last >> 80 else self._last + 1
-            return "".join(_DIGITS[self._last >> shift & 31] for shift in range(125, -5, -5))
-
-
-ulid = _Ulids().new
+def ulid() -> str:
+    """A name that sorts by when it was made, here to the nanosecond. Source: github.com/ulid/spec."""
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    number = milliseconds << 80 | rest << 60 | secrets.randbits(60)
+    return "".join(_DIGITS[number >> shift & 31] for shift in range(125, -5, -5))
 
 
 def checked(library: str) -> str:
@@ -112,8 +98,8 @@ class Home:
             return None
         return unpack(data, str(meta["e_tag"]), meta["version"])
 
-    def commit(self, library: str, data: bytes, etag: str) -> Head:
-        """Put a head in the place of the one with this ETag ("": of none); gives its own, without files.
+    def commit(self, library: str, data: bytes, etag: str) -> str:
+        """Put a head in the place of the one with this ETag ("": of none); gives its own.
 
         Raises:
             Moved: another one is there.
@@ -121,12 +107,12 @@ class Home:
         path = f"{library}/head.zip"
         with suppress(*_THERE, FileNotFoundError), self._told(path):
             done = self.store.put(path, data, mode={"e_tag": etag} if etag else "create")
-            return Head(done["e_tag"], version=done["version"])
+            return str(done["e_tag"])
         # The answer to a first try may be lost, and the second has met its own work.
         with suppress(FileNotFoundError):
             found, meta = self._get(path)
             if found == data:  # no two commits have the same bytes
-                return Head(meta["e_tag"], version=meta["version"])
+                return str(meta["e_tag"])
         raise Moved
 
     def append(self, library: str, name: str, data: bytes) -> None:
@@ -145,15 +131,14 @@ class Home:
                 names[folder].append(ulid[1])
         return Listing(etag, sorted(names["inbox"]), sorted(names["refused"]))
 
-    def take(self, library: str, name: str) -> bytes | None:
-        """The bytes of an inbox object; None where it is gone by now.
+    def take(self, library: str, name: str) -> bytes:
+        """The bytes of an inbox object.
 
         Raises:
+            FileNotFoundError: it is gone by now.
             LibraryError: it is too large for one.
         """
-        with suppress(FileNotFoundError):
-            return self._get(f"{library}/inbox/{name}.jsonl", most=MAX_OBJECT)[0]
-        return None
+        return self._get(f"{library}/inbox/{name}.jsonl", most=MAX_OBJECT)[0]
 
     def drop(self, library: str, names: Sequence[str], folder: str = "inbox") -> None:
         """Delete objects; those that are gone count as deleted."""
@@ -170,20 +155,6 @@ class Home:
         """Libraries with something in their inbox."""
         found = (str(meta["path"]).split("/") for meta in self._list())
         return sorted({path[0] for path in found if path[1:2] == ["inbox"] and _NAME.match(path[0])})
-
-    def tell_forgotten(self, library: str) -> None:
-        """Have every cache drop a library at its next look."""
-        with self._told(_FORGOTTEN):
-            self.store.put(f"{_FORGOTTEN}/{ulid()}.{library}", b"")
-
-    def forgotten(self) -> dict[str, str]:
-        """What was told so, the libraries by the word's name; what every cache must have heard goes."""
-        told = self._list(f"{_FORGOTTEN}/")
-        with self._told(_FORGOTTEN):
-            if old := [meta["path"] for meta in told if datetime.now(UTC) - meta["last_modified"] > TOLD]:
-                self.store.delete(old)
-        names = (str(meta["path"]).rpartition("/")[2] for meta in told)
-        return {name: name.partition(".")[2] for name in names}
 
     def _get(self, path: str, known: str = "", most: int = MAX_HEAD) -> tuple[bytes, Any]:
         with self._told(path):

@@ -1,226 +1,138 @@
-"""Local folders for libraries of a fleet: what was fetched last, for an unchanged head is not fetched again.
+"""Folders for libraries on this machine, so that an unchanged head is not fetched again.
 
-    CACHE/NAME/lock     held: shared by who reads, alone by who writes
-               head     the machine's boot, which head the folder is, and what its header says; missing while
-                        the folder is changed
-               tree/    the library
-    CACHE/swept         the words of a `forget` that this cache has heeded (home.py)
+    CACHE/processes/P/lock    held by a process as long as it lives
+                      T/      a library: a head as it was fetched or committed
 
-All of it can be deleted at any time. Whoever finds a place taken works in one of their own, and deletes it.
+No two processes share a folder, nor do two callers in one: who works on a library takes a folder of it, or
+has a new one written, and gives it back as a head, or never. What the killed leave, the next one deletes.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
-import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import mkdtemp
 
-from infinimem.fleet.head import Head, demand, folder_files
-from infinimem.fleet.home import Home
+from infinimem.fleet.head import Head
 from infinimem.retrieval.cache import cache_folder
-from infinimem.store import disk
 from infinimem.store.files import Files
 from infinimem.store.listing import explained
-from infinimem.store.lock import PATH as LOCK
 from infinimem.store.state import sequence
 
-SWEEP, KEPT = 60.0, 24 * 3600.0
-"""Seconds between two looks for libraries of which something was forgotten; for which an unused one stays."""
-_OWN = "own-"
-"""How the names of places begin that go with their holder."""
+SWEEP, KEPT = 60.0, 600.0
+"""Seconds between two looks for what can go; for which a folder stays that nobody uses. What was forgotten is
+gone then from each: one that is used is the new head."""
 
 
-def lay_out(wanted: Mapping[str, bytes], tree: Path) -> None:
-    """Make a folder what a head says; what is the same already is left alone.
-
-    Args:
-        wanted: as in `Head.files`.
-        tree: the folder, which nobody uses.
-    """
-    there, files = folder_files(tree), Files(tree)
-    kept = {parent for path in wanted for parent in (PurePosixPath(path), *PurePosixPath(path).parents)}
-    for folder, _, names in os.walk(tree, topdown=False):
-        below = PurePosixPath(Path(folder).relative_to(tree))
-        for path in (str(below / name) for name in names):
-            if path not in wanted and path != LOCK:
-                files.remove(path, durable=False)
-        if below not in kept:
-            with suppress(OSError):  # it has the lock
-                Path(folder).rmdir()
-    for path, data in wanted.items():
-        if path.endswith("/"):
-            files.make_folder(path[:-1])
-        elif there.get(path) != data or path == sequence.MARK:
-            if path in there:
-                files.remove(path, durable=False)
-            files.stage(path, data, durable=False)
-    if sequence.MARK in wanted:
-        sequence.settle(files)  # a head is whole: nothing of it was torn when another machine stopped
+def lay_out(files: Mapping[str, bytes], tree: Path) -> None:
+    """Write a head's files to an empty folder."""
+    for path, data in files.items():
+        at = tree / path
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_bytes(data)
+    if sequence.MARK in files:
+        sequence.settle(Files(tree))  # a head is whole: nothing of it was torn when another machine stopped
 
 
-@dataclass(frozen=True)
+@dataclass
 class Place:
-    """A folder for one library, as long as its lock is held."""
+    """A folder and the head that it is, without its files; one without an ETag is not given back."""
 
-    folder: Path
-
-    @property
-    def tree(self) -> Path:
-        return self.folder / "tree"
-
-    def head(self) -> Head:
-        """The head that the tree is, without its files; one without an ETag where it is none, or was written
-        before a boot: nothing in a cache is synced."""
-        try:
-            boot, etag, version, *taken = (self.folder / "head").read_text().split("\n")
-        except (FileNotFoundError, ValueError):
-            return Head()
-        known = boot and boot == disk.boot()
-        return Head(etag, taken=frozenset(taken), version=version or None) if known else Head()
-
-    def become(self, head: Head) -> None:
-        """Make the tree this head."""
-        self.unsettle()
-        self.tree.mkdir(exist_ok=True)
-        lay_out(head.files, self.tree)
-        self.settle(head)
-
-    def settle(self, head: Head) -> None:
-        """The tree is this head."""
-        lines = (disk.boot(), head.etag, head.version or "", *sorted(head.taken))
-        (self.folder / "head").write_text("\n".join(lines))
-
-    def unsettle(self) -> None:
-        """The tree is about to be changed."""
-        (self.folder / "head").unlink(missing_ok=True)
+    tree: Path
+    head: Head
+    used: float = 0.0
 
 
 class Places:
-    """The cache of a process, which others on the machine may share.
+    """The folders of this process.
 
     Args:
-        cache: its folder; made, for its owner alone.
-        url: of the fleet.
+        cache: where they are made; it is made for its owner alone.
 
     Raises:
-        LibraryError: it cannot be made.
+        LibraryError: they cannot be made.
     """
 
-    def __init__(self, cache: Path, url: str) -> None:
-        self._cache = cache.absolute() / hashlib.sha256(url.encode()).hexdigest()[:16]
-        self._looked, self._looking = -SWEEP, threading.Lock()
+    def __init__(self, cache: Path) -> None:
+        self._cache, self._lock = cache.absolute() / "processes", threading.Lock()
+        self._free: dict[str, list[Place]] = {}
+        self._looked = -SWEEP
         with explained("make", cache):
             self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._cache.chmod(0o700)
+            self._own = Path(mkdtemp(dir=self._cache))
+            self._held = os.open(self._own / "new", os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._held, fcntl.LOCK_EX)
+            (self._own / "new").rename(self._own / "lock")  # nobody sees it free
+
+    def close(self) -> None:
+        """Delete them; none is in use."""
+        _delete_all(self._own)
+        os.close(self._held)
 
     @contextmanager
-    def alone(self, library: str) -> Iterator[Place]:
-        """A place to change a library in."""
-        with self._held(self._folder(library), fcntl.LOCK_EX) as place:
-            if place is not None:
-                yield place
-                return
-        with self._own() as place:
-            yield place
+    def taken(self, library: str, newer: Callable[[str], Head | None]) -> Iterator[Place]:
+        """A folder that is a library's head, and the caller's alone.
 
-    @contextmanager
-    def fresh(self, library: str, home: Home) -> Iterator[Place]:
-        """A place that is the head as it is now, and that nobody changes.
-
-        Raises:
-            LibraryError: there is no such library.
+        Args:
+            library: its name.
+            newer: gives the head, or None where it is the one with this ETag.
         """
-        folder = self._folder(library)
-        with self._held(folder, fcntl.LOCK_SH) as place:
-            head = home.fetch(library, place.head().etag if place else "")
-            if place is not None and head is None:
-                yield place
-                return
-        head = demand(head, library)
-        with self._held(folder, fcntl.LOCK_EX) as place:
-            if place is not None:
-                place.become(head)
-        with self._held(folder, fcntl.LOCK_SH) as place:
-            if place is not None and place.head().etag == head.etag:
-                yield place
-                return
-        with self._own() as place:
-            place.become(head)
-            yield place
-
-    def drop(self, library: str) -> bool:
-        """Delete what is held of a library, and what was derived from it; False where it is in use."""
-        return self._dropped(self._folder(library))
-
-    def sweep(self, home: Home) -> None:
-        """Heed what was forgotten on any machine; drop what is unused, or left by the dead. Once in SWEEP."""
-        with self._looking:
-            if time.monotonic() - self._looked < SWEEP:
-                return
-            self._looked = time.monotonic()
-        swept, told = self._cache / "swept", home.forgotten()
-        heeded = set(swept.read_text().split("\n")) & told.keys() if swept.exists() else set()
-        heeded |= {name for name in told.keys() - heeded if self.drop(told[name])}
-        swept.write_text("\n".join(sorted(heeded)))
-        for folder in self._cache.iterdir():
-            with suppress(FileNotFoundError, NotADirectoryError):
-                unused = time.time() - (folder / "lock").stat().st_mtime > KEPT
-                if unused or folder.name.startswith(_OWN):
-                    self._dropped(folder)
-
-    def _folder(self, library: str) -> Path:
-        return self._cache / hashlib.sha256(library.encode()).hexdigest()[:32]
-
-    def _dropped(self, folder: Path) -> bool:
-        if not folder.exists():
-            return True
-        with self._held(folder, fcntl.LOCK_EX) as place:
-            if place is not None:
-                _delete(folder)
-            return place is not None
-
-    @contextmanager
-    def _own(self) -> Iterator[Place]:
-        folder = self._cache / f"{_OWN}{secrets.token_hex(8)}"
-        with self._held(folder, fcntl.LOCK_EX) as place:
-            assert place is not None
-            try:
-                yield place
-            finally:
-                _delete(folder)
-
-    @contextmanager
-    def _held(self, folder: Path, how: int) -> Iterator[Place | None]:
-        """A place, locked; None where another has it."""
-        while True:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            with suppress(FileNotFoundError):  # it was dropped meanwhile
-                lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                break
+        with self._lock:
+            free = self._free.pop(library, [])
+            place = free.pop() if free else None
+            if free:
+                self._free[library] = free
         try:
-            try:
-                fcntl.flock(lock, how | fcntl.LOCK_NB)
-                os.utime(lock)
-                stands = os.path.samestat(os.fstat(lock), (folder / "lock").stat())
-            except (BlockingIOError, FileNotFoundError):
-                stands = False
-            yield Place(folder) if stands else None
+            if head := newer(place.head.etag if place else ""):
+                with explained("write", self._own):
+                    stale, place = place, Place(Path(mkdtemp(dir=self._own)), Head())
+                    if stale:
+                        _delete(stale.tree)
+                    lay_out(head.files, place.tree)
+                place.head = replace(head, files={})
+            assert place is not None
+            yield place
         finally:
-            os.close(lock)
+            if place and place.head.etag:
+                place.used = time.monotonic()
+                with self._lock:
+                    self._free.setdefault(library, []).append(place)
+            elif place:
+                _delete(place.tree)
+
+    def sweep(self) -> None:
+        """Delete what is unused, and what the dead left. Once in SWEEP."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked < SWEEP:
+                return
+            self._looked = now
+            unused = [name for name, free in self._free.items() if now - free[0].used > KEPT]
+            places = [place for name in unused for place in self._free.pop(name)]
+        for place in places:
+            _delete(place.tree)
+        for lock in self._cache.glob("*/lock"):
+            with suppress(FileNotFoundError, BlockingIOError), lock.open("r+b") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _delete_all(lock.parent)
 
 
-def _delete(folder: Path) -> None:
-    """A place, and indexes of its tree; the lock goes last, so that nobody finds half of it."""
-    if derived := cache_folder(str(folder / "tree"), "index"):
+def _delete_all(process: Path) -> None:
+    """The folder of a process; the lock goes last, so that nothing is left that nobody finds."""
+    for tree in process.glob("*/"):
+        _delete(tree)
+    shutil.rmtree(process, ignore_errors=True)
+
+
+def _delete(tree: Path) -> None:
+    """A library, and the indexes that were made of it."""
+    if derived := cache_folder(str(tree), "index"):
         shutil.rmtree(derived.parent, ignore_errors=True)
-    Place(folder).unsettle()
-    shutil.rmtree(folder / "tree", ignore_errors=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(tree, ignore_errors=True)

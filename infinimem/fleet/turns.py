@@ -14,7 +14,7 @@ from infinimem.store.evidence import check_turn
 def to_lines(turns: Iterable[Turn]) -> bytes:
     """The bytes of an inbox object; fields that say nothing are left out."""
     rows = ({name: value for name, value in asdict(turn).items() if value is not None} for turn in turns)
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 def from_lines(data: bytes) -> list[Turn]:
