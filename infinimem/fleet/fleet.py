@@ -6,6 +6,7 @@ the store, and is in its library once; a head is replaced only by one that was m
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -20,7 +21,7 @@ from infinimem.fleet.due import LEASE, Due
 from infinimem.fleet.edited import brought_in, write_out
 from infinimem.fleet.head import Head, demand, folder_files, pack
 from infinimem.fleet.home import MAX_OBJECT, Home, Moved, checked, ulid
-from infinimem.fleet.places import Places
+from infinimem.fleet.places import SWEEP, Places
 from infinimem.fleet.replayed import Replayed
 from infinimem.fleet.turns import from_lines, to_lines
 from infinimem.llm.base import LLM
@@ -229,7 +230,17 @@ class Fleet:
             lease: seconds without a sign of life after which others take over.
             wait: go on when nothing is due.
         """
-        await self.due.work(self.serve, self.requeue, concurrency, lease, wait)
+        sweeping = asyncio.create_task(self._sweeping())
+        try:
+            await self.due.work(self.serve, self.requeue, concurrency, lease, wait)
+        finally:
+            sweeping.cancel()
+
+    async def _sweeping(self) -> None:
+        """Also where nothing is due, what was forgotten elsewhere leaves the cache."""
+        while True:
+            await asyncio.to_thread(self._places.sweep)
+            await asyncio.sleep(SWEEP)
 
     def serve(self, library: str) -> bool:
         """Consolidate one library, as `Memory.observe` does, and commit it; whether there is more to do.
