@@ -19,7 +19,7 @@ from server import model_url as model_url
 
 # How long an example takes is no matter of the tests: the machine may be busy with other tests.
 settings.register_profile("whole", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ordinary", settings.get_profile("whole"), max_examples=40)
+settings.register_profile("ordinary", settings.get_profile("whole"), max_examples=30)
 
 LONGEST_SOAK = 12 * 3600
 """Seconds until one of the long forms counts as hung."""

@@ -129,7 +129,7 @@ def cases(count: int, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_save_at_any_moment_is_kept_and_costs_no_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert cases(50, tmp_path, monkeypatch) == []
+    assert cases(25, tmp_path, monkeypatch) == []
 
 
 @pytest.mark.soak

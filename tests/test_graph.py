@@ -61,7 +61,7 @@ edits = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(triples, edits)
 def test_a_graph_is_a_set_of_links(links: set[Triple], changes: list[Any]) -> None:
     graph, model = graph_of(links), set(links)
@@ -119,7 +119,7 @@ def test_links_of_another_kind_are_not_put() -> None:
         Graph({"a": [], "b": []}).put("a", "like", [Link("version", "b")])
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.lists(nodes), caps, keys)
 def test_trimming_keeps_the_best_and_of_equals_the_smaller_ids(
     candidates: list[str], cap: int, key: Key
@@ -137,7 +137,7 @@ def test_a_node_is_given_the_best_candidates_in_place_of_what_it_had() -> None:
     assert triples_of(graph) == {("a", "like", "b"), ("a", "like", "d"), ("a", "version", "h")}
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(triples, nodes, some_nodes, some_nodes, caps, keys)
 def test_redirecting_leads_visible_nodes_to_the_best_representative(
     links: set[Triple], gone: str, reps: set[str], visible: set[str], cap: int, key: Key

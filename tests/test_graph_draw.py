@@ -98,7 +98,7 @@ def labelled(first: str, second: str, ids: tuple[str, str] = ("a", "b")) -> Topo
     return around(graph, ids[0], 1, 5, KINDS, {ids[0]: first, ids[1]: second}.__getitem__, ids[0].__eq__)
 
 
-@settings(max_examples=200)
+@settings(max_examples=75)
 @given(labels, labels)
 def test_no_label_breaks_out(first: str, second: str) -> None:
     topology = labelled(first, second)
@@ -190,7 +190,7 @@ def test_where_the_cap_cuts_the_first_kinds_are_kept(cap: int, shown: str) -> No
     assert all(source in shown and link.to in shown for source, link in topology.links)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(triples, nodes, some_nodes, st.integers(0, 3), st.integers(1, 9))
 def test_around_is_what_is_near_either_way(
     links: set[Triple], root: str, visible: set[str], hops: int, cap: int

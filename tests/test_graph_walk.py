@@ -48,7 +48,7 @@ def plain_search(
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     triples,
     st.lists(nodes, max_size=4),
@@ -120,14 +120,14 @@ def far_by_force(links: set[Triple], sources: Collection[str], kinds: Collection
     return far
 
 
-@settings(max_examples=200)
+@settings(max_examples=75)
 @given(triples, some_nodes, st.one_of(st.none(), chosen))
 def test_distances_are_the_shortest(links: set[Triple], sources: set[str], kinds: list[str] | None) -> None:
     wanted = far_by_force(links, sources, KINDS if kinds is None else kinds)
     assert distances(sources, graph_of(links), kinds) == wanted
 
 
-@settings(max_examples=200)
+@settings(max_examples=75)
 @given(triples, some_nodes, chosen)
 def test_recoverability_counts_the_archived_by_their_distance(
     links: set[Triple], visible: set[str], kinds: list[str]
