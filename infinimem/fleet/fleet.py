@@ -158,8 +158,9 @@ class Fleet:
             UsageError, LibraryError, FleetError: as of `Memory.forget` and `open`.
         """
 
-        while self._changed(checked(library), lambda memory: None)[1]:
-            pass  # all that waits is recorded first
+        waits = True
+        while waits:  # all that was said is recorded first
+            _, waits = self._changed(checked(library), lambda memory: None)
         before = demand(self.home.fetch(library), library)
         try:
             done, _ = self._changed(library, lambda memory: memory.forget(**wanted))
