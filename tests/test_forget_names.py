@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -430,6 +431,11 @@ def shown(view: View) -> dict[str, set[tuple[int, str]]]:
     }
 
 
+def unlinked(data: bytes) -> bytes:
+    """Without the header keys that change where a topic that it links to goes, or comes."""
+    return re.sub(rb"(?m)^(?:see_also|token_count): .*\n", b"", data)
+
+
 @pytest.mark.parametrize("by", ["match", "session"])
 @pytest.mark.parametrize(
     "seed", [*range(5), *(pytest.param(n, marks=pytest.mark.soak) for n in range(5, 300))]
@@ -461,7 +467,7 @@ def test_whatever_happened_the_word_is_nowhere_or_named(tmp_path: Path, seed: in
         told = word in data.decode(errors="replace").casefold() or word in path.casefold()
         derived = path.startswith(("journal/", "allmem/")) or path.removesuffix(".md") in concerned
         if not told and not derived:
-            assert (root / path).read_bytes() == data, path
+            assert unlinked((root / path).read_bytes()) == unlinked(data), path
     for name, quoted in quotes.items():
         kept = [
             line

@@ -205,7 +205,8 @@ def test_a_header_without_an_end_is_left_alone() -> None:
         ("*   typed\r\nx\r\n", 1, "- <seq=9,source=human> typed\r\nx\r\n"),
         ("\ufeff+ \tbyte \udcff\0 and \u202e", 1, "\ufeff- <seq=9,source=human> byte \udcff\0 and \u202e"),
         ('- <seq=5,source=user,k="> "> old > text', 1, "- <seq=9,source=human> old > text"),
-        ("- <seq=5>", 1, "- <seq=9,source=human> "),
+        ("- <seq=5>", 1, "- <seq=9,source=human>"),
+        ("- <seq=5> ", 1, "- <seq=9,source=human> "),
     ],
 )
 def test_signing_leaves_the_text(before: str, number: int, after: str) -> None:

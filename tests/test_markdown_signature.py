@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -10,8 +11,15 @@ from hypothesis import strategies as st
 
 from infinimem.markdown.characters import clean_text, one_line, sound, visible
 from infinimem.markdown.document import Document
-from infinimem.markdown.signature import format_entry, format_seqs, parse_entry, parse_seqs
-from infinimem.model import SOURCES, Source
+from infinimem.markdown.signature import (
+    format_entry,
+    format_seqs,
+    parse_entry,
+    parse_seqs,
+    resigned,
+    text_start,
+)
+from infinimem.model import SOURCES, Entry, Source
 
 PIECES = (
     [
@@ -276,3 +284,38 @@ def test_no_text_hides_behind_a_character(text: str, shown: str) -> None:
 
 def test_sound_replaces_bytes_that_do_not_decode() -> None:
     assert sound(b"caf\xe9 \xff".decode("utf-8", "surrogateescape")) == "caf\ufffd \ufffd"
+
+
+ENTRIES = st.builds(
+    format_entry,
+    SEQS,
+    ANY_TEXT.map(one_line),
+    time=st.none() | st.just("2025"),
+    source=st.sampled_from(SOURCES),
+    origin=st.lists(SEQS, max_size=3),
+    fields=st.dictionaries(KEYS, ANY_TEXT, max_size=3),
+).map(parse_entry)
+
+
+@given(ENTRIES, ENTRIES)
+def test_another_signature_is_that_of_a_new_line(old: Entry | None, other: Entry | None) -> None:
+    assert old is not None and other is not None
+    line = format_entry(
+        other.seq, "x", time=other.time, source=other.source, origin=other.origin, fields=other.fields
+    )
+    assert resigned(old, other).removesuffix(old.line[text_start(old.line) :]) == line.removesuffix("x")
+    assert resigned(old, old) == old.line
+
+
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [
+        ("- <seq=5> x", "- <seq=9,was=5> x"),
+        ('- <turn=2,speaker=\udcff,seq=5,k="\\""> x', '- <seq=9,turn=2,speaker=\udcff,k="\\"",was=5> x'),
+        ('- <seq=5,zone=1,by="bare"> x', '- <seq=9,was=5,zone=1,by="bare"> x'),
+    ],
+)
+def test_what_two_signatures_say_alike_keeps_its_bytes(line: str, after: str) -> None:
+    entry = parse_entry(line)
+    assert entry is not None
+    assert resigned(entry, replace(entry, seq=9, fields={**entry.fields, "was": "5"})) == after

@@ -99,6 +99,20 @@ def test_what_came_since_stays(library: Library) -> None:
     assert "A person's prose." in view.document("topics/x").body
 
 
+def test_a_header_that_a_person_made_longer_stays_whole(library: Library) -> None:
+    (a,) = fill(library, "one")
+    path = library.root / "topics/x.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("---\nid: topics/x\n---\nA person's prose.\n")
+    sort(library, "consolidate", Move(a, "topics/x"))
+    undo(library)
+    path.write_text(path.read_text().replace("---\n", "---\nmine: 1\nand: 2\n", 1))
+    before = files(library)
+    with pytest.raises(LibraryError, match="topics/x was changed where it wrote"):
+        undo(library)
+    assert files(library) == before
+
+
 def test_a_later_receipt_that_leans_on_it_goes_first_or_with_it(library: Library) -> None:
     a, b = fill(library, "one", "two")
     before = files(library)

@@ -181,9 +181,7 @@ def test_a_doubled_line_without_text_stays_without_text_in_a_crlf_file(library: 
     path = library.root / "topics" / "x.md"
     path.write_bytes(b"- <seq=5>\r\n- <seq=5>\r\n- typed\r\n")
     library.adopt_edits()
-    assert path.read_bytes() == (
-        b"- <seq=5>\r\n- <seq=6,source=user,origin=5> \r\n- <seq=7,source=human> typed\r\n"
-    )
+    assert path.read_bytes() == (b"- <seq=5>\r\n- <seq=6,origin=5>\r\n- <seq=7,source=human> typed\r\n")
 
 
 def test_a_document_with_a_person_s_header_keys_outlives_its_last_line(library: Library) -> None:

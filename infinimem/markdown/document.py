@@ -279,7 +279,8 @@ class Document:
             text, end = line[start:], lines[number - 1][len(line) :]
             if old and text.endswith(block_id(old.seq)):
                 text = text.removesuffix(block_id(old.seq)) + block_id(new.seq)
-            lines[number - 1] = entry_line[: text_start(entry_line)].rstrip(" ") + f" {text}{end}"
+            gap = "" if line[:start].endswith(">") else " "  # what was signed and empty may end there
+            lines[number - 1] = f"{entry_line[: text_start(entry_line)].rstrip(' ')}{gap}{text}{end}"
         return self._with(lines, self.final_newline)
 
     def _emptied(self, gone: Set[int]) -> set[int]:

@@ -31,6 +31,8 @@ _ESCAPED = re.compile(r"\\(.)")
 _SEQ = re.compile(r"[1-9][0-9]{0,17}\Z")
 _SPAN = re.compile(r"([1-9][0-9]{0,17})(?:-([1-9][0-9]{0,17}))?\Z")
 _OWN = frozenset({"seq", "time", "source", "origin"})
+_FIRST = ("seq", "time", "source")
+"""The keys that stand before the others, which are sorted."""
 _SHARED = frozenset({"source", "speaker", "time"})
 """Keys whose values many lines have in common: a turn and what is drawn from it at least."""
 
@@ -122,7 +124,9 @@ def format_entry(
         raise ValueError(f"{wrong[0]!r} is not a key of `fields`")
     if origins := format_seqs(origin):
         rest["origin"] = origins
-    head = [("seq", str(seq)), *([("time", time)] if time else []), ("source", source), *sorted(rest.items())]
+    head = sorted(
+        {"seq": str(seq), **({"time": time} if time else {}), "source": source, **rest}.items(), key=_rank
+    )
     signature = ",".join(f"{key}={_value(value)}" for key, value in head)
     text = clean_text(text)
     if with_block_id or text.endswith(block_id(seq)):  # a text that ends like one is to come back whole
@@ -131,6 +135,35 @@ def format_entry(
     # A last line that is empty is written as two spaces: a blank one would not count.
     last = ["  " + more.pop()] if more else []
     return "\n".join([f"- <{signature}> {first}", *("  " + line if line else "" for line in more), *last])
+
+
+def resigned(old: Entry, new: Entry) -> str:
+    """The line of `old`, its signature as `new` says: what both say alike keeps its bytes and its place."""
+    match = _SIGNATURE.match(old.line)
+    if match is None:
+        raise ValueError(f"{old.line!r} is no entry")
+    was, now = _told(old), _told(new)
+    pairs = [(key, value) for key, value in _FIELD.findall(match[1]) if was.get(key) == now.get(key)]
+    for key in sorted(key for key in now if now[key] != was.get(key)):
+        place = next((n for n, pair in enumerate(pairs) if _rank(pair) > _rank((key, ""))), len(pairs))
+        pairs.insert(place, (key, _value(now[key])))
+    return f"- <{','.join(f'{key}={value}' for key, value in pairs)}> {old.line[match.end() :]}"
+
+
+def _told(entry: Entry) -> dict[str, str]:
+    own = {
+        "seq": str(entry.seq),
+        "time": entry.time,
+        "source": entry.source,
+        "origin": format_seqs(entry.origin),
+    }
+    return {**{key: value for key, value in own.items() if value}, **entry.fields}
+
+
+def _rank(pair: tuple[str, str]) -> tuple[int, str]:
+    """Where a key stands in a signature."""
+    key = pair[0]
+    return (_FIRST.index(key), "") if key in _FIRST else (len(_FIRST), key)
 
 
 def format_seqs(seqs: Iterable[int]) -> str:

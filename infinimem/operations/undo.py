@@ -133,12 +133,18 @@ def _document_before(
     if rows is not None:
         before = from_line_map(back.doc_id, rows, lines)
         stood = {place.seq for place in here.entries} if here else set()
-        if untouched or {place.seq for place in before.entries} == (stood - came) | gone:
+        whole = {place.seq for place in before.entries} == (stood - came) | gone
+        if untouched or (whole and not _tears_header(before, here)):
             return before
     if any(row.why.startswith(_WRITTEN) for row in receipt.rows):
         raise LibraryError(f"{receipt.id} cannot be undone: {back.doc_id} was changed where it wrote")
     document = here or Document.empty(back.doc_id)
     return document.without(came).insert([lines[seq] for seq in sorted(gone) if seq in lines])
+
+
+def _tears_header(before: Document, here: Document | None) -> bool:
+    """Whether lines would come to stand in the header: a person made it longer."""
+    return before.header.problem is not None and (here is None or here.header.problem is None)
 
 
 def _record_before(

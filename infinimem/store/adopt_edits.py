@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from infinimem.markdown.signature import format_entry, format_seqs
+from infinimem.markdown.signature import format_entry, format_seqs, resigned
 from infinimem.model import Entry, ReceiptRow
 from infinimem.store.external_edits import (
     ExternalEdits,
@@ -68,7 +68,7 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
         done.rows.append(ReceiptRow(seq, seen.doc_id, "-", "deleted"))
     done.rows += [ReceiptRow(place.seq, was, place.doc_id, "moved by hand") for place, was in edits.carried]
     signed = {place: format_entry(seqs[place], text, source="human") for place, text in texts.items()}
-    _sign(done, view, signed | {place: _line(entry) for place, entry in new.items()})
+    _sign(done, view, signed | {place: resigned(old[place], entry) for place, entry in new.items()})
     done.removed += [(old[place].seq, old[place].line) for place in new]
     return done
 
@@ -89,17 +89,6 @@ def _given(edits: ExternalEdits, first_seq: int) -> dict[Position, int]:
     """Who gets which seq: by document and line."""
     typed = ((doc_id, number) for doc_id, number, _ in edits.typed)
     return {place: seq for seq, place in enumerate(sorted([*typed, *edits.renumbered]), first_seq)}
-
-
-def _line(entry: Entry) -> str:
-    return format_entry(
-        entry.seq,
-        entry.text,
-        time=entry.time,
-        source=entry.source,
-        origin=entry.origin,
-        fields=entry.fields,
-    )
 
 
 def _sign(done: Rendered, view: View, lines: Mapping[Position, str]) -> None:
