@@ -48,10 +48,6 @@ STAGED = (
 OURS = frozenset({"topics", "CURRENT.md", "evidence", "archive"})
 
 
-OWN_KEY = re.compile(rf"(?:{'|'.join(HEADER_KEYS)}|current_epoch):|  ")
-"""A line of a header that the program writes."""
-
-
 def now() -> datetime:
     return datetime(2025, 3, 3, 12, tzinfo=UTC)
 
@@ -157,11 +153,13 @@ def texts(view: View) -> Counter[str]:
 
 
 def _to_draw_from(view: View) -> set[str]:
-    """Texts of turns that nothing was drawn from, and of those that share a number."""
+    """Texts of turns that nothing was drawn from, that share a number, or that lines which share one cite."""
     turns = list(view.entries("evidence"))
-    times = Counter(turn.seq for turn in turns)
-    waiting = {turn.seq for turn in view.uncited()}
-    return {turn.text for turn in turns if turn.seq in waiting or times[turn.seq] > 1}
+    lines = [*turns, *view.entries(), *view.entries("archive")]
+    times = Counter(line.seq for line in lines)
+    free = {turn.seq for turn in view.uncited()}
+    free |= {seq for line in lines if times[line.seq] > 1 for seq in (line.seq, *line.entry.origin)}
+    return {turn.text for turn in turns if turn.seq in free}
 
 
 def plain(text: str) -> str:
@@ -199,10 +197,9 @@ def check_bytes(path: str, old: bytes, root: Path) -> None:
         assert _numberless(new).startswith(_numberless(old)), "a file that only grows was changed"
     else:
         before, after = Document.parse(path[:-3], old), Document.parse(path[:-3], new or b"")
-        fixed = untouchable(before)
         if after.header.end and not before.header.end:  # a signed line stood in the way of its being read
-            fixed = [line for line in fixed if not OWN_KEY.match(line)]
-        assert inside(fixed, [line.rstrip("\r") for line in after.lines]), "a line was touched"
+            before = before.without({place.seq for place in before.entries})
+        assert inside(untouchable(before), [line.rstrip("\r") for line in after.lines]), "a line was touched"
         if before.header.problem is None and new is not None:
             kept = {key: value for key, value in before.header.values.items() if key not in HEADER_KEYS}
             kept.pop("current_epoch", None)

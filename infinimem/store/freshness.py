@@ -21,8 +21,11 @@ import math
 import os
 import threading
 import time
+from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+from immutables import Map
 
 from infinimem.store.files import MAX_FILE, Files
 from infinimem.store.listing import FolderState, Listed, Stamp, folder_state, listed, state_of
@@ -53,7 +56,7 @@ class Listing:
     """
 
     ids: tuple[str, ...] = ()
-    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    stamps: Map[str, Stamp] = field(default_factory=Map)
     oversized: Mapping[str, Stamp] = field(default_factory=dict)
     key: object = field(default_factory=object)
     before: object = None
@@ -65,7 +68,8 @@ class Listing:
             return ()
         if self.before is older.key:
             return self.news
-        return {doc_id for doc_id, _ in self.stamps.items() ^ older.stamps.items()}
+        gone = {doc_id for doc_id in older.stamps if doc_id not in self.stamps}
+        return gone | {doc_id for doc_id, stamp in self.stamps.items() if older.stamps.get(doc_id) != stamp}
 
     def state(self, doc_id: str) -> Stamp | None:
         """The state of any document, also of one that is passed over."""
@@ -82,10 +86,10 @@ class Listing:
         oversized = {doc_id: stamp for doc_id, stamp in large.items() if stamp.size > limit(doc_id)}
         for doc_id in oversized:
             del stamps[doc_id]
-        if stamps == self.stamps and oversized == self.oversized:
+        new, ids = Map(stamps), tuple(sorted(stamps))
+        if new == self.stamps and oversized == self.oversized:
             return self
-        same = stamps.keys() == self.stamps.keys()
-        return Listing(self.ids if same else tuple(sorted(stamps)), stamps, oversized)
+        return Listing(self.ids if ids == self.ids else ids, new, oversized)
 
     def changed(self, found: Mapping[str, Stamp | None], limit: Callable[[str], int]) -> Listing:
         """The listing with some documents anew.
@@ -97,17 +101,25 @@ class Listing:
         news = {doc_id: stamp for doc_id, stamp in found.items() if stamp != self.state(doc_id)}
         if not news:
             return self
-        stamps, oversized = dict(self.stamps), dict(self.oversized)
+        stamps, oversized = self.stamps.mutate(), dict(self.oversized)
         for doc_id, stamp in news.items():
-            large = stamp is not None and stamp.size > limit(doc_id)
-            for states, holds in ((stamps, not large), (oversized, large)):
-                if stamp is not None and holds:
-                    states[doc_id] = stamp  # in its place: a dictionary with gaps is slow to copy
-                else:
-                    states.pop(doc_id, None)
-        same = all((doc_id in stamps) == (doc_id in self.stamps) for doc_id in news)
-        ids = self.ids if same else tuple(sorted(stamps))
-        return Listing(ids, stamps, oversized, before=self.key, news=news)
+            stamps.pop(doc_id, None)
+            oversized.pop(doc_id, None)
+            if stamp is not None:
+                (oversized if stamp.size > limit(doc_id) else stamps)[doc_id] = stamp
+        came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
+        gone = {doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps}
+        return Listing(_with(self.ids, came, gone), stamps.finish(), oversized, before=self.key, news=news)
+
+
+def _with(ids: tuple[str, ...], came: Iterable[str], gone: Collection[str]) -> tuple[str, ...]:
+    """Sorted ids with some more, and without others."""
+    if not (came or gone):
+        return ids
+    new = [doc_id for doc_id in ids if doc_id not in gone] if gone else list(ids)
+    for doc_id in came:
+        insort(new, doc_id)
+    return tuple(new)
 
 
 class Freshness:
