@@ -3,6 +3,7 @@ was acknowledged is there once, and the work goes on by itself."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
@@ -98,6 +99,21 @@ def test_workers_that_are_stopped_for_longer_than_their_lease(
             os.kill(one.pid, signal.SIGSTOP)
             time.sleep(2 * LEASE)
             os.kill(one.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("times", [20, pytest.param(500, marks=pytest.mark.soak)])
+def test_a_worker_that_is_ended_as_it_starts(times: int, fleet: Fleet, seed: int) -> None:
+    dice = random.Random(seed)
+
+    async def end_early() -> None:
+        work = asyncio.create_task(fleet.work())
+        await asyncio.sleep(dice.uniform(0.005, 0.04))
+        work.cancel()
+        assert await asyncio.wait([work], timeout=60) == ({work}, set())
+
+    fleet.append("anna", [turn(1)])
+    for _ in range(times):
+        asyncio.run(asyncio.wait_for(end_early(), 90))
 
 
 @pytest.mark.parametrize("doubles", [8, pytest.param(500, marks=pytest.mark.soak)])

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any
 
 import psycopg
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import DeleteJobCondition, Status
+from procrastinate.worker import Worker
 from psycopg import sql
 
 from infinimem.errors import FleetError, ModelError
@@ -90,7 +91,9 @@ class Due:
                 with psycopg.connect(self.database, connect_timeout=10) as connection:
                     if not self._owned(connection):
                         raise FleetError("the database is not a fleet's; run: infinimem fleet init")
-                app = _app(SyncPsycopgConnector(conninfo=self.database, min_size=1, max_size=4, timeout=10))
+                app = App(
+                    connector=SyncPsycopgConnector(conninfo=self.database, min_size=1, max_size=4, timeout=10)
+                )
                 app.open()
             self._app = app
         return self._app
@@ -138,25 +141,43 @@ class Due:
                     connector = PsycopgConnector(
                         conninfo=self.database, min_size=2, max_size=most, configure=_tuned
                     )
-                    async with _app(connector).open_async() as app:
+                    async with AsyncExitStack() as stack:
+                        app = App(connector=connector)
+                        stack.push_async_callback(app.close_async)
+                        await _to_its_end(asyncio.ensure_future(app.open_async()))
                         _tasks(app, serve, requeue, threads, periodic=wait)
-                        reaper = asyncio.create_task(_reap(app, lease))
-                        try:
-                            await app.run_worker_async(
-                                concurrency=concurrency,
-                                wait=wait,
-                                install_signal_handlers=False,
-                                update_heartbeat_interval=lease / 3,
-                                stalled_worker_timeout=lease,
-                                fetch_job_polling_interval=min(5.0, lease / 3),
-                            )
-                        finally:
-                            reaper.cancel()
+                        stack.callback(asyncio.create_task(_reap(app, lease)).cancel)
+                        worker: Any = Worker(
+                            app,
+                            queues=[QUEUE],
+                            concurrency=concurrency,
+                            wait=wait,
+                            delete_jobs=DeleteJobCondition.SUCCESSFUL,
+                            install_signal_handlers=False,
+                            update_heartbeat_interval=lease / 3,
+                            stalled_worker_timeout=lease,
+                            fetch_job_polling_interval=min(5.0, lease / 3),
+                        )
+                        await _to_its_end(asyncio.create_task(worker.run()), worker.stop)
                     if not wait:
                         return
                 except (FleetError, ConnectorException, psycopg.Error, OSError) as error:
                     log.warning("the database does not answer, trying again: %s", error)
                 await asyncio.sleep(0.5)
+
+
+async def _to_its_end(task: asyncio.Future[Any], stop: Callable[[], object] | None = None) -> None:
+    """Await a task, and once cancelled its end; it is told by `stop`, or cancelled.
+
+    Python 3.11 loses a cancellation that meets a connection just as the pool has it ready.
+    """
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.sleep(0)  # a worker forgets what it was told before its first step
+        (stop or task.cancel)()
+        await asyncio.wait([task])
+        raise
 
 
 async def _tuned(connection: psycopg.AsyncConnection[Any]) -> None:
@@ -165,11 +186,6 @@ async def _tuned(connection: psycopg.AsyncConnection[Any]) -> None:
     would put all that is due in order to take the first, where an index has the order."""
     await connection.set_autocommit(True)
     await connection.execute("SET synchronous_commit = off; SET enable_sort = off")
-
-
-def _app(connector: Any) -> App:
-    defaults: Any = {"queues": [QUEUE], "delete_jobs": DeleteJobCondition.SUCCESSFUL}
-    return App(connector=connector, worker_defaults=defaults)
 
 
 def _job(app: App, library: str, after: int = 0) -> Any:
