@@ -232,12 +232,10 @@ class _PlanRenderer:
             return
         names = self._view.derived(known).after(changed)
         links = {doc_id: related(doc_id, names) for doc_id in written if changed.get(doc_id)}
-        if gone := {doc_id for doc_id, new in changed.items() if new is None}:
-            for doc_id in self._view.below(TOPICS):
-                if doc_id not in changed and not gone.isdisjoint(
-                    kept := links_of(self._view.document(doc_id))
-                ):
-                    links[doc_id] = [link for link in kept if link not in gone]
+        gone = {doc_id for doc_id, new in changed.items() if new is None}
+        for doc_id in {one for name in gone for one in names.linking.get(name, ())} - changed.keys():
+            kept = links_of(self._view.document(doc_id))
+            links[doc_id] = [link for link in kept if link not in gone]
         for doc_id, found in sorted(links.items()):
             self._set(doc_id, headed(self._get(doc_id), {SEE_ALSO: formatted(found)}))
 

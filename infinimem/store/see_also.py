@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from immutables import Map
@@ -40,26 +40,34 @@ class Snapshot(Protocol):
     def __contains__(self, doc_id: str, /) -> bool: ...
 
 
+Sets = Map[str, frozenset[str]]
+
+
 @dataclass(frozen=True)
 class Known:
-    """The names in each topic, and the topics of each name."""
+    """The names in each topic, and the topics of each name; the links of each, and what links to it."""
 
-    names: Map[str, frozenset[str]]
-    topics: Map[str, frozenset[str]]
+    names: Sets = field(default_factory=Map)
+    topics: Sets = field(default_factory=Map)
+    links: Sets = field(default_factory=Map)
+    linking: Sets = field(default_factory=Map)
 
     def after(self, changed: Mapping[str, Document | None]) -> Known:
         """As it is when these topics read so; None for one that is gone."""
-        names, topics = self.names.mutate(), self.topics.mutate()
-        for doc_id, document in changed.items():
-            before, now = names.get(doc_id, frozenset()), frozenset[str]()
-            if document is not None:
-                now = names_in(document)
-                names[doc_id] = now
-            elif doc_id in names:
-                del names[doc_id]
-            for name in before ^ now:
-                topics[name] = topics.get(name, frozenset()) ^ {doc_id}
-        return Known(names.finish(), topics.finish())
+        names = {doc_id: names_in(one) if one else None for doc_id, one in changed.items()}
+        links = {doc_id: frozenset(links_of(one)) if one else None for doc_id, one in changed.items()}
+        return Known(*_after(self.names, self.topics, names), *_after(self.links, self.linking, links))
+
+
+def _after(of: Sets, by: Sets, changed: Mapping[str, frozenset[str] | None]) -> tuple[Sets, Sets]:
+    """What each topic has, and the topics that have it, once these have this; None for one that is gone."""
+    now, who = of.mutate(), by.mutate()
+    for doc_id, have in changed.items():
+        for one in now.pop(doc_id, frozenset[str]()) ^ (have or frozenset()):
+            who[one] = who.get(one, frozenset()) ^ {doc_id}
+        if have is not None:
+            now[doc_id] = have
+    return now.finish(), who.finish()
 
 
 def names_in(document: Document) -> frozenset[str]:
@@ -71,7 +79,7 @@ def names_in(document: Document) -> frozenset[str]:
 def known(view: Snapshot, before: Known | None, changed: Collection[str] | None) -> Known:
     """The names in the topics of a snapshot; for `View.derived`."""
     if before is None or changed is None:
-        before, changed = Known(Map(), Map()), view.below(TOPICS)
+        before, changed = Known(), view.below(TOPICS)
     topics = (doc_id for doc_id in changed if doc_id.startswith(TOPICS))
     return before.after({doc_id: view.document(doc_id) if doc_id in view else None for doc_id in topics})
 
