@@ -23,6 +23,7 @@ from infinimem.operations.forget.forget import Forgotten
 from infinimem.operations.review import keep as keep_plan
 from infinimem.store import disk
 from infinimem.store.receipts import parse_receipt
+from infinimem.store.render import described
 from infinimem.store.view import View
 
 SECRET = "zebrafish"
@@ -463,6 +464,8 @@ def test_whatever_happened_the_word_is_nowhere_or_named(tmp_path: Path, seed: in
     now = memory.view
     assert lines(now) == [(seq, line) for seq, line in stood if seq not in done.seqs]
     concerned = {place.doc_id for seq in done.seqs if (place := before.entry(seq))}
+    topics = map(before.document, before.below("topics/"))
+    concerned |= {topic.id for topic in topics if set(done.seqs) & set(described(topic))}
     for path, data in files.items():
         told = word in data.decode(errors="replace").casefold() or word in path.casefold()
         derived = path.startswith(("journal/", "allmem/")) or path.removesuffix(".md") in concerned
