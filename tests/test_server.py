@@ -68,6 +68,7 @@ TALK = (
 )
 
 
+@pytest.mark.soak
 def test_a_conversation_through_a_model_that_talks_nonsense(tmp_path: Path, model_url: str) -> None:
     root = tmp_path / "m"
     open_memory(root, model="offline", create=True)
