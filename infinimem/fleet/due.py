@@ -8,7 +8,7 @@ in the order of their making, and a library that has more to do goes to the end:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any
@@ -144,7 +144,7 @@ class Due:
                     async with AsyncExitStack() as stack:
                         app = App(connector=connector)
                         stack.push_async_callback(app.close_async)
-                        await _to_its_end(asyncio.ensure_future(app.open_async()))
+                        await _to_its_end(app.open_async())
                         _tasks(app, serve, requeue, threads, periodic=wait)
                         stack.callback(asyncio.create_task(_reap(app, lease)).cancel)
                         worker: Any = Worker(
@@ -158,7 +158,7 @@ class Due:
                             stalled_worker_timeout=lease,
                             fetch_job_polling_interval=min(5.0, lease / 3),
                         )
-                        await _to_its_end(asyncio.create_task(worker.run()), worker.stop)
+                        await _to_its_end(worker.run(), worker.stop)
                     if not wait:
                         return
                 except (FleetError, ConnectorException, psycopg.Error, OSError) as error:
@@ -166,11 +166,12 @@ class Due:
                 await asyncio.sleep(0.5)
 
 
-async def _to_its_end(task: asyncio.Future[Any], stop: Callable[[], object] | None = None) -> None:
-    """Await a task, and once cancelled its end; it is told by `stop`, or cancelled.
+async def _to_its_end(work: Awaitable[Any], stop: Callable[[], object] | None = None) -> None:
+    """Await some work, and once cancelled its end; it is told by `stop`, or cancelled.
 
     Python 3.11 loses a cancellation that meets a connection just as the pool has it ready.
     """
+    task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -119,14 +119,10 @@ def format_entry(
     """
     if seq < 1 or source not in SOURCES:
         raise ValueError(f"seq {seq}, source {source!r}: a seq is positive, a source is one of {SOURCES}")
-    rest = dict(fields or {})
-    if wrong := [key for key in rest if key in _OWN or _IS_KEY.match(key) is None]:
+    fields = fields or {}
+    if wrong := [key for key in fields if key in _OWN or _IS_KEY.match(key) is None]:
         raise ValueError(f"{wrong[0]!r} is not a key of `fields`")
-    if origins := format_seqs(origin):
-        rest["origin"] = origins
-    head = sorted(
-        {"seq": str(seq), **({"time": time} if time else {}), "source": source, **rest}.items(), key=_rank
-    )
+    head = sorted(_told(seq, time, source, origin, fields).items(), key=_rank)
     signature = ",".join(f"{key}={_value(value)}" for key, value in head)
     text = clean_text(text)
     if with_block_id or text.endswith(block_id(seq)):  # a text that ends like one is to come back whole
@@ -142,7 +138,7 @@ def resigned(old: Entry, new: Entry) -> str:
     match = _SIGNATURE.match(old.line)
     if match is None:
         raise ValueError(f"{old.line!r} is no entry")
-    was, now = _told(old), _told(new)
+    was, now = (_told(one.seq, one.time, one.source, one.origin, one.fields) for one in (old, new))
     pairs = [(key, value) for key, value in _FIELD.findall(match[1]) if was.get(key) == now.get(key)]
     for key in sorted(key for key in now if now[key] != was.get(key)):
         place = next((n for n, pair in enumerate(pairs) if _rank(pair) > _rank((key, ""))), len(pairs))
@@ -150,14 +146,11 @@ def resigned(old: Entry, new: Entry) -> str:
     return f"- <{','.join(f'{key}={value}' for key, value in pairs)}> {old.line[match.end() :]}"
 
 
-def _told(entry: Entry) -> dict[str, str]:
-    own = {
-        "seq": str(entry.seq),
-        "time": entry.time,
-        "source": entry.source,
-        "origin": format_seqs(entry.origin),
-    }
-    return {**{key: value for key, value in own.items() if value}, **entry.fields}
+def _told(
+    seq: int, time: str | None, source: Source, origin: Iterable[int], fields: Mapping[str, str]
+) -> dict[str, str]:
+    own = {"seq": str(seq), "time": time, "source": source, "origin": format_seqs(origin)}
+    return {**{key: value for key, value in own.items() if value}, **fields}
 
 
 def _rank(pair: tuple[str, str]) -> tuple[int, str]:

@@ -50,7 +50,7 @@ class Listing:
 
     Args:
         ids: sorted; the same object as long as none comes or goes.
-        stamps: the state of each.
+        stamps: the state of each; what did not change is shared with the listing before.
         oversized: the state of those that are passed over.
         key, before, news: what changed since the listing with the key `before`.
     """
@@ -68,8 +68,7 @@ class Listing:
             return ()
         if self.before is older.key:
             return self.news
-        gone = {doc_id for doc_id in older.stamps if doc_id not in self.stamps}
-        return gone | {doc_id for doc_id, stamp in self.stamps.items() if older.stamps.get(doc_id) != stamp}
+        return _differing(self.stamps, older.stamps)
 
     def state(self, doc_id: str) -> Stamp | None:
         """The state of any document, also of one that is passed over."""
@@ -86,10 +85,10 @@ class Listing:
         oversized = {doc_id: stamp for doc_id, stamp in large.items() if stamp.size > limit(doc_id)}
         for doc_id in oversized:
             del stamps[doc_id]
-        new, ids = Map(stamps), tuple(sorted(stamps))
-        if new == self.stamps and oversized == self.oversized:
+        if not _differing(stamps, self.stamps) and oversized == self.oversized:
             return self
-        return Listing(self.ids if ids == self.ids else ids, new, oversized)
+        ids = tuple(sorted(stamps))
+        return Listing(self.ids if ids == self.ids else ids, Map(stamps), oversized)
 
     def changed(self, found: Mapping[str, Stamp | None], limit: Callable[[str], int]) -> Listing:
         """The listing with some documents anew.
@@ -110,6 +109,12 @@ class Listing:
         came = [doc_id for doc_id in news if doc_id in stamps and doc_id not in self.stamps]
         gone = {doc_id for doc_id in news if doc_id in self.stamps and doc_id not in stamps}
         return Listing(_with(self.ids, came, gone), stamps.finish(), oversized, before=self.key, news=news)
+
+
+def _differing(now: Mapping[str, Stamp], before: Mapping[str, Stamp]) -> set[str]:
+    """Ids of the documents that are in another state, or in one of both alone."""
+    gone = {doc_id for doc_id in before if doc_id not in now}
+    return gone | {doc_id for doc_id, stamp in now.items() if before.get(doc_id) != stamp}
 
 
 def _with(ids: tuple[str, ...], came: Iterable[str], gone: Collection[str]) -> tuple[str, ...]:

@@ -230,10 +230,10 @@ class _PlanRenderer:
         changed = {doc_id: new for doc_id, new in self._result.documents.items() if doc_id.startswith(TOPICS)}
         if not changed:
             return
-        names = self._view.derived(known).after(changed)
-        links = {doc_id: related(doc_id, names) for doc_id in written if changed.get(doc_id)}
+        topics = self._view.derived(known).after(changed)
+        links = {doc_id: related(doc_id, topics) for doc_id in written if changed.get(doc_id)}
         gone = {doc_id for doc_id, new in changed.items() if new is None}
-        for doc_id in {one for name in gone for one in names.linking.get(name, ())} - changed.keys():
+        for doc_id in {one for name in gone for one in topics.linking.get(name, ())} - changed.keys():
             kept = links_of(self._view.document(doc_id))
             links[doc_id] = [link for link in kept if link not in gone]
         for doc_id, found in sorted(links.items()):
