@@ -241,9 +241,7 @@ class Library:
         Returns:
             None if there is nothing.
         """
-        from infinimem.store.adopt_edits import adopt, turns_without_entries
         from infinimem.store.external_edits import find_edits, is_unedited
-        from infinimem.store.plans import violations
 
         self.fresh.doubt()
         began, adopted = last_seen.began(self.files), self._adopted
@@ -255,19 +253,29 @@ class Library:
         ):
             self._adopted = began, {doc_id: view.document(doc_id) for doc_id in last_seen.tracked(view)}
             return None
-        with self.locked() as view:
-            known = self.seen_lines()
-            if edits := find_edits(view, known):
-                first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
-                done = adopt(view, edits, first)
-                if wrong := violations(view, done):
-                    raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
-                if edits.turns:  # first: a seq that no turn gets after all does no harm
-                    drawn.note(self.files, view, (), turns_without_entries(view, edits, first))
-                notice = last_seen.differences(view, known, done.documents)
-                return self.commit(done, view, self.of_people("stamp"), (), notice)
+        for _ in range(RETRIES + 1):
+            with suppress(Conflict), self.locked() as view:
+                return self._adopt(view)
+        return None  # a person who keeps saving is heard at the next call
+
+    def _adopt(self, view: View) -> Receipt | None:
+        """Sign and note what people did, under the lock."""
+        from infinimem.store.adopt_edits import adopt, turns_without_entries
+        from infinimem.store.external_edits import find_edits
+        from infinimem.store.plans import violations
+
+        known = self.seen_lines()
+        if not (edits := find_edits(view, known)):
             last_seen.note(self.files, last_seen.differences(view, known))
             return None
+        first = self.allocate(edits.to_sign, view) if edits.to_sign else 0
+        done = adopt(view, edits, first)
+        if wrong := violations(view, done):
+            raise LibraryError(f"lines cannot be signed ({wrong[0]}); run infinimem doctor")
+        if edits.turns:  # first: a seq that no turn gets after all does no harm
+            drawn.note(self.files, view, (), turns_without_entries(view, edits, first))
+        notice = last_seen.differences(view, known, done.documents)
+        return self.commit(done, view, self.of_people("stamp"), (), notice)
 
     def seen_lines(self) -> Mapping[int, last_seen.SeenLine]:
         """Every line as it was last seen, by seq."""
