@@ -1,0 +1,123 @@
+"""What a line was, where it came from and how to take a change back, from the command line alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from cli_runner import Shell
+
+SAMPLE = Path(__file__).parents[2] / "sample_library"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    shell = Shell(tmp_path, monkeypatch)
+    shutil.copytree(SAMPLE, shell.library, dirs_exist_ok=True)
+    return shell
+
+
+def test_history_leads_from_what_was_said_to_where_a_line_is_now(shell: Shell) -> None:
+    """`history` names the turn, every receipt that moved the line, and what replaced it."""
+    events = shell("--json", "history", "66").json["rows"]
+    assert [(row["event"], row["seq"]) for row in events if row["event"] == "said"] == [("said", 60)]
+    assert any(row["event"] == "receipt" and row["now"] == "archive/home-network" for row in events)
+    assert any(row["event"] == "heir" and row["seq"] == 252 for row in events)
+
+
+def test_blame_leads_from_any_line_to_what_was_said(shell: Shell) -> None:
+    """`blame` gives every entry of a document the receipt that brought it and turns that exist."""
+    evidence = "".join(path.read_text() for path in (shell.library / "evidence").glob("*.md"))
+    for topic in (shell.library / "topics").glob("*.md"):
+        rows = shell("--json", "blame", f"topics/{topic.stem}").json["rows"]
+        entries = [row for row in rows if row["kind"] == "entry"]
+        assert entries
+        assert all(row["receipt"] for row in entries)
+        for row in entries:
+            assert row["turns"]
+            assert all(f"<seq={turn['seq']}," in evidence for turn in row["turns"])
+
+
+@pytest.mark.parametrize("moment", ["journal/0004-consolidate", "239", "2025-08-01"])
+def test_the_past_can_be_asked(shell: Shell, moment: str) -> None:
+    """`--as-of` a receipt, a number or a day answers from the library as it stood then."""
+    now, then = (shell("search", "router", *more).out for more in ((), ("--as-of", moment)))
+    assert "192.168.1.1 now" in now
+    if moment == "2025-08-01":  # the sample was written in one go: nothing stood before
+        assert "192.168.1.1 now" not in then
+    else:
+        assert "192.168.8.1" in then
+        assert "192.168.1.1 now" not in then
+
+
+def test_an_undo_is_a_change_like_any_other(shell: Shell) -> None:
+    """Undo puts lines back byte for byte, leaves a receipt, and can be undone."""
+    topic = shell.library / "topics" / "home-network.md"
+    before = topic.read_text()
+    line = next(line for line in before.splitlines() if "seq=252," in line)
+    undone = shell("--json", "undo").json["receipt"]["id"]
+    assert line in (shell.library / "CURRENT.md").read_text()
+    assert line not in topic.read_text()
+    assert (shell.library / f"{undone}.md").exists()
+    shell("undo", undone)
+    assert line in topic.read_text()
+
+
+def test_a_hand_edit_wins(shell: Shell) -> None:
+    """What a person changes in a file stands, is the person's from then on, and the old words are in a receipt."""
+    topic = shell.library / "topics" / "pepper.md"
+    topic.write_text(
+        topic.read_text().replace("She only eats the salmon food", "She only eats the trout food")
+    )
+    shell("consolidate", "--model", "offline")
+    line = next(
+        line for line in topic.read_text().splitlines() if line.endswith("> She only eats the trout food")
+    )
+    assert re.match(r"- <seq=55,", line)
+    assert "source=human" in line
+    newest = max((shell.library / "journal").glob("*.md"))
+    assert "She only eats the salmon food" in newest.read_text()
+    assert "trout" in shell("ask", "What does Pepper eat?", "--model", "offline").out
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["read", "topics/nothing"], "nothing"),
+        (["history", "99999"], "99999"),
+        (["blame", "topics/pepper:9999"], "9999"),
+        (["undo", "77"], "77"),
+        (["search", "x", "--as-of", "not-a-time"], "not-a-time"),
+        (["import", "no-such-file.json"], "no-such-file.json"),
+        (["search", "x", "--scope", "nowhere"], "nowhere"),
+        (["forget", "--seq", "99999"], "99999"),
+        (["review", "--approve", "99"], "99"),
+        (["ask", "x", "--reader", "nobody"], "nobody"),
+        (["add", "x", "--time", "yesterday"], "yesterday"),
+        (["consolidate", "--strategy", "nobody"], "nobody"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_an_error_is_one_line_and_changes_nothing(shell: Shell, command: list[str], words: str) -> None:
+    """A mistake is answered in one line that names it; the exit code is not 0, and nothing is written."""
+    tree = shell.tree()
+    done = shell(*command)
+    assert done.code in (1, 2)
+    assert words in done.err
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert shell.tree() == tree
+
+
+def test_a_folder_of_notes_is_read_and_never_written(shell: Shell, tmp_path: Path) -> None:
+    """A plain folder of notes is searched as it is; nothing is written into it, and writing is refused."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("# Boat\n\nThe berth is number 14.\n")
+    before = {path: path.read_bytes() for path in notes.rglob("*")}
+    for command in (["search", "berth"], ["grep", "berth"], ["ls"], ["read", "a"], ["ask", "which berth"]):
+        assert shell("--library", str(notes), *command).code == 0
+    shell("--library", str(notes), "add", "x", "--model", "offline").failed(1, "infinimem init")
+    assert {path: path.read_bytes() for path in notes.rglob("*")} == before
