@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from allmem_library import Library
 from cli_runner import Shell
 from in_memory import LISBON, view_of
 
-from infinimem.markdown.document import Document
 from infinimem.model import Finding
 from infinimem.operations.doctor import secrets
 from infinimem.operations.doctor.examine import MOST
@@ -37,100 +34,12 @@ def found(files: Mapping[str, str], words: str = "", settings: Settings | None =
     return [one for one in examine(view_of(files, settings)) if words in f"{one.what} {one.fix}"]
 
 
-# ── contradictions ──────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("lines", "level", "subject"),
-    [
-        (("speaker=Ana|I moved to Porto.", "speaker=Ana|I moved to Lisbon."), "error", "where Ana lives"),
-        (("speaker=Ana|I live in Porto.", "speaker=Ana|I live in Rome."), "note", "where Ana lives"),
-        (("|My phone number is 55 12 34.", "|My phone number is 66 77 88."), "error", "User's phone number"),
-        (
-            ("|The capital of Chad is Abéché.", "|The capital of Chad is N'Djamena."),
-            "error",
-            '"the capital of chad is"',
-        ),
-        (("|The spare key of 4B is Rita.", "|The spare key of 4B is Ben."), "error", "the same thing"),
-    ],
-)
-def test_two_values_of_one_thing_are_a_contradiction(
-    lines: tuple[str, ...], level: str, subject: str
-) -> None:
-    (one,) = found(topic(*lines))
-    assert (one.level, one.where) == (level, "topics/home:6")
-    assert one.what == f"line 42 gives {subject} another value than 41 (topics/home:5)"
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("speaker=Ana|I moved to Porto.", "speaker=Ben|I moved to Lisbon."),  # two people
-        ("speaker=Ana|I live in Boston.", "speaker=Ana|I live in Boston, Massachusetts."),
-        ("speaker=Ana|I lived in Porto.", "speaker=Ana|I moved to Lisbon."),
-        ("|Has a friend in Porto", "|Has a friend in Rome"),
-    ],
-)
-def test_what_may_both_be_so_is_none(lines: tuple[str, ...]) -> None:
-    assert found(topic(*lines)) == []
-
-
-def test_the_newest_line_is_named_first_and_what_is_archived_counts_no_more() -> None:
-    lines = ("time=2025-05-01 speaker=Ana|I moved to Porto.", "time=2025-03-01 speaker=Ana|I moved to Rome.")
-    (one,) = found(topic(*lines))
-    assert (one.where, "line 41 gives" in one.what, "42 (topics/home:6)" in one.what) == (
-        "topics/home:5",
-        True,
-        True,
-    )
-    old = topic(lines[1], name="archive/home")["archive/home"].replace("seq=41", "seq=40")
-    assert found({**topic(lines[0]), "archive/home": old}) == []
-
-
-def test_a_plain_denial_is_a_note() -> None:
-    (one,) = found(topic("speaker=Ana|Eats meat", "speaker=Ana|Does not eat meat"))
-    assert (one.level, one.what) == ("note", "line 42 denies what 41 (topics/home:5) says")
-    for other in (
-        "speaker=Ben|Does not eat meat",
-        "speaker=Ana|Does not eat fish",
-        "speaker=Ana|Ate no meat today",
-    ):
-        assert found(topic("speaker=Ana|Eats meat", other)) == []
-
-
-def test_units_are_held_to_what_the_turns_behind_them_say() -> None:
-    library = Library()
-    library.say("I moved to Porto.", "I moved to Lisbon.", speaker="Ana")
-    unit = "---\nid: allmem/{folder}/u-00000{seq}\nkind: unit\nevidence:\n  - {{ref: {seq}}}\n---\n"
-
-    def put(folder: str, seq: int) -> None:
-        name = f"allmem/{folder}/u-00000{seq}"
-        library.documents[name] = Document.parse(name, unit.format(folder=folder, seq=seq).encode())
-
-    put("units", 2)
-    put("archive", 1)
-    assert examine(library.view()) == []
-    put("units", 1)
-    (one,) = examine(library.view())
-    assert one.what == "line 2 gives where Ana lives another value than 1 (evidence/s1:1)"
-
-
 # ── secrets ─────────────────────────────────────────────────────────────────────────────────────
 
 # Put together here, so that no scanner of this repository stumbles over them.
 KEYS = {
     "AWS Access Key": "AKIA" + "Z7Q2MD4KX9PLW3VT",
-    "Anthropic API Key": "sk-ant-" + "api03-" + "k3Jd8sLq0ZpX7vBn2MwRt5Yc9HfGa4Ue1Ti6Oo-Ww8Aa",
-    "OpenAI Token": "sk-proj-" + "k3Jd8sLq0ZpX7vBn2MwR" + "T3BlbkFJ" + "t5Yc9HfGa4Ue1Ti6OoWw",
-    "GitHub Token": "github_pat_"
-    + "11ABCDEFG0k3Jd8sLq0ZpX"
-    + "_"
-    + "k3Jd8sLq0ZpX7vBn2MwRt5Yc9" * 2
-    + "HfGa4Ue1T",
-    "Google API Key": "AIza" + "SyD4k3Jd8sLq0ZpX7vBn2MwRt5Yc9HfGa4U",
-    "Hugging Face Token": "hf_" + "kJdsLqZpXvBnMwRtYcHfGaUeTiOoWwAaQr",
     "Private Key": "-----BEGIN OPENSSH " + "PRIVATE KEY-----",
-    "Password": "the wifi password is " + "Tr0ub4dor&3",
 }
 SCANNED = {
     "GitHub Token": "ghp_" + "k3Jd8sLq0ZpX7vBn2MwRt5Yc9HfGa4Ue1Ti6",
@@ -145,9 +54,7 @@ def _told(kind: str, secret: str) -> None:
     plain = secret.split()[-1]
     entry = f"speaker=Ana|Please note: {secret} thanks"
     files = {
-        **topic(
-            entry, entry, "speaker=Ana|My phone number is 55.", f"speaker=Ana|My phone number is {plain}."
-        ),
+        **topic(entry, entry),
         "notes/plan": f"# Plan\n\ntext\n{secret}\n",
         "journal/0001-consolidate": f"---\nid: journal/0001-consolidate\n---\n## As it was\n\n    {secret}\n",
     }
@@ -159,23 +66,9 @@ def _told(kind: str, secret: str) -> None:
     assert any("forget --seq 41 " in one.fix for one in all_found)
 
 
-@pytest.mark.parametrize("kind", KEYS)
-def test_a_key_is_told_without_the_scanner(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "detect_secrets.core.plugins.util", None)
-    secrets.scanner.cache_clear()
-    secrets.detectors.cache_clear()
-    try:
-        assert not secrets.scanner()
-        _told(kind, KEYS[kind])
-    finally:
-        secrets.scanner.cache_clear()
-        secrets.detectors.cache_clear()
-
-
-@pytest.mark.parametrize("kind", SCANNED)
-def test_the_scanner_knows_more_kinds(kind: str) -> None:
-    pytest.importorskip("detect_secrets", reason="needs the extra `lint`")
-    _told(kind, SCANNED[kind])
+@pytest.mark.parametrize(("kind", "secret"), [*KEYS.items(), *SCANNED.items()])
+def test_a_secret_is_told_by_kind_and_place(kind: str, secret: str) -> None:
+    _told(kind, secret)
 
 
 def test_doctor_shows_no_secret_in_a_files_name_either(shell: Shell) -> None:

@@ -90,7 +90,7 @@ def lint(context: click.Context) -> None:
     """Also for doubtful times and overgrown topics.
 
     Nothing is written, and no line is quoted: a finding says where to look. Exit code 1 if there are errors
-    (secrets, values that exclude each other); notes are no errors. What breaks the format, `doctor` finds.
+    (secrets); notes are no errors. What breaks the format, `doctor` finds.
     """
     from infinimem.operations.doctor import secrets
     from infinimem.operations.doctor.examine import lint as examined
@@ -104,7 +104,7 @@ def lint(context: click.Context) -> None:
     out.result(data, lambda: _show(out, found))
     errors = _count(out, found)
     if scanner is None:
-        out.say("only a few kinds of secrets are known; pip install 'infinimem[lint]' adds a scanner")
+        out.say("secrets were not looked for; pip install 'infinimem[lint]' adds a scanner")
     if errors:
         context.exit(1)
 

@@ -121,7 +121,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
     "Look after": {
         "status": Listed("care", "Show what the library holds and what it awaits.", ("status",)),
         "doctor": Listed("care", "Check that the library is sound.", ("doctor", "doctor --fix")),
-        "lint": Listed("care", "Look for contradictions, secrets and duplicates.", ("lint",)),
+        "lint": Listed("care", "Look for secrets, duplicates and doubtful times.", ("lint",)),
         "config": Listed("trusting", "Show the settings in force, and where each comes from.", ("config",)),
         "trust": Listed("trusting", "Trust a library and its settings.", ("trust . --yes", "trust --list")),
         "watch": Listed("watching", "Report changes in the folder and sign what people type.", ("watch",)),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from infinimem.model import Finding
-from infinimem.operations.doctor import checks, contradictions, folder, links, receipts, secrets, topics
+from infinimem.operations.doctor import checks, folder, links, receipts, secrets, topics
 from infinimem.operations.doctor.inspection import Inspection
 from infinimem.operations.git import commits
 from infinimem.operations.stale_dependents import stale_dependents
@@ -65,7 +65,6 @@ CHECKS = (
     Check("git", "doctor", _git),
     Check("secrets", "lint", secrets.secrets, notes_too=True),
     Check("names", "lint", folder.unlawful_names, notes_too=True),
-    Check("contradictions", "lint", contradictions.contradictions),
     Check("duplicates", "lint", topics.repeated),
     Check("times", "lint", topics.mixed_zones),
     Check("growth", "lint", topics.unbounded),

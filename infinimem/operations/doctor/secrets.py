@@ -1,7 +1,6 @@
 """Secrets in a library: keys, tokens and passwords, reported by kind and place, never quoted.
 
-The patterns are those of detect-secrets (the extra `lint`); nothing is verified over the network. A few kinds
-that it lacks, or that must be found without it, are added here, as their issuers document them.
+The patterns are those of detect-secrets (the extra `lint`); nothing is verified over the network.
 """
 
 from __future__ import annotations
@@ -28,16 +27,6 @@ class Detector(NamedTuple):
     find: Callable[[str], Iterable[str]]
 
 
-_ISSUED = {
-    "Private Key": ("private key", r"-----BEGIN (?:[A-Z0-9]{2,10} ){0,2}PRIVATE KEY"),
-    "AWS Access Key": ("akia", r"\bAKIA[0-9A-Z]{16}\b"),
-    "Anthropic API Key": ("sk-ant-", r"\bsk-ant-[a-z0-9]{2,10}-[A-Za-z0-9_-]{30,200}"),
-    "OpenAI Token": ("t3blbkfj", r"\bsk-[A-Za-z0-9_-]{20,200}T3BlbkFJ[A-Za-z0-9_-]{20,200}"),
-    "GitHub Token": ("github_pat_", r"\bgithub_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}\b"),
-    "Google API Key": ("aiza", r"\bAIza[0-9A-Za-z_-]{35}"),
-    "Hugging Face Token": ("hf_", r"\bhf_[A-Za-z]{34}\b"),
-}
-"""A needle and the pattern, by kind."""
 _NEEDLES = {
     "Artifactory Credentials": ("artifactory", "jfrog"),
     "Cloudant Credentials": ("cloudant",),
@@ -50,12 +39,6 @@ _NEEDLES = {
     "Stripe Access Key": ("k_live_",),
 }
 """Of kinds of the scanner whose patterns are slow, or find much else in prose."""
-_TOLD = re.compile(
-    r"\b(?:password|passcode|passphrase|pass ?code|pin(?: code)?)\b(?: (?:for|of|to|on) [\w' -]{1,40}?)?"
-    r"(?: is(?: now)?|:| =|=) {0,3}[\"'`*]{0,3}((?=[^\s\"'`]*\d)[^\s\"'`,;*]{4,64})",
-    re.IGNORECASE,
-)
-"""How people tell one: "the wifi password is …". A word without a digit is more often "wrong", "changed"."""
 _UNFIT = frozenset(
     ("Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)", "Secret Keyword")
 )
@@ -67,7 +50,7 @@ _PLACEHOLDER = re.compile(r"[<>{}$…]|(?i:example|x{6}|your[_-]|change[_-]?me|p
 def secrets(inspection: Inspection) -> Iterator[Finding]:
     """An error for each line and each file name with a secret, in receipts and people's notes too."""
     for document in inspection.documents.values():
-        if not (found := _in("\n".join(document.lines), detectors())):
+        if not (found := _in("\n".join(document.lines), scanner())):
             continue
         places = [(range(place.start_line, place.end_line + 1), place.seq) for place in document.entries]
         seqs = {number: seq for numbers, seq in places for number in numbers}
@@ -96,7 +79,7 @@ def without_names(found: Sequence[Finding], ids: Iterable[str]) -> Sequence[Find
 
 
 def _named(ids: Iterable[str]) -> list[str]:
-    return [doc_id for doc_id in ids if _in(doc_id, detectors())]
+    return [doc_id for doc_id in ids if _in(doc_id, scanner())]
 
 
 def _in(text: str, detectors: Iterable[Detector]) -> list[Detector]:
@@ -118,16 +101,8 @@ def _holds(detector: Detector, text: str) -> bool:
 
 
 @cache
-def detectors() -> tuple[Detector, ...]:
-    """What is found always, then the scanner's; what both find has one name. Made once."""
-    own = (Detector(kind, (needle,), re.compile(like).findall) for kind, (needle, like) in _ISSUED.items())
-    told = Detector("Password", ("passw", "passc", "passp", "pass c", "pin"), _TOLD.findall)
-    return (*own, told, *scanner())
-
-
-@cache
 def scanner() -> tuple[Detector, ...]:
-    """Those of the extra `lint`, looked for once; none where it is not installed."""
+    """The detectors of the extra `lint`, made once; none if it is not installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of requests, about packages beside it; no request is made
