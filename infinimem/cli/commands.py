@@ -91,8 +91,8 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         ),
         "graph": Listed(
             "topology",
-            "Draw the units linked to a unit, archived ones too.",
-            ("graph --strategy allmem", "graph rabies shot --strategy allmem --format dot"),
+            "List the units linked to a unit, archived ones too.",
+            ("graph --strategy allmem", "graph rabies shot --strategy allmem --hops 1"),
         ),
     },
     "Look back": {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from infinimem.cli.options import Command, Options, pass_options, words
@@ -16,21 +14,13 @@ from infinimem.results import counted
 @click.option(
     "--hops", type=click.IntRange(0, 9), default=2, show_default=True, help="How many links to follow."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["mermaid", "dot", "json"]),
-    default="mermaid",
-    help="Format of the drawing.",
-)
 @pass_options
-def graph(options: Options, name: str | None, hops: int, form: str) -> None:
+def graph(options: Options, name: str | None, hops: int) -> None:
     """UNIT is an id or a document, SEQ the number of a turn, QUERY what the unit is about; the default is the
     newest unit. Links are followed in both directions.
     """
     from infinimem.spec import strategies
     from infinimem.strategies.base import Linked
-    from infinimem.strategies.graph.draw import FORMATS
 
     out, memory = options.out, options.reading()
     strategy = memory.strategy
@@ -40,7 +30,17 @@ def graph(options: Options, name: str | None, hops: int, form: str) -> None:
             f"{memory.view.spec.name} keeps no links between its documents; --strategy {able} does"
         )
     found = strategy.graph(memory.view, name, hops)
-    out.result(json.loads(found.as_json()), lambda: out.line(FORMATS[form](found).rstrip("\n")))
+
+    def show() -> None:
+        units = [(n.id, str(n.hop), "" if n.visible else "archived", n.label) for n in found.nodes]
+        out.table(("unit", "hops", "", "what it says"), units)
+        links = [
+            (source, link.kind, link.to, "" if link.weight is None else f"{link.weight:.3f}")
+            for source, link in found.links
+        ]
+        out.table(("from", "link", "to", "weight"), links)
+
+    out.result(found.data(), show)
     out.say(f"{counted(len(found.nodes), 'unit')}, {counted(len(found.links), 'link')} around {found.root}")
     if found.cut:
         out.say("there are more within so many links; --hops shows fewer, another unit shows others")

@@ -1,4 +1,4 @@
-"""The pictures of a report: quality against tokens, quality by category, tokens by phase, document sizes.
+"""The two pictures of a report: quality against tokens, quality by category.
 
 One colour a method, the same in all of them: the project's own in warm colours, baselines in cool ones.
 """
@@ -6,16 +6,14 @@ One colour a method, the same in all of them: the project's own in warm colours,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import ceil, floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from infinimem.evaluation.methods.spec import OWN
-from infinimem.evaluation.metrics.statistics import mean
 from infinimem.evaluation.table import percent, tokens_of
 from infinimem.evaluation.tally import Tallies, Tally
-from infinimem.model import Usage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +26,6 @@ _OWN = (
     *("#c9a0c8", "#8a7a00", "#ff5a5f", "#e6c9a8"),
 )
 _OTHERS = ("#1f6fb2", "#2a9d8f", "#6b7a86", "#3f4e9e", "#79b8e0", "#4f8a3c", "#a7b0b7", "#12343b")
-_PHASES = ("#1f6fb2", "#e8710a", "#2a9d8f", "#b3261e", "#8e3b8a", "#d9a400", "#6b7a86", "#79b8e0")
 _MARKS = "osD^vP"
 _WITHIN = re.compile(r"(R|turns) in (\d+)")
 _LONGEST = 34  # characters of a method's name in a picture
@@ -53,10 +50,7 @@ def draw(tallies: Tallies, measure: str, folder: Path) -> list[tuple[str, str]] 
         return None
     drawers: Mapping[str, tuple[str, Drawer]] = {
         "quality_tokens.png": ("Quality against tokens", _quality_tokens),
-        "quality_evidence.png": ("Quality against evidence", _quality_evidence),
         "quality_categories.png": ("Quality by category", _quality_categories),
-        "tokens_phases.png": ("Tokens by phase", _tokens_phases),
-        "document_sizes.png": ("Sizes of documents", _document_sizes),
     }
     drawn = []
     with matplotlib.rc_context({"font.size": 9, "text.color": INK, "axes.labelcolor": INK}):
@@ -107,24 +101,13 @@ def _clean(axis: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
 
 
 def _quality_tokens(tallies: Tallies, measure: str) -> Figure | None:
-    """Where models were asked, a point a method; else how recall grows with what is read."""
+    """If models were asked, a point a method; else how recall grows with what is read."""
     if any(tokens_of(tally.querying.values()) for tally in tallies.methods):
         spent = {
             tally.name: tokens_of(tally.querying.values()) / len(tally.asked) for tally in tallies.methods
         }
         return _points(tallies, measure, spent, "model tokens a question, in and out")
     return _growth(tallies)
-
-
-def _quality_evidence(tallies: Tallies, measure: str) -> Figure | None:
-    """Where there are answers, a point a method by what they were drawn from; a ranking has no end.
-
-    Source: All-Mem, section 4.3 (sweep of budgets).
-    """
-    if not any(item.answered for tally in tallies.methods for item in tally.asked):
-        return None
-    shown = {tally.name: mean([item.context for item in tally.asked]) for tally in tallies.methods}
-    return _points(tallies, measure, shown, "tokens of evidence a question")
 
 
 def _points(tallies: Tallies, measure: str, tokens: Mapping[str, float], label: str) -> Figure:
@@ -248,93 +231,3 @@ def _quality_categories(tallies: Tallies, measure: str) -> Figure | None:
     axes[0].set_yticks(range(len(methods)), [_short(tally.name) for tally in methods])
     figure.supxlabel(f"{measure}, %", fontsize=9)
     return figure
-
-
-def _tokens_phases(tallies: Tallies, measure: str) -> Figure | None:
-    """What writing takes and what asking takes, stacked by phase."""
-    sides: Sequence[tuple[str, Callable[[Tally], dict[str, float]]]] = (
-        ("construction, tokens a case", lambda tally: _share(tally.construction, len(tally.ingested))),
-        ("question, tokens a question", lambda tally: _share(tally.querying, len(tally.asked))),
-    )
-    from matplotlib.ticker import MaxNLocator
-
-    methods = tallies.methods[::-1]
-    panels = [(title, rows) for title, of in sides if any(rows := [of(tally) for tally in methods])]
-    phases = sorted({phase for _, rows in panels for row in rows for phase in row})
-    if not phases:
-        return None
-    figure = _figure(2 + 4 * len(panels), 0.32 * len(methods) + 1.9)
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    shown: dict[str, Any] = {}
-    colours = {phase: _PHASES[number % len(_PHASES)] for number, phase in enumerate(phases)}
-    for axis, (title, rows) in zip(axes, panels, strict=True):
-        left = [0.0] * len(rows)
-        for phase in phases:
-            widths = [row.get(phase, 0.0) for row in rows]
-            shown[phase] = axis.barh(range(len(rows)), widths, 0.68, left, color=colours[phase])
-            left = [at + width for at, width in zip(left, widths, strict=True)]
-        most = max(left)
-        for at, total in enumerate(left):
-            axis.text(total + 0.015 * most, at, f"{total:,.0f}", va="center", fontsize=7.5)
-        axis.set_xlim(0, 1.18 * most)
-        axis.set_title(title, fontsize=9, loc="left")
-        axis.set_ylim(-0.6, len(methods) - 0.4)
-        axis.xaxis.set_major_locator(MaxNLocator(4))
-        axis.xaxis.set_major_formatter(lambda value, _: _thousands(value))
-        _clean(axis, "x")
-        axis.tick_params(axis="y", length=0)
-    axes[0].set_yticks(range(len(methods)), [_short(tally.name) for tally in methods])
-    _under(figure, list(shown.values()), list(shown), 4)
-    return figure
-
-
-def _share(usages: Mapping[str, Usage], count: int) -> dict[str, float]:
-    return {
-        phase: tokens_of([usage]) / max(count, 1) for phase, usage in usages.items() if tokens_of([usage])
-    }
-
-
-def _thousands(value: float) -> str:
-    return f"{value / 1000:,.10g}k" if value >= 1000 else f"{value:,.10g}"
-
-
-def _document_sizes(tallies: Tallies, measure: str) -> Figure | None:
-    """How long documents are: a histogram over all cases, and the share that is no longer than so much."""
-    groups: dict[tuple[int, ...], list[Tally]] = {}
-    for tally in tallies.methods:
-        if tally.sizes:
-            groups.setdefault(tuple(tally.sizes), []).append(tally)
-    if not groups:
-        return None
-    import numpy as np
-
-    figure = _figure(10, max(3.6, 0.24 * len(groups) + 1.6))
-    histogram, shares = figure.subplots(1, 2)
-    colours = _colours(tallies)
-    every = [max(size, 1) for sizes in groups for size in sizes]
-    bins = min(24, 6 + len(every) // 20)
-    edges = np.geomspace(min(every) * 0.98, max(every) * 1.02, bins + 1)
-    for sizes, methods in groups.items():
-        colour = colours[methods[0].name]
-        label = _short(", ".join(tally.name for tally in methods))
-        held = np.maximum(sizes, 1)
-        look: dict[str, Any] = {"histtype": "step", "color": colour, "linewidth": 1.6}
-        if len(groups) == 1:
-            look = {"color": colour, "edgecolor": "white", "linewidth": 0.6}
-        histogram.hist(held, bins=list(edges), **look)
-        middle = f"mean {mean(sizes):,.0f}, n {len(sizes):,}"
-        shares.ecdf(held, color=colour, linewidth=1.8, label=f"{label}  ({middle})")
-    histogram.set_ylabel("documents")
-    shares.set_ylabel("share of documents up to this size")
-    for axis in (histogram, shares):
-        axis.set_xscale("log")
-        _token_ticks(axis)
-        axis.set_xlabel("tokens of a topic's document")
-        _clean(axis)
-    handles, labels = shares.get_legend_handles_labels()
-    _under(figure, handles, labels, 2)
-    return figure
-
-
-def _under(figure: Figure, handles: Sequence[Any], labels: Sequence[str], columns: int) -> None:
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), columns), frameon=False)
