@@ -98,7 +98,6 @@ class StrategySpec:
         reads: names of its settings that change how the library is read, not what is in it.
         sparse: whether it makes nothing of most turns; the store then lists those that it looked at.
         near: whether it writes by nearness, so that its library is another one with another embedder.
-        shape: "module:function" that gives counts of what a snapshot holds, which add up over libraries.
     """
 
     name: str
@@ -118,7 +117,6 @@ class StrategySpec:
     reads: frozenset[str] = frozenset()
     sparse: bool = False
     near: bool = False
-    shape: str | None = None
 
     def make(self, llm: object, settings: object) -> Any:
         """The strategy, which is imported now.

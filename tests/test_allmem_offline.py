@@ -32,7 +32,6 @@ def test_a_newer_value_takes_the_place_of_the_older(tmp_path: Path) -> None:
     memory = told(tmp_path, *FACTS)
     counts = memory.status()
     assert counts["archived"] == 3, "the older capital, and what was told twice"
-    assert counts["recovery"]["version"] == {"unreachable": 0, "coverage": [0.0, 1.0], "h95": 1}
     assert "allmem/archive/u-000001" in memory.view and "allmem/units/u-000004" in memory.view
     evidence = memory.read("What is the capital of Chad?")
     found = [item.text for item in evidence.items]
@@ -58,5 +57,5 @@ def test_numbered_facts_of_a_benchmark(tmp_path: Path) -> None:
     facts = [line.split(". ", 1)[1] for line in lines.splitlines()[1:161]]
     memory = told(tmp_path, *facts)
     counts = memory.status()
-    assert counts["archived"] > 10 and counts["recovery"]["version"]["unreachable"] == 0
+    assert counts["archived"] > 10
     assert [finding for finding in memory.doctor() if finding.level == "error"] == []

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import KINDS, NODES, Triple, graph_of, nodes, some_nodes, triples
 
-from infinimem.strategies.graph.links import Graph, Link
-from infinimem.strategies.graph.walk import Reached, Recoverability, distances, expand, recoverability
+from infinimem.strategies.graph.walk import Reached, distances, expand
 
 chosen = st.lists(st.sampled_from(KINDS), unique=True)
 times = st.integers(0, 2 ** len(NODES) - 1)
@@ -125,41 +123,3 @@ def far_by_force(links: set[Triple], sources: Collection[str], kinds: Collection
 def test_distances_are_the_shortest(links: set[Triple], sources: set[str], kinds: list[str] | None) -> None:
     wanted = far_by_force(links, sources, KINDS if kinds is None else kinds)
     assert distances(sources, graph_of(links), kinds) == wanted
-
-
-@settings(max_examples=75)
-@given(triples, some_nodes, chosen)
-def test_recoverability_counts_the_archived_by_their_distance(
-    links: set[Triple], visible: set[str], kinds: list[str]
-) -> None:
-    archived = set(NODES) - visible
-    far = far_by_force(links, visible, kinds)
-    found = recoverability(graph_of(links), visible, archived, kinds)
-    assert found.archived == len(archived)
-    assert found.unreachable == len(archived - set(far))
-    assert found.visible_ratio == len(visible) / len(NODES)
-    reached = [far[node] for node in archived if node in far]
-    assert len(found.coverage) == (max(reached, default=0) + 1 if archived else 0)
-    for limit, share in enumerate(found.coverage):
-        assert share == sum(hop <= limit for hop in reached) / len(archived)
-    enough = [limit for limit, share in enumerate(found.coverage) if share >= 0.95]
-    assert found.h95 == (enough[0] if enough else None)
-
-
-def test_a_chain_of_versions_needs_as_many_hops_as_it_is_long() -> None:
-    links = {("a", "version", "b"), ("b", "version", "c"), ("a", "next", "d")}
-    found = recoverability(graph_of(links), {"a"}, {"b", "c", "d"}, {"version"})
-    assert found == Recoverability(3, 1, (0.0, pytest.approx(1 / 3), pytest.approx(2 / 3)), None, 0.25)
-    assert recoverability(graph_of(links), {"a"}, {"b", "c", "d"}).h95 == 2
-
-
-def test_nineteen_of_twenty_are_enough_for_h95() -> None:
-    names = [f"n{number:02}" for number in range(20)]
-    graph = Graph({"root": [Link("version", name) for name in names[:19]], **{name: [] for name in names}})
-    assert recoverability(graph, ["root"], names).h95 == 1
-    assert recoverability(graph, ["root"], names[1:]).h95 is None
-
-
-def test_where_nothing_is_archived_there_is_nothing_to_recover() -> None:
-    assert recoverability(Graph({"a": []}), ["a"], []) == Recoverability(0, 0, (), None, 1.0)
-    assert recoverability(Graph(), [], []) == Recoverability(0, 0, (), None, 1.0)

@@ -21,12 +21,6 @@ _LABELS = {
     "lines awaiting review": "archivings awaiting review",
     "based on superseded": "lines and summaries based on superseded lines",
     "git waiting": "receipts not committed to git",
-    "recovery version unreachable": "archived units out of reach of version links",
-    "recovery version coverage": "archived units in reach, by version links",
-    "recovery version h95": "version links that reach 95 % of the archive",
-    "recovery all unreachable": "archived units out of reach of any links",
-    "recovery all coverage": "archived units in reach, by links of any kind",
-    "recovery all h95": "links of any kind that reach 95 % of the archive",
 }
 """What `status` calls a count in its table, where the key alone says too little."""
 

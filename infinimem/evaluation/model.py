@@ -76,23 +76,6 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Transaction:
-    """What one receipt of a memory tells of its cost.
-
-    Args:
-        op: "write", "consolidate", …
-        turns: that the memory held nothing of before.
-        seconds: of wall clock, to a tenth.
-        usage: model calls and tokens.
-    """
-
-    op: str
-    turns: int
-    seconds: float
-    usage: Usage = field(default_factory=Usage)
-
-
-@dataclass(frozen=True)
 class Ingested:
     """What writing one case cost and left.
 
@@ -100,8 +83,6 @@ class Ingested:
         usage: tokens and calls by phase (a language task's name).
         seconds: of wall clock.
         sizes: tokens of each document that was made.
-        transactions: of the library, in their order.
-        structure: what the memory tells of its shape (evaluation/structure.py).
         written: what became of what was said (evaluation/written.py).
         turns: that were taken in.
         disk: bytes of the library's files.
@@ -112,8 +93,6 @@ class Ingested:
     usage: Mapping[str, Usage] = field(default_factory=dict)
     seconds: float = 0.0
     sizes: tuple[int, ...] = ()
-    transactions: tuple[Transaction, ...] = ()
-    structure: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] = field(default_factory=dict)
     turns: int = 0
     disk: int = 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from infinimem.errors import UsageError
-from infinimem.evaluation.model import Found, Ingested, Result, Transaction
+from infinimem.evaluation.model import Found, Ingested, Result
 from infinimem.model import Usage
 
 _Record = TypeVar("_Record", Result, Ingested)
@@ -53,16 +53,14 @@ def ingested_of(line: str) -> Ingested:
 
 
 def made_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Usage, sizes and transactions of what was made, from JSON.
+    """Usage and sizes of what was made, from JSON.
 
     Raises:
         KeyError, TypeError, AttributeError: they are not there whole.
     """
-    told = (Transaction(**{**row, "usage": Usage(**row["usage"])}) for row in values.get("transactions", ()))
     return {
         "usage": _usage(values["usage"]),
         "sizes": tuple(values["sizes"]),
-        "transactions": tuple(told),
     }
 
 

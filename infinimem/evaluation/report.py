@@ -13,7 +13,6 @@ from infinimem.evaluation.metrics.statistics import mean, percentile
 from infinimem.evaluation.table import percent
 from infinimem.evaluation.tables import headline, primary, tables
 from infinimem.evaluation.tally import WORDS, Tallies, Tally, read
-from infinimem.evaluation.units import unit_figures
 from infinimem.evaluation.written import written_figures
 from infinimem.model import Usage
 
@@ -161,7 +160,6 @@ def _method(tally: Tally, tallies: Tallies) -> dict[str, Any]:
         "evidence_tokens": _round(mean([item.context for item in tally.asked])),
         "document_tokens": tally.sizes,
         "written": written_figures(tally),
-        **unit_figures(tally),
     }
 
 

@@ -8,7 +8,6 @@ from math import inf
 from infinimem.evaluation.metrics.statistics import Difference, mean, percentile
 from infinimem.evaluation.table import NONE, Table, percent, tokens_of, whole
 from infinimem.evaluation.tally import UNTIL, WORDS, Tallies, Tally
-from infinimem.evaluation.units import unit_tables
 from infinimem.evaluation.written import written_table
 from infinimem.model import Usage
 
@@ -70,7 +69,6 @@ def tables(tallies: Tallies) -> list[Table]:
         _requests(tallies),
         _documents(tallies),
         written_table(tallies),
-        *unit_tables(tallies),
         _everything(tallies, measures),
     ]
     return [table for table in found if table.rows]

@@ -39,7 +39,6 @@ class Asked:
         answered: whether it had an answer.
         context: tokens of what was found.
         failed: as the Result's.
-        stages: milliseconds by stage, where the reader's trace tells them.
     """
 
     case: str
@@ -52,7 +51,6 @@ class Asked:
     answered: bool
     context: int
     failed: str | None = None
-    stages: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -240,7 +238,6 @@ def read(folder: Path) -> Tallies:
                 result.answer is not None,
                 sum(item.tokens for item in result.found),
                 result.failed,
-                _stages(result.steps),
             )
             tally = tallies.setdefault(result.method, Tally(result.method))
             tally.asked.append(asked)
@@ -249,15 +246,6 @@ def read(folder: Path) -> Tallies:
         raise UsageError(f"{folder} holds no results yet: start the run first")
     methods = tuple(tally for tally in tallies.values() if tally.asked)
     return Tallies(config, methods, requests_of(folder))
-
-
-def _stages(steps: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Milliseconds of each stage; one of several steps, such as rounds, is their sum."""
-    found: dict[str, float] = {}
-    for step in steps:
-        if {"stage", "ms"} <= step.keys():
-            found[step["stage"]] = found.get(step["stage"], 0.0) + step["ms"]
-    return found
 
 
 def _records(folder: Path, record_of: Callable[[str], _Record]) -> Iterable[_Record]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
 from math import cos, pi, sin
 from pathlib import Path
@@ -57,7 +56,7 @@ def graph(asked: Asked) -> Page:
     memory = asked.memory
     if isinstance(memory.strategy, Linked):
         about = asked.query.get("about") or None
-        data = json.loads(memory.strategy.graph(memory.view, about, 2).as_json())
+        data = memory.strategy.graph(memory.view, about, 2).data()
     else:
         data = _topics(memory.view)
     places = {node["id"]: _place(at, len(data["nodes"])) for at, node in enumerate(data["nodes"])}

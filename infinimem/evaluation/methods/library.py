@@ -18,9 +18,8 @@ from typing import Any
 
 from infinimem.evaluation.methods.answering import ALL, Means, drawn, found_of, now_of
 from infinimem.evaluation.methods.spec import Spec
-from infinimem.evaluation.model import Case, Drawn, Ingested, Question, Transaction
+from infinimem.evaluation.model import Case, Drawn, Ingested, Question
 from infinimem.evaluation.record import made_of
-from infinimem.evaluation.structure import structure_of, transactions_of
 from infinimem.evaluation.written import written_of
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Evidence, Usage
@@ -38,7 +37,6 @@ class _Record:
     usage: dict[str, Usage] = field(default_factory=dict)
     seconds: float = 0.0
     sizes: tuple[int, ...] = ()
-    transactions: tuple[Transaction, ...] = ()
     structure: Mapping[str, Any] = field(default_factory=dict)
     disk: int = 0
     done: bool = False
@@ -80,8 +78,6 @@ class LibraryMethod:
             record.usage,
             record.seconds,
             record.sizes,
-            record.transactions,
-            record.structure,
             written_of(self._memory, case) if self._spec.draws else {},
             len(case.turns),
             record.disk,
@@ -164,8 +160,6 @@ class Making:
                 else:
                     memory.record(case.turns)
                 record.sizes = tuple(row.tokens for row in memory.view.catalog(folder=TOPICS))
-                record.transactions = transactions_of(memory)
-                record.structure = structure_of(memory)
                 record.disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
                 record.done = True
             finally:

@@ -136,5 +136,4 @@ SPEC = StrategySpec(
     groups=_GROUPS,
     reads=frozenset(_READS),
     near=True,
-    shape="infinimem.strategies.allmem.shape:shape",
 )

@@ -29,7 +29,6 @@ from infinimem.strategies.allmem.read import block, retrieve
 from infinimem.strategies.allmem.route import route
 from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
-from infinimem.strategies.allmem.unit import VERSION
 from infinimem.strategies.allmem.write import RUN, session_of, written
 from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.records.describing import Described, Describer
@@ -135,11 +134,11 @@ class AllMem(RecordStrategy):
     # ── looking after it ────────────────────────────────────────────────────────────────────────
 
     def status(self, view: View) -> Mapping[str, Any]:
-        """How large surface, archive and buffer are, and how much of the archive can be reached."""
+        """How large surface, archive and buffer are."""
         bank = view.derived(RecordStore.load)
         waiting = buffered(view)
         return {
-            **counts(bank, VERSION),
+            **counts(bank),
             "buffer": {
                 "units": len(waiting),
                 "sessions": len({bank.records[one.unit].session for one in waiting}),

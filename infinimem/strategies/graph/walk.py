@@ -5,10 +5,9 @@ Source: All-Mem, Appendix D.3 (expansion), Eq. 3 and section 4.4 (recoverability
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
 from infinimem.strategies.graph.links import Graph, Link
 from infinimem.strategies.graph.rewire import Orderable
@@ -105,41 +104,3 @@ def heirs(graph: Graph, node: str, kind: str, visible: Collection[str]) -> set[s
         seen |= fresh
         waiting += (name for name in fresh if name not in visible)
     return {name for name in seen if name in visible}
-
-
-@dataclass(frozen=True, slots=True)
-class Recoverability:
-    """How much of what left the surface can be reached from it.
-
-    Args:
-        archived: nodes that are not visible.
-        unreachable: how many of them no visible node leads to.
-        coverage: share of the archived within H links of the surface, for H = 0, 1, … up to the farthest;
-            empty where nothing is archived.
-        h95: least H whose coverage is 0.95 or more; None where there is none.
-        visible_ratio: visible nodes as a share of all; 1 where there are none.
-    """
-
-    archived: int
-    unreachable: int
-    coverage: tuple[float, ...]
-    h95: int | None
-    visible_ratio: float
-
-
-def recoverability(
-    graph: Graph, visible: Collection[str], archived: Collection[str], kinds: Collection[str] | None = None
-) -> Recoverability:
-    """Measure how the archived nodes are reached from the visible ones along links of these kinds."""
-    far = distances(visible, graph, kinds)
-    hops = [far[node] for node in archived if node in far]
-    total = len(archived)
-    at = Counter(hops)
-    within = list(accumulate(at[hop] for hop in range(max(at, default=0) + 1))) if total else []
-    return Recoverability(
-        archived=total,
-        unreachable=total - len(hops),
-        coverage=tuple(count / total for count in within),
-        h95=next((limit for limit, count in enumerate(within) if count * 20 >= total * 19), None),
-        visible_ratio=len(visible) / (len(visible) + total) if visible or total else 1.0,
-    )

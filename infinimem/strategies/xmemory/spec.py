@@ -144,5 +144,4 @@ SPEC = StrategySpec(
     reads=frozenset(_READS),
     sparse=True,
     near=True,
-    shape="infinimem.strategies.xmemory.strategy:shape",
 )
