@@ -165,18 +165,6 @@ def test_a_session_may_be_cut_by_rules(
     assert list(held(memory).values()) == expected and "segment" not in asked(llm)
 
 
-def test_noise_moves_boundaries_and_always_in_the_same_way(tmp_path: Path) -> None:
-    texts = [f"{'%' * (at % 4 == 0)} @{at}" for at in range(40)]
-    cut = {}
-    for name, noise in (("none", 0.0), ("one", 0.4), ("two", 0.4)):
-        memory = library(tmp_path / name, model(), noise=noise)
-        say(memory, *texts)
-        end(memory)
-        everything(memory)
-        cut[name] = list(held(memory))
-    assert cut["one"] == cut["two"] != cut["none"] and len(cut["none"]) == 10
-
-
 # ── what a topic is ─────────────────────────────────────────────────────────────────────────────
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from web_browser import Served, entered, sample, served
@@ -126,24 +123,6 @@ def test_axe_finds_nothing_in_what_answers_a_form_or_a_click(browser: Any, site:
         page.locator("dialog .chosen").wait_for()
         found += violations(page, script)
     assert found == []
-
-
-def test_axe_finds_nothing_in_pages_written_as_files(
-    browser: Any, site: Served, script: str, tmp_path: Path
-) -> None:
-    asked: list[str] = []
-    command = [sys.executable, "-m", "infinimem", "--library", str(site.root), "web", "--export"]
-    subprocess.run([*command, str(tmp_path / "out")], check=True, capture_output=True)
-    page = browser.new_page()
-    page.on("request", lambda request: asked.append(request.url))
-    found = []
-    for name in ("index", "topics", "doc/topics/home-network", "fact/66", "map", "receipt/5"):
-        page.goto((tmp_path / "out" / f"{name}.html").as_uri())
-        found += violations(page, script)
-    page.close()
-    assert found == []
-    assert {urlsplit(url).scheme for url in asked} == {"file"}
-    assert any(url.endswith("style.css") for url in asked)
 
 
 def test_axe_would_find_something(browser: Any, site: Served, script: str) -> None:

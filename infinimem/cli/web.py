@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
@@ -17,14 +15,12 @@ from infinimem.errors import InfinimemError
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing, ask no model.")
-@click.option("--export", "folder", type=Path, metavar="DIR", help="Write the pages as files instead.")
 @pass_options
-def web(options: Options, port: int, opens: bool, read_only: bool, folder: Path | None) -> None:
+def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
     """Serves this machine alone, until Ctrl-C. The link that is printed works once, for one browser."""
     out, memory = options.out, options.asking()
     try:
         from infinimem.web.app import make_app
-        from infinimem.web.export import export
         from infinimem.web.guard import ENTER, Session
         from infinimem.web.live import Live
         from infinimem.web.site import Site
@@ -32,10 +28,6 @@ def web(options: Options, port: int, opens: bool, read_only: bool, folder: Path 
         raise InfinimemError(f"no package {error.name}; run: pip install 'infinimem[web]'") from error
     from infinimem.serving.http import listen, names, serve
 
-    if folder is not None:
-        count = export(memory, folder)
-        out.result({"pages": count}, lambda: out.line(f"{count} pages; open {folder / 'index.html'}"))
-        return
     address = f"127.0.0.1:{port}"
     with listen(address) as listening:
         known = names(address, listening)

@@ -9,7 +9,6 @@
     overview.py    from above: conversations, the map of topics, what a hook would recall
     acting.py      what changes the library or spends tokens: by POST alone
     live.py        what changes while a page is open, as server-sent events
-    export.py      the same pages as files
     templates/, static/   HTML, one stylesheet, one script, htmx with its licence
 
 Needs the extra `infinimem[web]`. Routes call the facade; templates hold no logic.

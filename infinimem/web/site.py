@@ -7,7 +7,7 @@ hides, turns or steers in it is shown as an escape.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from infinimem.store.view import View
 
 UNSORTED = "Not sorted into topics yet"
-NEEDS_SERVER = ("ask", "review", "recall")
-"""Pages that answer: files cannot."""
-
 NEEDS_LIBRARY = ("timeline", "review", "conversations", "map")
 """Pages that have nothing to show of a folder of notes."""
 
@@ -38,9 +35,6 @@ OF_A_MOMENT = ("/topics", "/doc/", "/fact/", "/search", "/timeline", "/conversat
 """Pages that show the library as it stood: a link to one of them from a page of the past stays there."""
 
 _HEIR = re.compile(rf"(?i)(?:{'|'.join(f'(?<={words} )' for words in REPLACED)})([1-9][0-9]{{0,17}})\b")
-
-Link = Callable[[str, str, Mapping[str, object]], str]
-"""From a path of the site, an anchor ("" for none) and a query to what stands in an `href`."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +66,10 @@ class Site:
     Args:
         memory: the library.
         csrf: what each form carries; "" where there are no forms, since nothing may be written or spent.
-        live: whether a server answers; files (export.py) have no forms and no search.
-        link: how pages name each other.
     """
 
     memory: Memory
     csrf: str = ""
-    live: bool = True
-    link: Link = lambda path, anchor, query: served(path, anchor, query)
 
     @property
     def forms(self) -> bool:
@@ -89,8 +79,7 @@ class Site:
     def menu(self) -> list[tuple[str, str]]:
         """The pages that every page names."""
         pages = ("topics", "ask", "timeline", "review", "conversations", "map", "recall")
-        left: tuple[str, ...] = () if self.live else NEEDS_SERVER
-        left = left if self.memory.library.initialised else (*left, *NEEDS_LIBRARY)
+        left = () if self.memory.library.initialised else NEEDS_LIBRARY
         return [(f"/{name}", name.capitalize()) for name in pages if name not in left]
 
     @property
@@ -110,7 +99,7 @@ class Site:
 
         def to(path: str, anchor: str = "", **query: object) -> str:
             past: dict[str, object] = {"as-of": asked.moment} if path.startswith(OF_A_MOMENT) else {}
-            return self.link(path, anchor, past | query)
+            return served(path, anchor, past | query)
 
         template = self._templates.get_template(page.template)
         return template.render({**page.data, **page.shown, "site": self, "asked": asked, "to": to})
@@ -158,7 +147,7 @@ class Asked:
     @property
     def is_live(self) -> bool:
         """Whether the page follows what changes: not one that answers a form, nor one of a moment."""
-        return self.site.live and not (self.form or self.moment)
+        return not (self.form or self.moment)
 
     @property
     def now(self) -> str:

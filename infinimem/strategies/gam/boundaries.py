@@ -5,7 +5,6 @@ Source: GAM, section 3.3 and Algorithm 2.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
@@ -74,8 +73,6 @@ def _cut(llm: LLM, turns: Turns, own: GamSettings) -> tuple[list[Turns], Sequenc
     found = segments(llm, turns, True, workers=own.workers) if own.partition == "semantic" else None
     ends = accumulate(len(part.turns) for part in found.segments) if found else _ruled(turns, own)
     cuts = [at for at in ends if at < len(turns)]
-    if own.noise:
-        cuts = _noisy(cuts, len(turns), own.noise, random.Random(turns[0].seq))
     cut = [turns[start:end] for start, end in pairwise([0, *cuts, len(turns)])]
     return cut, found.rejected if found else ()
 
@@ -89,18 +86,6 @@ def _ruled(turns: Turns, own: GamSettings) -> Iterator[int]:
         if most and said >= most:
             yield at
             said = 0
-
-
-def _noisy(cuts: Sequence[int], count: int, noise: float, chance: random.Random) -> list[int]:
-    """Boundaries of which some are lost, some moved by up to two turns, and others made up (Appendix C.3)."""
-    kept: set[int] = set()
-    for cut in cuts:
-        if chance.random() >= noise:
-            kept.add(cut)
-        elif chance.random() < 0.5:
-            kept.add(cut + chance.choice((-2, -1, 1, 2)))
-    kept.update(chance.randrange(count) for _ in range(round(noise * len(cuts))))
-    return sorted(cut for cut in kept if 0 < cut < count)
 
 
 def _widest(turns: Turns) -> int:

@@ -27,8 +27,6 @@ class GamSettings:
     or tokens."""
     window: Harmless[int] = 0
     """So many, for the last two; 0 for 3 turns or 256 tokens."""
-    noise: Harmless[float] = 0.0
-    """Share of boundaries that are lost, moved and made up (Appendix C.3): to measure what that does."""
     candidates: Harmless[int] = 5
     """Topics that a new one is held against, the nearest (Algorithm 3)."""
     relations: Annotated[Literal["one", "pairs"], HarmlessIf()] = "one"
@@ -88,7 +86,6 @@ _GROUPS = {
         "gam:partition=window:window=512",
         "gam:partition=turns",
         "gam:partition=turns:window=5",
-        "gam:noise=0.4",
         "gam:rerank=cosine:network=false:beta_conf=1",
     ),
     "five": ("gam:rerank=cosine", "gam"),
