@@ -4,9 +4,9 @@
     python benchmarks/mutants.py --sample 400 --seed 1    # in a checkout; an hour on two cores
     mutmut show NAME                                      # what a fault that nothing noticed is
 
-Which modules and which tests stands in pyproject.toml under [tool.mutmut]. The faults are those of mutmut 3, one
-at a time, in a copy of the checkout below mutants/; of each only the tests that run the function are run. A fault
-counts as noticed if a test fails or does not end.
+Which modules and which tests stands in pyproject.toml under [tool.mutmut]. The faults are those of mutmut 3,
+one at a time, in a copy of the checkout below mutants/; of each only the tests that run the function are run.
+A fault counts as noticed if a test fails or does not end.
 """
 
 from __future__ import annotations
