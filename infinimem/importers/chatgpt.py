@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from infinimem.importers.branches import EDITED, branch
 from infinimem.importers.citations import without_citations
 from infinimem.importers.fields import (
     ATTACHED,
@@ -43,10 +44,13 @@ def names(record: Json, stem: str) -> tuple[str, ...]:
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     session = titled(names(record, stem))
     time = iso(record.get("create_time"))
-    branch = _branch(record)
-    skipped["messages of branches that were edited away"] += len(record["mapping"]) - len(branch)
-    for node in branch:
-        message = node.get("message")
+    nodes: Json = record["mapping"]
+    messages = {ident: node.get("message") for ident, node in nodes.items()}
+    times = {ident: one.get("create_time") for ident, one in messages.items() if isinstance(one, dict)}
+    parents = {ident: node.get("parent") for ident, node in nodes.items()}
+    path = branch(parents, times, record.get("current_node"))
+    skipped[EDITED] += len(nodes) - len(path)
+    for message in map(messages.get, path):
         if not isinstance(message, dict):
             continue
         author = message.get("author")
@@ -79,16 +83,3 @@ def _unspoken(message: Json, role: str) -> str | None:
         return TOOLS
     hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
     return HIDDEN if hidden or message.get("weight") == 0 else None
-
-
-def _branch(record: Json) -> list[Json]:
-    """Nodes from the root to the current one, or to the last one of the file where none is marked."""
-    nodes: dict[str, Json] = record["mapping"]
-    ident = record.get("current_node")
-    if not (isinstance(ident, str) and ident in nodes):
-        ident = next(reversed(nodes), None)
-    seen: dict[str, Json] = {}
-    while isinstance(ident, str) and ident in nodes and ident not in seen:
-        seen[ident] = nodes[ident]
-        ident = nodes[ident].get("parent")
-    return list(reversed(seen.values()))

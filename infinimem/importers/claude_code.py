@@ -1,16 +1,31 @@
 """Claude Code's session logs: ~/.claude/projects/<project>/<session>.jsonl, a JSON object a line.
 
-What the person typed and what the assistant said come in. Calls of tools, thinking, lines of sub-agents, what
-the program itself put in (commands, reminders, summaries) and memory that a hook recalled do not.
+What the person typed and what the assistant said come in: also prompts that waited in the queue while the
+assistant worked, words by which a tool was refused, answers to questions, and what was typed behind a slash
+command. Calls of tools, thinking, lines of sub-agents, what the program itself put in (commands, reminders,
+summaries), memory that a hook recalled and prompts that were edited do not.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from infinimem.importers.fields import NOTICES, OTHER, SIDE, Json, Skipped, as_name, iso, role_of, text_of
+from infinimem.importers.branches import EDITED
+from infinimem.importers.fields import (
+    NOTICES,
+    OTHER,
+    SIDE,
+    Json,
+    Skipped,
+    as_name,
+    iso,
+    role_of,
+    rows,
+    text_of,
+)
 from infinimem.model import Turn
 
 _SPOKEN = ("user", "assistant")
@@ -20,6 +35,14 @@ _NOTICE = re.compile(
     r"|task-notification|user-memory-input)>|\[Request interrupted by user)"
 )
 _OF_THE_PROGRAM = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_REFUSED = re.compile(
+    r"(?:The user doesn.t want to|Permission for this tool use was denied)[^\n]*the user said:\s*"
+)
+_AFTER = "\n\nNote: The user's next message"
+"""What the program puts after these words."""
+_CLARIFY = "The user wants to clarify these questions"
+_COMMAND = re.compile(r"<command-name>([^<]*)</command-name>")
+_WORDS = re.compile(r"<(command-args|user-memory-input)>(.*?)(?:</\1>|\Z)", re.DOTALL)
 
 
 def matches(record: Json) -> bool:
@@ -31,38 +54,157 @@ def matches(record: Json) -> bool:
 
 
 def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """The turns of a log, by the program's own ids: what a resumed or forked session repeats has its key."""
+    """The turns of a log, by the program's own ids: what a resumed or forked session repeats has its key.
+
+    They are held to the end, for a prompt may turn out to have been edited.
+    """
+    queue = _Queue()
+    spoken: list[Turn] = []
+    prompts: dict[str, str] = {}  # id of a message -> the last prompt that answers it
+    away: set[str] = set()  # ids of edited prompts and of what followed them
+    parents: dict[str, str] = {}
+    asked: set[str] = set()  # ids of calls that put questions to the person
     for record in records:
         if not isinstance(record, dict):
             skipped[OTHER] += 1
             continue
-        if record.get("type") not in _SPOKEN:
-            continue  # titles, snapshots of files, queues, events: nobody said them
-        message = record.get("message")
-        if record.get("isSidechain"):
-            skipped[SIDE] += 1
+        ident, parent = as_name(record.get("uuid")), as_name(record.get("parentUuid"))
+        if ident and parent:
+            parents[ident] = parent
+        if record.get("type") == "queue-operation":
+            if (text := queue.operate(record)) is not None:
+                queue.sent[text] = len(spoken)
+                spoken.append(_turn(record, "user", text, stem))
             continue
-        synthetic = isinstance(message, dict) and message.get("model") == "<synthetic>"
-        if not isinstance(message, dict) or synthetic or any(record.get(flag) for flag in _OF_THE_PROGRAM):
-            skipped[NOTICES] += 1
-            continue
+        role, content = _said(record, asked, skipped)
         before = skipped.total()
-        text, reminders = _REMINDER.subn("", text_of(message.get("content"), skipped))
+        text, reminders = _REMINDER.subn("", text_of(content, skipped))
         skipped[NOTICES] += reminders
         if _NOTICE.match(text):
-            skipped[NOTICES] += 1
+            text = _beside_command(text)
+            skipped[NOTICES] += not text
+        if not role or (not text.strip() and skipped.total() > before):
+            continue  # nobody said it, or it held nothing else, and that is counted
+        turn = _turn(record, role, text, stem)
+        if text in queue.sent and "attachment" in record:
+            spoken[queue.sent.pop(text)] = turn
             continue
-        if not text.strip() and skipped.total() > before:
-            continue  # it held nothing else, and that is counted
-        ident, forked = as_name(record.get("uuid")), record.get("forkedFrom")
-        first = as_name(forked.get("messageUuid")) if isinstance(forked, dict) else None
-        yield Turn(
-            text=text,
-            role=role_of(record["type"])[0],
-            time=iso(record.get("timestamp")),
-            session=as_name(record.get("sessionId")) or stem,
-            turn=ident,
-            key=first or ident,
-            cwd=as_name(record.get("cwd")),
-            branch=as_name(record.get("gitBranch")),
-        )
+        spoken.append(turn)
+        if ident and parent and _is_prompt(record):
+            if parent in prompts:
+                away.add(prompts[parent])
+            prompts[parent] = ident
+    for ident, parent in parents.items():
+        if parent in away:
+            away.add(ident)
+    for turn in spoken:
+        if turn.turn in away:
+            skipped[EDITED] += 1
+        else:
+            yield turn
+
+
+class _Queue:
+    """Prompts that wait while the assistant works: sent later as messages, or in the midst of its work."""
+
+    def __init__(self) -> None:
+        self.waiting: list[str] = []
+        self.sent: dict[str, int] = {}
+        """What was sent in the midst -> where it stands among the turns, until its own record comes."""
+
+    def operate(self, record: Json) -> str | None:
+        """Follow an operation; returns the prompt where it is sent in the midst of work."""
+        text, kind = text_of(record.get("content"), Counter()), record.get("operation")
+        if kind == "enqueue":
+            self.waiting.append(text)
+        elif kind == "popAll":  # back to the person, to be edited
+            self.waiting.clear()
+        elif self.waiting:
+            text = text if text in self.waiting else self.waiting[0]
+            self.waiting.remove(text)
+            absorbed = kind == "remove" and record.get("reason") in (None, "absorbed_mid_turn")
+            if absorbed and text.strip() and not _NOTICE.match(text) and not text.startswith("/"):
+                return text
+        return None
+
+
+def _said(record: Json, asked: set[str], skipped: Skipped) -> tuple[str | None, Any]:
+    """Who said what a record holds; nobody in titles, snapshots of files and events."""
+    message, attached, kind = record.get("message"), record.get("attachment"), record.get("type")
+    if isinstance(attached, dict) and attached.get("type") == "queued_command":
+        origin = attached.get("origin")
+        by_person = not isinstance(origin, dict) or origin.get("kind") == "human"
+        if by_person and attached.get("commandMode") in (None, "prompt") and not record.get("isSidechain"):
+            return "user", attached.get("prompt")
+        kind = "user"
+    if kind not in _SPOKEN:
+        return None, None
+    content = message.get("content") if isinstance(message, dict) else None
+    if kind == "user" and (typed := _typed(record, content, asked)):
+        return kind, typed
+    calls = (
+        part for part in rows(content) if _is(part, "tool_use") and part.get("name") == "AskUserQuestion"
+    )
+    asked.update(str(call.get("id")) for call in calls)
+    if record.get("isSidechain"):
+        skipped[SIDE] += 1
+        return None, None
+    synthetic = isinstance(message, dict) and message.get("model") == "<synthetic>"
+    if not isinstance(message, dict) or synthetic or any(record.get(flag) for flag in _OF_THE_PROGRAM):
+        skipped[NOTICES] += 1
+        return None, None
+    return role_of(kind)[0], content
+
+
+def _is(part: Any, kind: str) -> bool:
+    return isinstance(part, dict) and part.get("type") == kind
+
+
+def _is_prompt(record: Json) -> bool:
+    """Whether a message was typed: it holds no result of a tool."""
+    message = record.get("message")
+    parts = rows(message.get("content")) if isinstance(message, dict) else []
+    return record.get("type") == "user" and not any(_is(part, "tool_result") for part in parts)
+
+
+def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
+    """A message's parts with what the person typed instead of results; none where that is nothing.
+
+    A result may quote anything: only an error is a refusal, and only a call that asks is answered.
+    """
+    result = record.get("toolUseResult")
+    answers = result.get("answers") if isinstance(result, dict) else None
+    found: dict[int, str] = {}
+    for at, part in enumerate(rows(content)):
+        if not _is(part, "tool_result"):
+            continue
+        text = text_of(part.get("content"), Counter())
+        refused = _REFUSED.match(text) if part.get("is_error") is True else None
+        if refused and not text.startswith(_CLARIFY, refused.end()):
+            found[at] = text[refused.end() :].partition(_AFTER)[0].strip()
+        elif isinstance(answers, dict) and str(part.get("tool_use_id")) in asked:
+            found[at] = "\n".join(f"{question} {answer}" for question, answer in answers.items())
+    return [found.get(at, part) for at, part in enumerate(rows(content))] if any(found.values()) else []
+
+
+def _beside_command(text: str) -> str:
+    """What the person typed with a slash command, if it is more than a word; nothing of any other notice."""
+    words, command = _WORDS.search(text), _COMMAND.search(text)
+    if words is None or len(words[2].split()) < 2:
+        return ""
+    return f"{command[1] if command else ''} {words[2]}".strip()
+
+
+def _turn(record: Json, role: str, text: str, stem: str) -> Turn:
+    ident, forked = as_name(record.get("uuid")), record.get("forkedFrom")
+    first = as_name(forked.get("messageUuid")) if isinstance(forked, dict) else None
+    return Turn(
+        text=text,
+        role=role,
+        time=iso(record.get("timestamp")),
+        session=as_name(record.get("sessionId")) or stem,
+        turn=ident,
+        key=first or ident,
+        cwd=as_name(record.get("cwd")),
+        branch=as_name(record.get("gitBranch")),
+    )

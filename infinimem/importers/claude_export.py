@@ -1,15 +1,17 @@
 """Claude's data export: conversations.json, memories.json and projects.json.
 
-A conversation has `chat_messages`. A memory is what Claude wrote about the person, as Markdown: of all
-conversations, and of each project. A project is what the person gave: description, instructions, documents.
+A conversation has `chat_messages`; a long paste is an attachment of one. A memory is what Claude wrote about the
+person, as Markdown: of all conversations, and of each project. A project is what the person gave: description,
+instructions, documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePath
 
 from infinimem.importers import markdown
+from infinimem.importers.archives import stem_of
+from infinimem.importers.branches import open_branch
 from infinimem.importers.fields import (
     ATTACHED,
     NO_TEXT,
@@ -54,16 +56,20 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 def _said(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
     time = iso(record.get("created_at"))
-    for message in rows(record.get("chat_messages")):
+    leaf = record.get("current_leaf_message_uuid")
+    for message in open_branch(rows(record.get("chat_messages")), leaf, skipped):
         if not isinstance(message, dict):
             skipped[NO_TEXT] += 1
             continue
-        skipped[ATTACHED] += len(rows(message.get("attachments"))) + len(rows(message.get("files")))
+        attached = rows(message.get("attachments"))
+        contents = (one.get("extracted_content") for one in attached if isinstance(one, dict))
+        pasted = [text for text in contents if isinstance(text, str) and text.strip()]
+        skipped[ATTACHED] += len(attached) - len(pasted) + len(rows(message.get("files")))
         role, speaker = role_of(message.get("sender"))
         # `content` is the later and fuller form; older exports have `text` alone. Where both are there `text`
         # holds a stand-in for each block that is not text.
         yield Turn(
-            text=text_of(message.get("content") or message.get("text"), skipped),
+            text=text_of([text_of(message.get("content") or message.get("text"), skipped), *pasted], skipped),
             role=role,
             speaker=speaker,
             time=iso(first(message, "created_at", "updated_at")) or time,
@@ -93,5 +99,5 @@ def _given(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
             skipped[NO_TEXT] += 1
             continue
         time = iso(first(doc, "created_at")) or iso(record.get("created_at"))
-        title = PurePath(as_name(doc.get("filename")) or "").stem
+        title = stem_of(as_name(doc.get("filename")) or "")
         yield from markdown.turns(doc["content"], session, skipped, title=title, time=time)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from infinimem.importers.branches import EDITED
 from infinimem.importers.fields import (
     NOTICES,
     OTHER,
@@ -47,15 +48,23 @@ def matches(record: Json) -> bool:
 
 
 def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
-    """The turns of a log. The first line names the session; the log of a sub-agent holds nobody's words."""
+    """The turns of a log, held to its end, for prompts may be taken back.
+
+    The first line names the session; the log of a sub-agent holds nobody's words.
+    """
     session, time, of_agent = "", None, False
     cwd = branch = None
+    spoken: list[Turn] = []
     for record in records:
         if not isinstance(record, dict):
             skipped[OTHER] += 1
             continue
         payload = record.get("payload", record)
-        if not isinstance(payload, dict) or record.get("type") == "event_msg":
+        if not isinstance(payload, dict):
+            continue
+        if record.get("type") == "event_msg":
+            if payload.get("type") == "thread_rolled_back":
+                skipped[EDITED] += _roll_back(spoken, payload.get("num_turns"))
             continue
         time = iso(record.get("timestamp")) or time
         cwd = as_name(payload.get("cwd")) or cwd
@@ -78,15 +87,28 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
         text = _typed(payload.get("content"), skipped) if role == "user" else payload.get("content")
         if text == []:
             continue  # it held nothing that was typed, and that is counted
-        yield Turn(
-            text=text_of(text, skipped),
-            role=role,
-            time=time,
-            session=session or stem,
-            turn=as_name(payload.get("id")),
-            cwd=cwd,
-            branch=branch,
+        spoken.append(
+            Turn(
+                text=text_of(text, skipped),
+                role=role,
+                time=time,
+                session=session or stem,
+                turn=as_name(payload.get("id")),
+                cwd=cwd,
+                branch=branch,
+            )
         )
+    yield from spoken
+
+
+def _roll_back(spoken: list[Turn], prompts: object) -> int:
+    """Drop the last prompts and what followed them, which the person took back; returns how many turns."""
+    asked = [at for at, turn in enumerate(spoken) if turn.role == "user"]
+    if not isinstance(prompts, int) or prompts < 1 or not asked:
+        return 0
+    before = len(spoken)
+    del spoken[asked[-min(prompts, len(asked))] :]
+    return before - len(spoken)
 
 
 def _why(envelope: object, kind: object) -> str:

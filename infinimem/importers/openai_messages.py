@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from infinimem.importers.branches import open_branch
 from infinimem.importers.fields import (
     PROMPTS,
     TOOLS,
@@ -47,7 +48,7 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     session, *_ = names(record, stem)
     time = iso(first(record, *_TIME))
     inner = _messages(record)
-    for message in [record] if inner is None else inner:
+    for message in [record] if inner is None else open_branch(inner, None, skipped):
         if not isinstance(message, dict) or not matches(message):
             skipped["records that are no message"] += 1
             continue

@@ -31,7 +31,7 @@ from infinimem.importers import (
     telegram,
     whatsapp,
 )
-from infinimem.importers.archives import SLACK_LISTS
+from infinimem.importers.archives import SLACK_LISTS, stem_of
 from infinimem.importers.fields import EMPTY, OTHER, RECALLED, Json, Skipped, chat_of
 from infinimem.importers.reading import Damaged, Source, explained, lines, opened, records, whole_text
 from infinimem.importers.recalled import without_recalled
@@ -148,7 +148,7 @@ def read_turns(
         raise UsageError(f"no format {format!r}: use one of {', '.join(formats())}")
     skipped: Skipped = Counter()
     wanted = _Wanted(only)
-    stem = stem or path.name.split(".")[0] or path.name
+    stem = stem or stem_of(path.name)
     parts = _parts(path, folder, format, wanted, stem, skipped)
     name, first = next(parts)
     return Import(name, keyed(_chosen(first, parts, wanted, path), path, skipped), skipped)
