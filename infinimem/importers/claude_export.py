@@ -1,8 +1,8 @@
 """Claude's data export: conversations.json, memories.json and projects.json.
 
-A conversation has `chat_messages`; a long paste is an attachment of one. A memory is what Claude wrote about the
-person, as Markdown: of all conversations, and of each project. A project is what the person gave: description,
-instructions, documents.
+A conversation has `chat_messages`; a long paste is attached to its message. A memory is what Claude wrote
+about the person, as Markdown: of all conversations, and of each project. A project is what the person gave:
+description, instructions, documents.
 """
 
 from __future__ import annotations
