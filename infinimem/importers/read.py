@@ -95,7 +95,7 @@ _BUILT_IN = (*_FAMILIES, *_LOGS, "slack", *_TEXTS, "markdown")
 _OURS: dict[str, Family | Log] = {**_LOGS, **_FAMILIES}
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
-_JSON_NAMES = (".json", ".jsonl", ".ndjson")
+_JSON_NAME = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz|\.xz)?\Z", re.IGNORECASE)
 _SHOWN = 8
 _LEADING = 64
 """Lines of a log that may come before the first one that tells whose it is."""
@@ -262,7 +262,7 @@ def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Family
     Raises:
         ImportFormatError: the records are those of no known format.
     """
-    is_named = bool(wanted or (source.name.lower().endswith(_JSON_NAMES) and source.head.strip()))
+    is_named = bool(wanted or (_JSON_NAME.search(source.name) and source.head.strip()))
     if not is_named and not _JSON_START.match(source.head):
         return None
     values = records(source, name, lenient=True)
