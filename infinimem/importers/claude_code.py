@@ -1,9 +1,9 @@
 """Claude Code's session logs: ~/.claude/projects/<project>/<session>.jsonl, a JSON object a line.
 
 What the person typed and what the assistant said come in: also prompts that waited in the queue while the
-assistant worked, words by which a tool was refused, answers to questions, and what was typed behind a slash
-command. Calls of tools, thinking, lines of sub-agents, what the program itself put in (commands, reminders,
-summaries), memory that a hook recalled and prompts that were edited do not.
+assistant worked, words by which a tool was refused, and answers to questions. Calls of tools, thinking,
+sub-agents, what the program itself put in (commands, reminders, summaries), memory that a hook recalled and
+prompts that were edited do not.
 """
 
 from __future__ import annotations
@@ -38,11 +38,9 @@ _OF_THE_PROGRAM = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "i
 _REFUSED = re.compile(
     r"(?:The user doesn.t want to|Permission for this tool use was denied)[^\n]*the user said:\s*"
 )
+_ASKS, _CLARIFY = "AskUserQuestion", "The user wants to clarify these questions"
 _AFTER = "\n\nNote: The user's next message"
-"""What the program puts after these words."""
-_CLARIFY = "The user wants to clarify these questions"
-_COMMAND = re.compile(r"<command-name>([^<]*)</command-name>")
-_WORDS = re.compile(r"<(command-args|user-memory-input)>(.*?)(?:</\1>|\Z)", re.DOTALL)
+"""What the program puts after the words of a refusal."""
 
 
 def matches(record: Json) -> bool:
@@ -58,8 +56,8 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
 
     They are held to the end, for a prompt may turn out to have been edited.
     """
-    queue = _Queue()
     spoken: list[Turn] = []
+    queued: dict[str, int] = {}  # prompt -> where it stands, until the record comes that it has of its own
     prompts: dict[str, str] = {}  # id of a message -> the last prompt that answers it
     away: set[str] = set()  # ids of edited prompts and of what followed them
     parents: dict[str, str] = {}
@@ -71,28 +69,25 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
         ident, parent = as_name(record.get("uuid")), as_name(record.get("parentUuid"))
         if ident and parent:
             parents[ident] = parent
-        if record.get("type") == "queue-operation":
-            if (text := queue.operate(record)) is not None:
-                queue.sent[text] = len(spoken)
-                spoken.append(_turn(record, "user", text, stem))
-            continue
         role, content = _said(record, asked, skipped)
         before = skipped.total()
         text, reminders = _REMINDER.subn("", text_of(content, skipped))
         skipped[NOTICES] += reminders
         if _NOTICE.match(text):
-            text = _beside_command(text)
-            skipped[NOTICES] += not text
+            skipped[NOTICES] += 1
+            continue
         if not role or (not text.strip() and skipped.total() > before):
             continue  # nobody said it, or it held nothing else, and that is counted
         turn = _turn(record, role, text, stem)
-        if text in queue.sent and "attachment" in record:
-            spoken[queue.sent.pop(text)] = turn
+        if text in queued and "attachment" in record:
+            spoken[queued.pop(text)] = turn
             continue
+        if "operation" in record:
+            queued[text] = len(spoken)
         spoken.append(turn)
-        if ident and parent and _is_prompt(record):
-            if parent in prompts:
-                away.add(prompts[parent])
+        results = any(isinstance(part, str) or _is(part, "tool_result") for part in rows(content))
+        if ident and parent and record.get("type") == "user" and not results:
+            away.add(prompts.get(parent, ""))
             prompts[parent] = ident
     for ident, parent in parents.items():
         if parent in away:
@@ -104,32 +99,11 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
             yield turn
 
 
-class _Queue:
-    """Prompts that wait while the assistant works: sent later as messages, or in the midst of its work."""
-
-    def __init__(self) -> None:
-        self.waiting: list[str] = []
-        self.sent: dict[str, int] = {}
-        """What was sent in the midst -> where it stands among the turns, until its own record comes."""
-
-    def operate(self, record: Json) -> str | None:
-        """Follow an operation; returns the prompt where it is sent in the midst of work."""
-        text, kind = text_of(record.get("content"), Counter()), record.get("operation")
-        if kind == "enqueue":
-            self.waiting.append(text)
-        elif kind == "popAll":  # back to the person, to be edited
-            self.waiting.clear()
-        elif self.waiting:
-            text = text if text in self.waiting else self.waiting[0]
-            self.waiting.remove(text)
-            absorbed = kind == "remove" and record.get("reason") in (None, "absorbed_mid_turn")
-            if absorbed and text.strip() and not _NOTICE.match(text) and not text.startswith("/"):
-                return text
-        return None
-
-
 def _said(record: Json, asked: set[str], skipped: Skipped) -> tuple[str | None, Any]:
     """Who said what a record holds; nobody in titles, snapshots of files and events."""
+    absorbed = record.get("operation") == "remove" and record.get("reason") in (None, "absorbed_mid_turn")
+    if absorbed and isinstance(prompt := record.get("content"), str):
+        return "user", prompt
     message, attached, kind = record.get("message"), record.get("attachment"), record.get("type")
     if isinstance(attached, dict) and attached.get("type") == "queued_command":
         origin = attached.get("origin")
@@ -142,10 +116,9 @@ def _said(record: Json, asked: set[str], skipped: Skipped) -> tuple[str | None, 
     content = message.get("content") if isinstance(message, dict) else None
     if kind == "user" and (typed := _typed(record, content, asked)):
         return kind, typed
-    calls = (
-        part for part in rows(content) if _is(part, "tool_use") and part.get("name") == "AskUserQuestion"
+    asked.update(
+        str(one.get("id")) for one in rows(content) if _is(one, "tool_use") and one.get("name") == _ASKS
     )
-    asked.update(str(call.get("id")) for call in calls)
     if record.get("isSidechain"):
         skipped[SIDE] += 1
         return None, None
@@ -158,13 +131,6 @@ def _said(record: Json, asked: set[str], skipped: Skipped) -> tuple[str | None, 
 
 def _is(part: Any, kind: str) -> bool:
     return isinstance(part, dict) and part.get("type") == kind
-
-
-def _is_prompt(record: Json) -> bool:
-    """Whether a message was typed: it holds no result of a tool."""
-    message = record.get("message")
-    parts = rows(message.get("content")) if isinstance(message, dict) else []
-    return record.get("type") == "user" and not any(_is(part, "tool_result") for part in parts)
 
 
 def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
@@ -185,14 +151,6 @@ def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
         elif isinstance(answers, dict) and str(part.get("tool_use_id")) in asked:
             found[at] = "\n".join(f"{question} {answer}" for question, answer in answers.items())
     return [found.get(at, part) for at, part in enumerate(rows(content))] if any(found.values()) else []
-
-
-def _beside_command(text: str) -> str:
-    """What the person typed with a slash command, if it is more than a word; nothing of any other notice."""
-    words, command = _WORDS.search(text), _COMMAND.search(text)
-    if words is None or len(words[2].split()) < 2:
-        return ""
-    return f"{command[1] if command else ''} {words[2]}".strip()
 
 
 def _turn(record: Json, role: str, text: str, stem: str) -> Turn:

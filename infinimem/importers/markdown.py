@@ -22,6 +22,7 @@ from infinimem.markdown.scan import fences, heading_title
 from infinimem.model import Turn
 
 _ITEM = re.compile(r" {0,3}(?:[-*+]|(\d{1,9})[.)])(?:\s+(.*)|$)")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _RULE = re.compile(r" {0,3}([-*_=])(?:\s*\1){2,}\s*")
 _MARK = re.compile(r"[*_]{0,2}([A-Za-z]+)(?:[*_]{0,2}:[*_]{0,2}|[*_]{2})\s*")
 _BOLD = re.compile(r"(\*\*|__)(?=\S)([^\n*_.!?]{1,60}?):?\1:?")
@@ -219,6 +220,10 @@ def _blocks(text: str, start: int, skipped: Skipped) -> Iterator[_Block]:
         heading, item, rule = heading_title(line), _ITEM.fullmatch(line), _RULE.fullmatch(line)
         if item and item[1] and int(item[1]) not in (0, 1, number, number + 1):
             item = None
+        if (under := _UNDERLINE.fullmatch(line)) and len(block.lines) == 1 and not (block.marked or blank):
+            yield replace(block, level=1 if under[1][0] == "=" else 2)
+            block = _Block()
+            continue
         if inside and indent >= inside:
             pass
         elif at not in closed and (heading or rule or item):

@@ -162,7 +162,10 @@ FIRST = line("1", None, "user", "Paint the fence.")
         [queue("enqueue", content="Use green."), queue("remove"), queued("2", "Use green.")],
         [queued("2", [{"type": "text", "text": "Use green."}], origin={"kind": "human"})],
         [queue("enqueue", content="Use green."), queue("dequeue"), line("2", "1", "user", "Use green.")],
-        [queue("enqueue", content="Use green."), queue("remove", reason="absorbed_mid_turn")],
+        [
+            queue("enqueue", content="Use green."),
+            queue("remove", reason="absorbed_mid_turn", content="Use green."),
+        ],
     ],
     ids=["in the midst", "with parts", "as a message", "without a record of its own"],
 )
@@ -211,17 +214,6 @@ def test_answers_to_questions_come_in(shell: Shell) -> None:
     rows = [FIRST, line("2", "1", "assistant", [call]), result("3", "answered", False, toolUseResult=answers)]
     imported(shell, rows, "log.jsonl")
     assert said(shell)[1:] == [("user", "Which colour? Moss green")]
-
-
-def test_words_behind_a_slash_command_come_in(shell: Shell) -> None:
-    """A command with a sentence behind it is what was typed; one without is a notice of the program."""
-    names = "<command-message>review</command-message>\n<command-name>/review</command-name>\n"
-    rows = [
-        line("2", "1", "user", f"{names}<command-args>only the hinges please</command-args>"),
-        line("3", "2", "user", "<command-name>/clear</command-name>\n<command-args></command-args>"),
-    ]
-    imported(shell, [FIRST, *rows], "log.jsonl")
-    assert said(shell)[1:] == [("user", "/review only the hinges please")]
 
 
 def test_an_edited_prompt_of_a_log_goes_with_its_answer(shell: Shell) -> None:
