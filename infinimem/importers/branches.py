@@ -1,7 +1,7 @@
 """Which messages of a conversation are the open branch, where prompts were edited or answers asked for anew.
 
-A program keeps a message that was edited beside the one that took its place: both answer the same message.
-What its reader sees leads from the first message to the one that the program names, or to the newest.
+A message that was edited stays beside the one that took its place: both answer the same one. What its reader
+sees leads from the first message to the one that the program names, or to the newest.
 """
 
 from __future__ import annotations

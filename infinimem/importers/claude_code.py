@@ -13,19 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from infinimem.importers import fields
 from infinimem.importers.branches import EDITED
-from infinimem.importers.fields import (
-    NOTICES,
-    OTHER,
-    SIDE,
-    Json,
-    Skipped,
-    as_name,
-    iso,
-    role_of,
-    rows,
-    text_of,
-)
+from infinimem.importers.fields import Json, Skipped
 from infinimem.model import Turn
 
 _SPOKEN = ("user", "assistant")
@@ -64,17 +54,17 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
     asked: set[str] = set()  # ids of calls that put questions to the person
     for record in records:
         if not isinstance(record, dict):
-            skipped[OTHER] += 1
+            skipped[fields.OTHER] += 1
             continue
-        ident, parent = as_name(record.get("uuid")), as_name(record.get("parentUuid"))
+        ident, parent = fields.as_name(record.get("uuid")), fields.as_name(record.get("parentUuid"))
         if ident and parent:
             parents[ident] = parent
         role, content = _said(record, asked, skipped)
         before = skipped.total()
-        text, reminders = _REMINDER.subn("", text_of(content, skipped))
-        skipped[NOTICES] += reminders
+        text, reminders = _REMINDER.subn("", fields.text_of(content, skipped))
+        skipped[fields.NOTICES] += reminders
         if _NOTICE.match(text):
-            skipped[NOTICES] += 1
+            skipped[fields.NOTICES] += 1
             continue
         if not role or (not text.strip() and skipped.total() > before):
             continue  # nobody said it, or it held nothing else, and that is counted
@@ -85,7 +75,7 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
         if "operation" in record:
             queued[text] = len(spoken)
         spoken.append(turn)
-        results = any(isinstance(part, str) or _is(part, "tool_result") for part in rows(content))
+        results = any(isinstance(part, str) or _is(part, "tool_result") for part in fields.rows(content))
         if ident and parent and record.get("type") == "user" and not results:
             away.add(prompts.get(parent, ""))
             prompts[parent] = ident
@@ -116,17 +106,16 @@ def _said(record: Json, asked: set[str], skipped: Skipped) -> tuple[str | None, 
     content = message.get("content") if isinstance(message, dict) else None
     if kind == "user" and (typed := _typed(record, content, asked)):
         return kind, typed
-    asked.update(
-        str(one.get("id")) for one in rows(content) if _is(one, "tool_use") and one.get("name") == _ASKS
-    )
+    calls = (part for part in fields.rows(content) if _is(part, "tool_use"))
+    asked.update(str(call.get("id")) for call in calls if call.get("name") == _ASKS)
     if record.get("isSidechain"):
-        skipped[SIDE] += 1
+        skipped[fields.SIDE] += 1
         return None, None
     synthetic = isinstance(message, dict) and message.get("model") == "<synthetic>"
     if not isinstance(message, dict) or synthetic or any(record.get(flag) for flag in _OF_THE_PROGRAM):
-        skipped[NOTICES] += 1
+        skipped[fields.NOTICES] += 1
         return None, None
-    return role_of(kind)[0], content
+    return fields.role_of(kind)[0], content
 
 
 def _is(part: Any, kind: str) -> bool:
@@ -140,29 +129,30 @@ def _typed(record: Json, content: Any, asked: set[str]) -> list[Any]:
     """
     result = record.get("toolUseResult")
     answers = result.get("answers") if isinstance(result, dict) else None
-    found: dict[int, str] = {}
-    for at, part in enumerate(rows(content)):
+    parts = list(fields.rows(content))
+    for at, part in enumerate(parts):
         if not _is(part, "tool_result"):
             continue
-        text = text_of(part.get("content"), Counter())
+        text, words = fields.text_of(part.get("content"), Counter()), ""
         refused = _REFUSED.match(text) if part.get("is_error") is True else None
         if refused and not text.startswith(_CLARIFY, refused.end()):
-            found[at] = text[refused.end() :].partition(_AFTER)[0].strip()
+            words = text[refused.end() :].partition(_AFTER)[0].strip()
         elif isinstance(answers, dict) and str(part.get("tool_use_id")) in asked:
-            found[at] = "\n".join(f"{question} {answer}" for question, answer in answers.items())
-    return [found.get(at, part) for at, part in enumerate(rows(content))] if any(found.values()) else []
+            words = "\n".join(f"{question} {answer}" for question, answer in answers.items())
+        parts[at] = words or part
+    return parts if parts != fields.rows(content) else []
 
 
 def _turn(record: Json, role: str, text: str, stem: str) -> Turn:
-    ident, forked = as_name(record.get("uuid")), record.get("forkedFrom")
-    first = as_name(forked.get("messageUuid")) if isinstance(forked, dict) else None
+    ident, forked = fields.as_name(record.get("uuid")), record.get("forkedFrom")
+    first = fields.as_name(forked.get("messageUuid")) if isinstance(forked, dict) else None
     return Turn(
         text=text,
         role=role,
-        time=iso(record.get("timestamp")),
-        session=as_name(record.get("sessionId")) or stem,
+        time=fields.iso(record.get("timestamp")),
+        session=fields.as_name(record.get("sessionId")) or stem,
         turn=ident,
         key=first or ident,
-        cwd=as_name(record.get("cwd")),
-        branch=as_name(record.get("gitBranch")),
+        cwd=fields.as_name(record.get("cwd")),
+        branch=fields.as_name(record.get("gitBranch")),
     )

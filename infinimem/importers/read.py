@@ -188,8 +188,7 @@ def _parts(
                 return
             found = None if format_ in (*_TEXTS, "markdown") else _as_json(source, path.name, format_)
             if found is None:
-                name = _text_format(source, format_)
-                yield name, _text_turns(name, source, path, wanted, stem, skipped)
+                yield _as_text(source, format_, path, wanted, stem, skipped)
                 continue
             name, importer, values = found
             rows = _sound(values, not isinstance(importer, Family), skipped)
@@ -199,32 +198,28 @@ def _parts(
                 yield name, _of(importer.turns(rows, stem, skipped), wanted)
 
 
-def _text_format(source: Source, wanted: str | None) -> str:
-    """The format of a text that is no JSON; any text may be asked to be read as Markdown.
+def _as_text(
+    source: Source, format_: str | None, path: Path, wanted: _Wanted, stem: str, skipped: Skipped
+) -> tuple[str, Iterator[Turn]]:
+    """The format and the turns of a text that is no JSON; any text may be asked to be read as Markdown.
 
     Raises:
         ImportFormatError: it is known to be none of ours, or not the one that was asked for.
     """
     found = next((name for name, one in _TEXTS.items() if one.matches(source.head)), "markdown")
-    if wanted not in (None, "markdown", found):
-        raise ImportFormatError(f"{source.name} is not {wanted}: leave --format out, and it is recognised")
-    if wanted is None and (why := why_text(source.head)):
+    if format_ not in (None, "markdown", found):
+        raise ImportFormatError(f"{source.name} is not {format_}: leave --format out, and it is recognised")
+    if format_ is None and (why := why_text(source.head)):
         raise ImportFormatError(f"{source.name} is {why}")
-    return wanted or found
-
-
-def _text_turns(
-    name: str, source: Source, path: Path, wanted: _Wanted, stem: str, skipped: Skipped
-) -> Iterator[Turn]:
-    if name == "mail":
-        return _of(mail.turns(lines(source, path.name), stem, skipped), wanted)
+    if (name := format_ or found) == "mail":
+        return name, _of(mail.turns(lines(source, path.name), stem, skipped), wanted)
     if name == "whatsapp":
-        return _of(whatsapp.turns(whole_text(source, path.name), stem, skipped), wanted)
+        return name, _of(whatsapp.turns(whole_text(source, path.name), stem, skipped), wanted)
     if wanted.name is not None:
         raise UsageError("--only chooses one of several conversations; a Markdown file is one")
     in_vault = any(os.access(above / ".obsidian", os.F_OK) for above in path.absolute().parents)
     title = Path(stem).name if in_vault else None
-    return markdown.turns(whole_text(source, path.name), stem, skipped, title)
+    return name, markdown.turns(whole_text(source, path.name), stem, skipped, title)
 
 
 def _of(turns: Iterable[Turn], wanted: _Wanted) -> Iterator[Turn]:
