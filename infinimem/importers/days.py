@@ -29,12 +29,11 @@ _FORMS = [
     )
 ]
 _CLOCK = re.compile(r"(?<!\d)(\d{1,2}):(\d\d)(?::\d\d)?\s*([ap]m)?", re.IGNORECASE)
-_KEYS = (
-    *("date", "day", "datetime", "created", "createdat", "createdon", "datecreated", "createddate"),
-    *("creationdate", "createtime", "creationtime", "createdtime", "timecreated", "published", "publishdate"),
-    *("publishedat", "publishedon", "datepublished", "pubdate", "timestamp"),
+_KEYS = re.compile(
+    r"date(?:time)?|day|(?:date|time)?created(?:at|on|date|time)?|creation(?:date|time)|createtime|pubdate|timestamp"
+    r"|(?:date)?published(?:at|on|date)?|publishdate"
 )
-"""Of a header, the best first; case and what stands between words make no difference."""
+"""Of a header; case and what stands between words make no difference."""
 
 
 def day_of(text: str) -> str | None:
@@ -51,8 +50,8 @@ def is_day(text: str) -> bool:
 
 def day_of_header(values: Mapping[str, object]) -> tuple[str | None, str | None]:
     """The day of a note by its header, and the key that says it."""
-    known = {re.sub(r"[\W_]", "", key).casefold(): key for key in values}
-    for key in (known[name] for name in _KEYS if name in known):
+    keys = [key for key in values if _KEYS.fullmatch(re.sub(r"[\W_]", "", key).casefold())]
+    for key in sorted(keys, key=lambda key: key.casefold() != "date"):
         written = str(values[key])
         seconds = written if written.isdigit() and len(written) > 8 else None
         if day := day_of(written) or (iso(seconds) or "")[:10]:
