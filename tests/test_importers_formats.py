@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from infinimem.importers import read_turns
-from infinimem.importers.fields import iso, role_of
 from infinimem.importers.days import moment
+from infinimem.importers.fields import iso, role_of
 
 LOCOMO = {
     "sample_id": "conv-9",

@@ -22,8 +22,9 @@ _SPOKEN = ("user", "assistant")
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)\n?", re.DOTALL)
 _NOTICE = re.compile(
     r"\s*(?:<(?:command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
-    r"|task-notification|user-memory-input)>|\[Request interrupted by user)"
+    r"|task-notification)>|\[Request interrupted by user)"
 )
+_MEMORY = re.compile(r"</?user-memory-input>")
 _OF_THE_PROGRAM = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 _REFUSED = re.compile(
     r"(?:The user doesn.t want to|Permission for this tool use was denied)[^\n]*the user said:\s*"
@@ -62,6 +63,7 @@ def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]
         role, content = _said(record, asked, skipped)
         before = skipped.total()
         text, reminders = _REMINDER.subn("", fields.text_of(content, skipped))
+        text = _MEMORY.sub("", text)  # what was typed behind "#"
         skipped[fields.NOTICES] += reminders
         if _NOTICE.match(text):
             skipped[fields.NOTICES] += 1

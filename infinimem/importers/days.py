@@ -31,7 +31,7 @@ _FORMS = [
 _CLOCK = re.compile(r"(?<!\d)(\d{1,2}):(\d\d)(?::\d\d)?\s*([ap]m)?", re.IGNORECASE)
 _KEYS = re.compile(
     r"date(?:time)?|day|(?:date|time)?created(?:at|on|date|time)?|creation(?:date|time)|createtime|pubdate|timestamp"
-    r"|(?:date)?published(?:at|on|date)?|publishdate"
+    r"|(?:date)?(?:published|posted|written)(?:at|on|date)?|(?:publish|publication|entry|journal)date"
 )
 """Of a header; case and what stands between words make no difference."""
 

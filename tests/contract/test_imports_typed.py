@@ -216,6 +216,13 @@ def test_answers_to_questions_come_in(shell: Shell) -> None:
     assert said(shell)[1:] == [("user", "Which colour? Moss green")]
 
 
+def test_what_was_typed_to_be_remembered_comes_in(shell: Shell) -> None:
+    """Words that a person had the program note are theirs, without its marks."""
+    noted = line("2", "1", "user", "<user-memory-input>always oil the hinges</user-memory-input>")
+    imported(shell, [FIRST, noted], "log.jsonl")
+    assert said(shell)[1:] == [("user", "always oil the hinges")]
+
+
 def test_an_edited_prompt_of_a_log_goes_with_its_answer(shell: Shell) -> None:
     """Of prompts that answer the same message the last one stands; results of tools side by side all do."""
     rows = [
