@@ -1,7 +1,7 @@
 """A file or a folder, read twice: first to check it and to count the turns, then to record them.
 
 Damage is known before a turn is recorded, the count before a progress bar is drawn, and no more than one
-record and one batch of turns is held at a time.
+record and one batch of turns is held at a time, and of a session log its turns, for some may be taken back.
 """
 
 from __future__ import annotations
