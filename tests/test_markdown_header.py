@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from infinimem.markdown.characters import clean_text
 from infinimem.markdown.document import Document
-from infinimem.markdown.header import Value, edit_header, flow, header_end, quote, read_header
+from infinimem.markdown.header import Header, Value, edit_header, flow, header_end, quote, read_header
 
 EXAMPLE = """\
 ---
@@ -387,3 +387,39 @@ def test_an_edit_leaves_every_other_line(
     assert all(line in rest for line in untouched)
     kept = {key: value for key, value in {**before, **changes}.items() if value is not None}
     assert read_header(after).values == {key: clean_text(value) for key, value in kept.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "end"),
+    [
+        ('+++\ntitle = "Press"\nday = 2024-10-05\ntags = ["a", 1]\n+++\nbody', {"title": "Press"}, 5),
+        ('{\r\n  "title": "Press",\r\n  "draft": true\r\n}\r\nbody', {"title": "Press", "draft": "true"}, 4),
+        ('{"title": "Press"}\n\nbody', {"title": "Press"}, 1),
+    ],
+)
+def test_headers_of_other_programs_are_read_as_strings(text: str, values: dict[str, str], end: int) -> None:
+    header = read_header(text.split("\n"))
+    assert (header.problem, header.end, header.editable) == (None, end, False)
+    assert header.values.items() >= values.items()
+    if "day" in header.values:
+        assert header.values["day"] == "2024-10-05" and header.values["tags"] == ["a", "1"]
+
+
+@pytest.mark.parametrize(
+    "text", ["{{< toc >}}\nbody", '{"a": 1} and more\n', "{}\nbody", '{"a": "' + "x" * 20_000 + '"}\n']
+)
+def test_a_brace_alone_begins_no_header(text: str) -> None:
+    assert read_header(text.split("\n")) == Header()
+
+
+@pytest.mark.parametrize(
+    "text", ["+++\na =\n+++\n", "+++\na = " + "[" * 9000 + "\n+++\n", "+++\n" + "a." * 900]
+)
+def test_a_header_of_another_program_that_is_not_read_is_a_problem_at_most(text: str) -> None:
+    header = read_header(text.split("\n"))
+    assert not header.values and (header.end == 0 or header.problem)
+
+
+def test_a_header_of_another_program_is_never_edited() -> None:
+    document = Document.parse("topics/press", b'+++\ntitle = "Press"\n+++\n- one\n')
+    assert document.with_header({"summary": "new"}) == document and document.has_prose

@@ -9,6 +9,10 @@ SLACK_LISTS = ("users.json", "org_users.json", "channels.json", "groups.json", "
 """Slack's lists, people first: these names are needed to read the talks."""
 SLACK_DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
 
+ENDINGS = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".eml", ".html", ".mbox")
+"""Of files that hold what was said or noted."""
+PACKED = (".zip", ".gz", ".xz", ".zst")
+
 _READ = re.compile(
     r"(?:.*/)?(?:"
     r"conversations(?:-\d+)?\.json"  # ChatGPT, Claude
@@ -19,6 +23,16 @@ _READ = re.compile(
     r"|[^/]+\.mbox"
     r")"
 )
+
+
+def stem_of(name: str) -> str:
+    """A file's name without the endings that say what it is: "Dr. Holm.md" and "Dr. Holm" are "Dr. Holm"."""
+    for endings in (PACKED, (*ENDINGS, ".log", ".text", ".org", ".rst")):
+        end = next(
+            (end for end in endings if name.lower().endswith(end) and name[: -len(end)].strip(".")), ""
+        )
+        name = name.removesuffix(name[len(name) - len(end) :])
+    return name
 
 
 def slack_files(names: Iterable[str]) -> list[str]:

@@ -7,23 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from infinimem.importers import fields
+from infinimem.importers.branches import EDITED, branch
 from infinimem.importers.citations import without_citations
-from infinimem.importers.fields import (
-    ATTACHED,
-    HIDDEN,
-    PROMPTS,
-    THINKING,
-    TOOLS,
-    Json,
-    Skipped,
-    as_name,
-    iso,
-    names_of,
-    role_of,
-    rows,
-    text_of,
-    titled,
-)
+from infinimem.importers.fields import Json, Skipped
 from infinimem.model import Turn
 
 _SPOKEN = ("text", "multimodal_text")
@@ -37,33 +24,38 @@ def matches(record: Json) -> bool:
 
 
 def names(record: Json, stem: str) -> tuple[str, ...]:
-    return names_of(record, stem, "conversation_id" if record.get("conversation_id") else "id", "title")
+    return fields.names_of(
+        record, stem, "conversation_id" if record.get("conversation_id") else "id", "title"
+    )
 
 
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
-    session = titled(names(record, stem))
-    time = iso(record.get("create_time"))
-    branch = _branch(record)
-    skipped["messages of branches that were edited away"] += len(record["mapping"]) - len(branch)
-    for node in branch:
-        message = node.get("message")
+    session = fields.titled(names(record, stem))
+    time = fields.iso(record.get("create_time"))
+    nodes: Json = record["mapping"]
+    messages = {ident: node.get("message") for ident, node in nodes.items()}
+    times = {ident: one.get("create_time") for ident, one in messages.items() if isinstance(one, dict)}
+    parents = {ident: node.get("parent") for ident, node in nodes.items()}
+    path = branch(parents, times, record.get("current_node"))
+    skipped[EDITED] += len(nodes) - len(path)
+    for message in map(messages.get, path):
         if not isinstance(message, dict):
             continue
         author = message.get("author")
-        role, speaker = role_of(author.get("role") if isinstance(author, dict) else None)
+        role, speaker = fields.role_of(author.get("role") if isinstance(author, dict) else None)
         if why := _unspoken(message, role):
             skipped[why] += 1
             continue
         metadata = message.get("metadata")
         if isinstance(metadata, dict) and "multimodal" not in message["content"].get("content_type", ""):
-            skipped[ATTACHED] += len(rows(metadata.get("attachments")))
+            skipped[fields.ATTACHED] += len(fields.rows(metadata.get("attachments")))
         yield Turn(
-            text=without_citations(text_of(rows(message["content"].get("parts")), skipped)),
+            text=without_citations(fields.text_of(fields.rows(message["content"].get("parts")), skipped)),
             role=role,
             speaker=speaker,
-            time=iso(message.get("create_time")) or time,
+            time=fields.iso(message.get("create_time")) or time,
             session=session,
-            turn=as_name(message.get("id")),
+            turn=fields.as_name(message.get("id")),
         )
 
 
@@ -72,23 +64,10 @@ def _unspoken(message: Json, role: str) -> str | None:
     metadata, content = message.get("metadata"), message.get("content")
     kind = content.get("content_type", "text") if isinstance(content, dict) else ""
     if role == "system" or kind in _PROMPT:
-        return PROMPTS
+        return fields.PROMPTS
     if kind in _THOUGHT:
-        return THINKING
+        return fields.THINKING
     if role == "tool" or message.get("recipient") not in (None, "all") or kind not in _SPOKEN:
-        return TOOLS
+        return fields.TOOLS
     hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
-    return HIDDEN if hidden or message.get("weight") == 0 else None
-
-
-def _branch(record: Json) -> list[Json]:
-    """Nodes from the root to the current one, or to the last one of the file where none is marked."""
-    nodes: dict[str, Json] = record["mapping"]
-    ident = record.get("current_node")
-    if not (isinstance(ident, str) and ident in nodes):
-        ident = next(reversed(nodes), None)
-    seen: dict[str, Json] = {}
-    while isinstance(ident, str) and ident in nodes and ident not in seen:
-        seen[ident] = nodes[ident]
-        ident = nodes[ident].get("parent")
-    return list(reversed(seen.values()))
+    return fields.HIDDEN if hidden or message.get("weight") == 0 else None

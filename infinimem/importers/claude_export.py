@@ -1,30 +1,18 @@
 """Claude's data export: conversations.json, memories.json and projects.json.
 
-A conversation has `chat_messages`. A memory is what Claude wrote about the person, as Markdown: of all
-conversations, and of each project. A project is what the person gave: description, instructions, documents.
+A conversation has `chat_messages`; a long paste is attached to its message. A memory is what Claude wrote
+about the person, as Markdown: of all conversations, and of each project. A project is what the person gave:
+description, instructions, documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePath
 
-from infinimem.importers import markdown
-from infinimem.importers.fields import (
-    ATTACHED,
-    NO_TEXT,
-    OTHER,
-    Json,
-    Skipped,
-    as_name,
-    first,
-    iso,
-    names_of,
-    role_of,
-    rows,
-    text_of,
-    titled,
-)
+from infinimem.importers import fields, markdown
+from infinimem.importers.archives import stem_of
+from infinimem.importers.branches import open_branch
+from infinimem.importers.fields import Json, Skipped
 from infinimem.model import Turn
 
 _MEMORY = "Claude's memory"
@@ -38,37 +26,43 @@ def matches(record: Json) -> bool:
 
 
 def names(record: Json, stem: str) -> tuple[str, ...]:
-    return (_MEMORY,) if "conversations_memory" in record else names_of(record, stem, "uuid", "name")
+    return (_MEMORY,) if "conversations_memory" in record else fields.names_of(record, stem, "uuid", "name")
 
 
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     if "conversations_memory" in record:
         yield from _remembered(record, skipped)
     elif "chat_messages" in record:
-        yield from _said(record, titled(names(record, stem)), skipped)
+        yield from _said(record, fields.titled(names(record, stem)), skipped)
     elif record.get("is_starter_project"):
         skipped["projects that came with the program"] += 1
     else:
-        yield from _given(record, titled(names(record, stem)), skipped)
+        yield from _given(record, fields.titled(names(record, stem)), skipped)
 
 
 def _said(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
-    time = iso(record.get("created_at"))
-    for message in rows(record.get("chat_messages")):
+    time = fields.iso(record.get("created_at"))
+    leaf = record.get("current_leaf_message_uuid")
+    for message in open_branch(fields.rows(record.get("chat_messages")), leaf, skipped):
         if not isinstance(message, dict):
-            skipped[NO_TEXT] += 1
+            skipped[fields.NO_TEXT] += 1
             continue
-        skipped[ATTACHED] += len(rows(message.get("attachments"))) + len(rows(message.get("files")))
-        role, speaker = role_of(message.get("sender"))
+        attached = fields.rows(message.get("attachments"))
+        contents = (one.get("extracted_content") for one in attached if isinstance(one, dict))
+        pasted = [text for text in contents if isinstance(text, str) and text.strip()]
+        skipped[fields.ATTACHED] += len(attached) - len(pasted) + len(fields.rows(message.get("files")))
+        role, speaker = fields.role_of(message.get("sender"))
         # `content` is the later and fuller form; older exports have `text` alone. Where both are there `text`
         # holds a stand-in for each block that is not text.
         yield Turn(
-            text=text_of(message.get("content") or message.get("text"), skipped),
+            text=fields.text_of(
+                [fields.text_of(message.get("content") or message.get("text"), skipped), *pasted], skipped
+            ),
             role=role,
             speaker=speaker,
-            time=iso(first(message, "created_at", "updated_at")) or time,
+            time=fields.iso(fields.first(message, "created_at", "updated_at")) or time,
             session=session,
-            turn=as_name(message.get("uuid")),
+            turn=fields.as_name(message.get("uuid")),
         )
 
 
@@ -81,17 +75,17 @@ def _remembered(record: Json, skipped: Skipped) -> Iterator[Turn]:
         if isinstance(text, str):
             yield from markdown.turns(text, session, skipped, role="assistant")
         else:
-            skipped[OTHER] += 1
+            skipped[fields.OTHER] += 1
 
 
 def _given(record: Json, session: str, skipped: Skipped) -> Iterator[Turn]:
     for field in ("description", "prompt_template"):
         if isinstance(text := record.get(field), str):
-            yield from markdown.turns(text, session, skipped, time=iso(record.get("created_at")))
-    for doc in rows(record.get("docs")):
+            yield from markdown.turns(text, session, skipped, time=fields.iso(record.get("created_at")))
+    for doc in fields.rows(record.get("docs")):
         if not isinstance(doc, dict) or not isinstance(doc.get("content"), str):
-            skipped[NO_TEXT] += 1
+            skipped[fields.NO_TEXT] += 1
             continue
-        time = iso(first(doc, "created_at")) or iso(record.get("created_at"))
-        title = PurePath(as_name(doc.get("filename")) or "").stem
+        time = fields.iso(fields.first(doc, "created_at")) or fields.iso(record.get("created_at"))
+        title = stem_of(fields.as_name(doc.get("filename")) or "")
         yield from markdown.turns(doc["content"], session, skipped, title=title, time=time)

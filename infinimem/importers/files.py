@@ -1,7 +1,7 @@
 """A file or a folder, read twice: first to check it and to count the turns, then to record them.
 
 Damage is known before a turn is recorded, the count before a progress bar is drawn, and no more than one
-record and one batch of turns is held at a time.
+record and one batch of turns is held at a time, and of a session log its turns, for some may be taken back.
 """
 
 from __future__ import annotations
@@ -15,29 +15,16 @@ from pathlib import Path
 
 from infinimem.configuration import SETTINGS
 from infinimem.errors import ImportFormatError, UsageError
+from infinimem.importers.archives import ENDINGS, PACKED, stem_of
 from infinimem.importers.fields import Skipped
 from infinimem.importers.read import Import, NotThere, read_turns
-from infinimem.importers.reading import slack_export
+from infinimem.importers.reading import explained, slack_export
 from infinimem.model import Turn
 
-_NAMES = (
-    ".json",
-    ".jsonl",
-    ".ndjson",
-    ".md",
-    ".markdown",
-    ".txt",
-    ".zip",
-    ".gz",
-    ".xz",
-    ".zst",
-    "mbox",
-    ".eml",
-    ".html",
-)
-"""Endings of what is looked into in a folder."""
 BATCH_TURNS, BATCH_LENGTH = 8192, 8 * 2**20
 """Turns, and characters of their texts, of a batch; many, for each is compared with all that is recorded."""
+SHOWN = 5
+"""Kinds of files that are passed over, to name."""
 STEP = 1000
 """Turns after which progress is told."""
 
@@ -108,8 +95,8 @@ def survey(
     """Read a file, or every file of a folder that is recognised, and say what it holds.
 
     Args:
-        path: a file (importers/read.py), or a folder. Hidden files and folders of it are passed over, and so
-            are libraries; links and special files are left out.
+        path: a file (importers/read.py), or a folder. Hidden files and folders of it are passed over; what
+            cannot be read, libraries, links and special files are left out.
         format: the format of all, instead of recognising it.
         only: one conversation of several.
         progress: called with the turns read so far, and 0 (the total is not known yet).
@@ -119,7 +106,7 @@ def survey(
         ImportFormatError: the file, or every file of the folder, cannot be imported.
     """
     found, sessions = Survey(), set[str | None]()
-    for file, stem in _files(path):
+    for file, stem in _files(path, found):
         folder = path if stem else None
         try:
             sessions |= found.add(partial(read_turns, file, format, only, stem, folder), progress)
@@ -136,22 +123,38 @@ def survey(
     return found
 
 
-def _files(path: Path) -> Iterator[tuple[Path, str | None]]:
+def _files(path: Path, found: Survey) -> Iterator[tuple[Path, str | None]]:
     """The file, or what a folder holds by name, links too; of a folder each with the name of its session."""
-    if not path.is_dir():
+    with explained(path):
+        is_folder = path.is_dir()
+    if not is_folder:
         yield path, None
         return
-    if any((place / SETTINGS).exists() for place in (path.resolve(), *path.resolve().parents)):
+    if any(os.access(place / SETTINGS, os.F_OK) for place in (path.resolve(), *path.resolve().parents)):
         raise UsageError(f"{path} lies in a library, and what is there is remembered already")
-    for place, folders, names in os.walk(path):
+
+    def leave_out(name: str, why: str) -> None:
+        found.left_out[Path(name).relative_to(path).as_posix()] = why
+
+    others: Counter[str] = Counter()
+    walk = os.walk(path, onerror=lambda error: leave_out(error.filename, f"cannot be read: {error.strerror}"))
+    for place, folders, names in walk:
         if slack_export(Path(place)):
             folders.clear()
             yield Path(place), Path(place).relative_to(path).as_posix() if Path(place) != path else None
             continue
-        folders[:] = sorted(
-            name for name in folders if not (name.startswith(".") or Path(place, name, SETTINGS).exists())
-        )
-        named = [name for name in names if not name.startswith(".") and name.lower().endswith(_NAMES)]
-        for name in sorted([*named, *(name for name in folders if Path(place, name).is_symlink())]):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for library in [name for name in folders if os.access(Path(place, name, SETTINGS), os.F_OK)]:
+            folders.remove(library)
+            leave_out(f"{place}/{library}", "a library, which is remembered already")
+        with os.scandir(place) as entries:
+            links = [one.name for one in entries if one.is_symlink() and one.name in folders]
+        for name in sorted([*(name for name in names if not name.startswith(".")), *links]):
             file = Path(place, name)
-            yield file, file.relative_to(path).with_name(name.split(".")[0]).as_posix()
+            if name in folders or name.lower().endswith((*ENDINGS, *PACKED, "mbox")):
+                yield file, file.relative_to(path).with_name(stem_of(name)).as_posix()
+            else:
+                others[file.suffix.lower() or name] += 1
+    if others:
+        endings = ", ".join(ending for ending, _ in others.most_common(SHOWN))
+        found.skipped[f"files of other kinds ({endings})"] += others.total()

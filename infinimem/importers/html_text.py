@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from html import unescape
 
+from infinimem.errors import ImportFormatError
+
 _UNSEEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|head|title|template)\b[^<>]*>.*?(?:</\1\b[^<>]*>|\Z)",
     re.DOTALL | re.IGNORECASE,
@@ -26,8 +28,17 @@ _BREAKS = dict.fromkeys(
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
 
+MAX_TAGS = 2**20
+
+
 def text_of_html(html: str) -> str:
-    """The words of a page or a fragment as plain text, with lines where a reader sees lines."""
+    """The words of a page or a fragment as plain text, with lines where a reader sees lines.
+
+    Raises:
+        ImportFormatError: it holds more than `MAX_TAGS` tags.
+    """
+    if html.count("<") > MAX_TAGS:
+        raise ImportFormatError(f"a page holds over {MAX_TAGS} tags: save its text")
     parts: list[str] = []
     open_: list[tuple[str, bool]] = []  # tags, and whether a quoted mail is inside
     times: Counter[str] = Counter()  # a tag is open

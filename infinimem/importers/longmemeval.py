@@ -5,14 +5,12 @@ Sessions come in the order of their dates, whatever order the file has: a memory
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, iso, names_of, role_of, rows, text_of
+from infinimem.importers.days import moment
+from infinimem.importers.fields import NO_TEXT, Json, Skipped, as_name, names_of, role_of, rows, text_of
 from infinimem.model import Turn
-
-_DATE = re.compile(r"\s*(\d{4})/(\d\d)/(\d\d)(?:\s*\([A-Za-z]+\))?(?:\s+(\d\d:\d\d))?\s*")
 
 
 def matches(record: Json) -> bool:
@@ -31,7 +29,7 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
         rows(record.get("haystack_dates")),
     )
     dated = [
-        (session_time(date) or "", number, as_name(name) or f"{stem}-{number + 1}", rows(session))
+        (moment(date) or "", number, as_name(name) or f"{stem}-{number + 1}", rows(session))
         for number, (session, name, date) in enumerate(sessions)
     ]
     for time, _, name, session in sorted(dated, key=lambda row: row[:2]):
@@ -48,11 +46,3 @@ def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
                 session=name,
                 turn=f"{name}_{position}",
             )
-
-
-def session_time(text: object) -> str | None:
-    """ISO 8601 of "2023/05/21 (Sun) 00:41", or of what is ISO already; None for anything else."""
-    match = _DATE.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        return iso(text)
-    return iso(f"{match[1]}-{match[2]}-{match[3]}" + (f"T{match[4]}:00" if match[4] else ""))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_MAIL = 64 * 2**20
 """Characters of one mail with all that is attached to it."""
+MAX_LINES, MAX_PARTS = 2**20, 2**16
+"""Of one mail; each costs more than its characters."""
 
 _FROM = re.compile(r"From \S.* \d\d:\d\d(?::\d\d)?.* \d{4}\s*\Z")
 _HEADERS = re.compile(
@@ -82,15 +84,17 @@ def turns(lines: Iterable[str], stem: str, skipped: Skipped) -> Iterator[Turn]:
 def _mails(lines: Iterable[str]) -> Iterator[str]:
     """Mails of an mbox, between lines that begin with "From "; what has no such line is one mail."""
     mail: list[str] = []
-    size, blank = 0, True
+    size, parts, blank = 0, 0, True
     for line in lines:
         if blank and _FROM.match(line):
             if mail:
                 yield "".join(mail)
-            mail, size = [], 0
+            mail, size, parts = [], 0, 0
             continue
         blank = not line.strip()
-        size += len(line)
+        size, parts = size + len(line), parts + line.startswith("--")
+        if len(mail) > MAX_LINES or parts > MAX_PARTS:
+            raise ImportFormatError(f"a mail has over {MAX_LINES} lines or {MAX_PARTS} parts: split it")
         if size > MAX_MAIL:
             raise ImportFormatError(f"a mail is over {MAX_MAIL >> 20} MB: take its attachments out")
         mail.append(line[1:] if line.startswith(">From ") else line)  # as a mailbox keeps "From "

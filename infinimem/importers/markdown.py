@@ -15,14 +15,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from infinimem.importers.fields import ATTACHED, ROLES, Skipped, as_name, iso
+from infinimem.importers.days import day_of, day_of_header, is_day
+from infinimem.importers.fields import ATTACHED, ROLES, Skipped, as_name
 from infinimem.markdown.header import read_header
 from infinimem.markdown.scan import fences, heading_title
 from infinimem.model import Turn
 
 _ITEM = re.compile(r" {0,3}(?:[-*+]|(\d{1,9})[.)])(?:\s+(.*)|$)")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _RULE = re.compile(r" {0,3}([-*_=])(?:\s*\1){2,}\s*")
-_DATE = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)")
 _MARK = re.compile(r"[*_]{0,2}([A-Za-z]+)(?:[*_]{0,2}:[*_]{0,2}|[*_]{2})\s*")
 _BOLD = re.compile(r"(\*\*|__)(?=\S)([^\n*_.!?]{1,60}?):?\1:?")
 _CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)
@@ -33,8 +34,14 @@ _RELATION = re.compile(r"(\w+) (\[\[(?=\S)[^\[\]\n]+\]\](?:\s+\([^()\n]*\))?)")
 _QUERY = re.compile(r"(?:```|~~~)\s*(?:dataview(?:js)?|tasks|query|base)\b")
 _NO_CONTEXT = ("observations", "relations")
 """Headings of basic-memory's notes that say nothing."""
-_UNSAID = ("title", "permalink", "id", "date", "created", "cssclass", "cssclasses", "publish")
+_UNSAID = ("title", "permalink", "id", "cssclass", "cssclasses", "publish")
 """Keys of a note's header that say nothing, or are used otherwise."""
+_PROPERTY = re.compile(
+    r"(?:id:: [\da-f]{8}-[\da-f-]{27}|(?:collapsed|heading):: (?:true|false|\d)|(?:created|updated)-at:: \d+"
+    r"|(?:logseq\.|card-|hl-|ls-|query-|background-color)[\w.-]*:: .*"
+    r"|:(?:LOGBOOK|END):|CLOCK: \[.*)\s*"
+)
+"""What Logseq notes of a block."""
 
 
 @dataclass
@@ -70,16 +77,20 @@ def turns(
     """
     header = read_header([line.removesuffix("\r") for line in text.split("\n")])
     skipped["headers"] += bool(header.end and header.problem)
-    title = as_name(header.values.get("title")) or title
-    first_date = (_date(str(header.values.get(key, ""))) for key in ("date", "created"))
-    dated = _date(stem) or next(filter(None, first_date), None) or time
-    blocks = [block for block in _blocks(text, header.end) if block.text]
+    values = {key: value for key, value in header.values.items() if key.casefold() not in _UNSAID}
+    titles = (value for key, value in header.values.items() if key.casefold() == "title")
+    title = as_name(next(titles, None)) or title
+    in_name = day_of(stem.rpartition("/")[2]) or day_of(stem)
+    in_header, key = day_of_header(values)
+    values.pop(key or "", None)
+    dated = in_name or in_header or day_of(title or "") or time
+    blocks = [block for block in _blocks(text, header.end, skipped) if block.text]
     times = _times(blocks, dated)
     if {"user", "assistant"} <= {_mark(block)[0] for block in blocks}:
         yield from _transcript(zip(blocks, times, strict=True), Turn("", role, session=stem))
         return
     about = _Context(title)
-    if said := _said(header.values):
+    if said := _said(values):
         yield Turn(about.before(said), role, time=dated, session=stem)
     for block, following, time in zip(blocks, [*blocks, _Block(level=1)][1:], times, strict=True):
         words, level = _heading(block)
@@ -104,7 +115,7 @@ def _times(blocks: list[_Block], dated: str | None) -> list[str | None]:
     time, dated_at = dated, 0
     for block in blocks:
         words, level = _heading(block)
-        if level and (date := _date(words)):
+        if level and (date := day_of(words)):
             time, dated_at = date, level
         elif 0 < level <= dated_at:
             time, dated_at = dated, 0
@@ -127,7 +138,7 @@ class _Context:
         """The words with what they are about set before them; a block of lines starts on its own."""
         path: dict[str, str] = {}
         for title in (self.title, *(heading for _, heading in self.headings)):
-            if title and _date(title) != title and title.casefold() not in _NO_CONTEXT:
+            if title and not is_day(title) and title.casefold() not in _NO_CONTEXT:
                 path.setdefault(title.casefold(), title.rstrip(":"))
         if not path or not words:
             return words
@@ -176,16 +187,11 @@ def _said(values: Mapping[str, object]) -> str:
     said = {}
     for key, value in values.items():
         listed = value if isinstance(value, list) else [value]
-        if key.casefold() not in _UNSAID and not any(isinstance(one, dict | list) for one in listed):
+        if not any(isinstance(one, dict | list) for one in listed):
             said[key] = ", ".join(_LINK.sub(_label, str(one)) for one in listed)
     if said.get("type") == "note":  # basic-memory's word for any note
         del said["type"]
     return "; ".join(f"{key}: {value}" for key, value in said.items() if value.strip())
-
-
-def _date(text: str) -> str | None:
-    match = _DATE.search(text)
-    return iso(match[0]) if match else None
 
 
 def _mark(block: _Block) -> tuple[str | None, int]:
@@ -198,7 +204,7 @@ def _mark(block: _Block) -> tuple[str | None, int]:
     return (role, match.end()) if match and role else (None, 0)
 
 
-def _blocks(text: str, start: int) -> Iterator[_Block]:
+def _blocks(text: str, start: int, skipped: Skipped) -> Iterator[_Block]:
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     closed = fences(lines, start, indented=True)
     block, blank = _Block(), False
@@ -214,6 +220,10 @@ def _blocks(text: str, start: int) -> Iterator[_Block]:
         heading, item, rule = heading_title(line), _ITEM.fullmatch(line), _RULE.fullmatch(line)
         if item and item[1] and int(item[1]) not in (0, 1, number, number + 1):
             item = None
+        if (under := _UNDERLINE.fullmatch(line)) and len(block.lines) == 1 and not (block.marked or blank):
+            yield replace(block, level=1 if under[1][0] == "=" else 2)
+            block = _Block()
+            continue
         if inside and indent >= inside:
             pass
         elif at not in closed and (heading or rule or item):
@@ -232,5 +242,8 @@ def _blocks(text: str, start: int) -> Iterator[_Block]:
             yield block
             block, inside = _Block(), 0
         fenced, blank = closed.get(at, 0), False
-        block.lines.append(line)
+        if "::" in line and _PROPERTY.fullmatch(line.strip()):
+            skipped["properties of blocks"] += 1
+        else:
+            block.lines.append(line)
     yield block

@@ -9,18 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from infinimem.importers.fields import (
-    PROMPTS,
-    TOOLS,
-    Json,
-    Skipped,
-    as_name,
-    first,
-    iso,
-    names_of,
-    role_of,
-    text_of,
-)
+from infinimem.importers import fields
+from infinimem.importers.branches import open_branch
+from infinimem.importers.fields import Json, Skipped
 from infinimem.model import Turn
 
 _LISTS = ("messages", "turns", "conversations", "conversation")
@@ -35,39 +26,39 @@ def matches(record: Json) -> bool:
     inner = _messages(record)
     if inner is not None:
         return any(isinstance(message, dict) and matches(message) for message in inner)
-    has_text = isinstance(first(record, *_TEXT), str | list) or "tool_calls" in record
-    return has_text and (first(record, *_ROLE) is not None or "speaker" in record)
+    has_text = isinstance(fields.first(record, *_TEXT), str | list) or "tool_calls" in record
+    return has_text and (fields.first(record, *_ROLE) is not None or "speaker" in record)
 
 
 def names(record: Json, stem: str) -> tuple[str, ...]:
-    return names_of(record, stem, *(_SESSION if _messages(record) is None else _TITLE))
+    return fields.names_of(record, stem, *(_SESSION if _messages(record) is None else _TITLE))
 
 
 def turns(record: Json, stem: str, skipped: Skipped) -> Iterator[Turn]:
     session, *_ = names(record, stem)
-    time = iso(first(record, *_TIME))
+    time = fields.iso(fields.first(record, *_TIME))
     inner = _messages(record)
-    for message in [record] if inner is None else inner:
+    for message in [record] if inner is None else open_branch(inner, None, skipped):
         if not isinstance(message, dict) or not matches(message):
             skipped["records that are no message"] += 1
             continue
-        role, speaker = role_of(first(message, *_ROLE))
+        role, speaker = fields.role_of(fields.first(message, *_ROLE))
         if role == "system" or "tool_call_id" in message:
-            skipped[PROMPTS if role == "system" else TOOLS] += 1
+            skipped[fields.PROMPTS if role == "system" else fields.TOOLS] += 1
             continue
-        text = text_of(first(message, *_TEXT), skipped)
+        text = fields.text_of(fields.first(message, *_TEXT), skipped)
         if message.get("tool_calls"):
-            skipped[TOOLS] += 1
+            skipped[fields.TOOLS] += 1
             if not text.strip():
                 continue
         yield Turn(
             text=text,
             role=role,
-            speaker=as_name(first(message, "speaker", "name")) or speaker,
-            time=iso(first(message, *_TIME)) or time,
-            session=as_name(first(message, *_SESSION)) or session,
-            turn=as_name(first(message, "turn", "id", "message_id")),
-            key=as_name(message.get("key")),
+            speaker=fields.as_name(fields.first(message, "speaker", "name")) or speaker,
+            time=fields.iso(fields.first(message, *_TIME)) or time,
+            session=fields.as_name(fields.first(message, *_SESSION)) or session,
+            turn=fields.as_name(fields.first(message, "turn", "id", "message_id")),
+            key=fields.as_name(message.get("key")),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
@@ -31,7 +32,7 @@ from infinimem.importers import (
     telegram,
     whatsapp,
 )
-from infinimem.importers.archives import SLACK_LISTS
+from infinimem.importers.archives import SLACK_LISTS, stem_of
 from infinimem.importers.fields import EMPTY, OTHER, RECALLED, Json, Skipped, chat_of
 from infinimem.importers.reading import Damaged, Source, explained, lines, opened, records, whole_text
 from infinimem.importers.recalled import without_recalled
@@ -94,7 +95,7 @@ _BUILT_IN = (*_FAMILIES, *_LOGS, "slack", *_TEXTS, "markdown")
 _OURS: dict[str, Family | Log] = {**_LOGS, **_FAMILIES}
 
 _JSON_START = re.compile(r"\s*(?:\[\s*[{\]]|\{\s*[\"}])")
-_JSON_NAMES = (".json", ".jsonl", ".ndjson")
+_JSON_NAME = re.compile(r"\.(?:json|jsonl|ndjson)(?:\.gz|\.xz)?\Z", re.IGNORECASE)
 _SHOWN = 8
 _LEADING = 64
 """Lines of a log that may come before the first one that tells whose it is."""
@@ -148,7 +149,7 @@ def read_turns(
         raise UsageError(f"no format {format!r}: use one of {', '.join(formats())}")
     skipped: Skipped = Counter()
     wanted = _Wanted(only)
-    stem = stem or path.name.split(".")[0] or path.name
+    stem = stem or stem_of(path.name)
     parts = _parts(path, folder, format, wanted, stem, skipped)
     name, first = next(parts)
     return Import(name, keyed(_chosen(first, parts, wanted, path), path, skipped), skipped)
@@ -185,48 +186,40 @@ def _parts(
                 files = ((one.name, records(one, one.name)) for one in chain([source], sources))
                 yield "slack", _of(slack.turns(files, skipped), wanted)
                 return
-            if format_ in (*_TEXTS, "markdown") or (format_ is None and not _is_json(source)):
-                name = _text_format(source, format_)
-                yield name, _text_turns(name, source, path, wanted, stem, skipped)
+            found = None if format_ in (*_TEXTS, "markdown") else _as_json(source, path.name, format_)
+            if found is None:
+                yield _as_text(source, format_, path, wanted, stem, skipped)
                 continue
-            values = records(source, path.name, lenient=True)
-            found, leading = _recognised(values, format_)
-            if found is None or (found[0] == _TAKES_ANY and format_ is None and why_record(leading[0])):
-                raise _unknown(path, format_, leading)
-            name, importer = found
-            rows = _sound(chain(leading, values), not isinstance(importer, Family), skipped)
+            name, importer, values = found
+            rows = _sound(values, not isinstance(importer, Family), skipped)
             if isinstance(importer, Family):
                 yield name, _turns(importer, rows, wanted, stem, skipped)
             else:
                 yield name, _of(importer.turns(rows, stem, skipped), wanted)
 
 
-def _text_format(source: Source, wanted: str | None) -> str:
-    """The format of a text that is no JSON; any text may be asked to be read as Markdown.
+def _as_text(
+    source: Source, format_: str | None, path: Path, wanted: _Wanted, stem: str, skipped: Skipped
+) -> tuple[str, Iterator[Turn]]:
+    """The format and the turns of a text that is no JSON; any text may be asked to be read as Markdown.
 
     Raises:
         ImportFormatError: it is known to be none of ours, or not the one that was asked for.
     """
     found = next((name for name, one in _TEXTS.items() if one.matches(source.head)), "markdown")
-    if wanted not in (None, "markdown", found):
-        raise ImportFormatError(f"{source.name} is not {wanted}: leave --format out, and it is recognised")
-    if wanted is None and (why := why_text(source.head)):
+    if format_ not in (None, "markdown", found):
+        raise ImportFormatError(f"{source.name} is not {format_}: leave --format out, and it is recognised")
+    if format_ is None and (why := why_text(source.head)):
         raise ImportFormatError(f"{source.name} is {why}")
-    return wanted or found
-
-
-def _text_turns(
-    name: str, source: Source, path: Path, wanted: _Wanted, stem: str, skipped: Skipped
-) -> Iterator[Turn]:
-    if name == "mail":
-        return _of(mail.turns(lines(source, path.name), stem, skipped), wanted)
+    if (name := format_ or found) == "mail":
+        return name, _of(mail.turns(lines(source, path.name), stem, skipped), wanted)
     if name == "whatsapp":
-        return _of(whatsapp.turns(whole_text(source, path.name), stem, skipped), wanted)
+        return name, _of(whatsapp.turns(whole_text(source, path.name), stem, skipped), wanted)
     if wanted.name is not None:
         raise UsageError("--only chooses one of several conversations; a Markdown file is one")
-    in_vault = any((above / ".obsidian").is_dir() for above in path.absolute().parents)
+    in_vault = any(os.access(above / ".obsidian", os.F_OK) for above in path.absolute().parents)
     title = Path(stem).name if in_vault else None
-    return markdown.turns(whole_text(source, path.name), stem, skipped, title)
+    return name, markdown.turns(whole_text(source, path.name), stem, skipped, title)
 
 
 def _of(turns: Iterable[Turn], wanted: _Wanted) -> Iterator[Turn]:
@@ -255,22 +248,35 @@ def _chosen(first: Iterator[Turn], parts: _Parts, wanted: _Wanted, path: Path) -
         raise NotThere(f"no conversation {wanted.name!r} in {path.name}; it holds {others}, …")
 
 
-def _unknown(path: Path, wanted: str | None, leading: list[Any]) -> ImportFormatError:
-    if leading and isinstance(leading[0], Damaged):
-        return leading[0].error
-    known = (why for record in leading[:1] if isinstance(record, dict) and (why := why_record(record)))
-    if why := None if wanted else next(known, None):
-        return ImportFormatError(f"{path.name} is {why}")
-    return ImportFormatError(
-        f"{path.name} is not {wanted or 'of a known format'}: write one "
-        '{"role": …, "content": …} a line to import it'
-    )
+def _as_json(source: Source, name: str, wanted: str | None) -> tuple[str, Family | Log, Iterator[Any]] | None:
+    """The format of a JSON file and its records; None for a text.
 
+    A text may begin like JSON ("[ ] buy paint"): it is one if its first records are damaged and neither its
+    name nor `wanted` says JSON.
 
-def _is_json(source: Source) -> bool:
-    """By content; a file that is named as JSON is taken for JSON in any case."""
-    named = source.name.lower().endswith(_JSON_NAMES) and bool(source.head.strip())
-    return named or bool(_JSON_START.match(source.head))
+    Raises:
+        ImportFormatError: the records are those of no known format.
+    """
+    is_named = bool(wanted or (_JSON_NAME.search(source.name) and source.head.strip()))
+    if not is_named and not _JSON_START.match(source.head):
+        return None
+    values = records(source, name, lenient=True)
+    try:
+        found, leading = _recognised(values, wanted)
+    except ImportFormatError as error:
+        found, leading = None, [Damaged(error)]
+    damage = next((one.error for one in leading if isinstance(one, Damaged)), None)
+    if not (found or is_named) and (damage or not leading):
+        source.rewind()
+        return None
+    first = leading[0] if leading else None
+    if found is None and isinstance(first, Damaged):
+        raise first.error
+    why = why_record(first) if not wanted and isinstance(first, dict) else None
+    if found and not (why and found[0] == _TAKES_ANY):
+        return *found, chain(leading, values)
+    kind, to_do = wanted or "of a known format", 'write one {"role": …, "content": …} a line to import it'
+    raise ImportFormatError(f"{name} is {why or f'not {kind}: {to_do}'}")
 
 
 def _importers(wanted: str | None) -> dict[str, Family | Log]:

@@ -32,6 +32,9 @@ MAX_RECORD = 128 * 2**20
 """Characters of one JSON record (a message, a conversation, a question with its history)."""
 MAX_TEXT = 64 * 2**20
 """Characters of a Markdown or text file."""
+MAX_VALUES = 2**22
+"""Values of one record, each of which takes up to a hundred times its characters, and lines of a text."""
+_STRING = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)', re.DOTALL)
 MAX_FILE = 4 * 2**30
 """Characters of JSON in a file, after unpacking."""
 
@@ -51,6 +54,11 @@ class Source:
     name: str
     head: str
     rest: IO[str]
+
+    def rewind(self) -> None:
+        """Have `rest` begin behind `head` again."""
+        self.rest.seek(0)
+        self.rest.read(len(self.head))
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ def opened(
     name = path.name
     with explained(path), ExitStack() as stack:
         if files := slack_export(path):
-            yield _below(path, files)
+            yield _below(path, files, Counter() if skipped is None else skipped)
             return
         raw = stack.enter_context(_regular(path, folder))
         head = raw.read(HEAD)
@@ -129,16 +137,26 @@ def _regular(path: Path, folder: Path | None) -> IO[bytes]:
 
 def slack_export(path: Path) -> list[str]:
     """The files of the Slack export that a folder is, in the order to read them; else none."""
-    if not any((path / people).exists() for people in SLACK_LISTS[:2]):
+    if not any(os.access(path / people, os.F_OK) for people in SLACK_LISTS[:2]):
         return []
     return slack_files(
         file.relative_to(path).as_posix() for part in ("*.json", "*/*.json") for file in path.glob(part)
     )
 
 
-def _below(path: Path, names: list[str]) -> Iterator[Source]:
+def _below(path: Path, names: list[str], skipped: Counter[str]) -> Iterator[Source]:
+    """The files of an export in a folder; what cannot be read is passed over and named."""
+    with os.scandir(path) as entries:
+        for one in entries:
+            if one.is_dir() and not os.access(one.path, os.R_OK | os.X_OK):
+                skipped[f"folder that cannot be read: {one.name}"] += 1
     for name in names:
-        with _regular(path / name, path) as raw:
+        try:
+            raw = _regular(path / name, path)
+        except OSError as error:
+            skipped[f"file that cannot be read: {name} ({error.strerror})"] += 1
+            continue
+        with raw:
             yield _source(name, raw)
 
 
@@ -186,6 +204,8 @@ def whole_text(source: Source, name: str) -> str:
     text = source.head + source.rest.read(MAX_TEXT + 1)
     if len(text) > MAX_TEXT:
         raise ImportFormatError(f"{name} holds more than {MAX_TEXT >> 20} MB of text: split it")
+    if text.count("\n") > MAX_VALUES // 4:
+        raise ImportFormatError(f"{name} holds more than {MAX_VALUES // 4} lines: split it")
     if "\0" in text:
         raise ImportFormatError(f"{name} holds NUL characters and is no text: import the text of it")
     return text
@@ -246,6 +266,13 @@ def records(source: Source, name: str, lenient: bool = False) -> Iterator[Any]:
         raise window.damaged("the file ends inside the list")
 
 
+def _counts_over(text: str, most: int) -> bool:
+    """Whether JSON that begins with a value holds more values; looks past strings only where that may be."""
+    if len(text) > most and sum(map(text.count, ",[{")) > most:
+        return sum(map(_STRING.sub("", text).count, ",[{")) > most
+    return False
+
+
 class _Window:
     """The part of a source that is being decoded."""
 
@@ -278,6 +305,10 @@ class _Window:
                 line = self._text.find("\n", self._at)
                 if (self._at <= line and error.pos <= line) or not self._grow():
                     raise self.damaged(error.msg) from error
+                if _counts_over(self._text, MAX_VALUES):
+                    raise ImportFormatError(
+                        f"record {self.number} of {self._name} holds over {MAX_VALUES} values: split it"
+                    ) from error
             except (ValueError, RecursionError) as error:  # a number of thousands of digits, deep nesting
                 raise self.damaged(str(error)) from error
             else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from infinimem.importers import slack
 from infinimem.importers.fields import Json
@@ -34,31 +33,26 @@ def why_text(head: str) -> str | None:
     return next((why for begin, why in _TEXTS.items() if head.startswith(begin)), None)
 
 
-_RECORDS: tuple[tuple[Callable[[Json], object], str], ...] = (
-    (slack.is_list, "one file of a Slack export: give the export's folder or zip"),
-    (
-        lambda record: "guild" in record and "channel" in record,
-        'a Discord export, which is not read: write one {"role": …, "content": …} a line',
-    ),
-    (
-        lambda record: {"header", "title", "time", "products"} <= record.keys(),
-        "My Activity of another program of Google: ask Takeout for that of Gemini Apps alone",
-    ),
-    (
-        lambda record: "chatgpt_plus_user" in record or {"conversation_id", "is_anonymous"} <= record.keys(),
-        "another file of ChatGPT's export: give conversations.json, or the zip as it came",
-    ),
-    (
-        lambda record: {"uuid", "full_name", "email_address"} <= record.keys(),
-        "the account of Claude's export: give conversations.json, memories.json or projects.json",
-    ),
-    (
-        lambda record: isinstance(record.get("chats"), dict) or "personal_information" in record,
-        "an export of Telegram without messages: export again with the chats",
-    ),
+_DISCORD = 'a Discord export, which is not read: write one {"role": …, "content": …} a line'
+_GOOGLE = "My Activity of another program of Google: ask Takeout for that of Gemini Apps alone"
+_CHATGPT = "another file of ChatGPT's export: give conversations.json, or the zip as it came"
+_CLAUDE = "the account of Claude's export: give conversations.json, memories.json or projects.json"
+_TELEGRAM = "an export of Telegram without messages: export again with the chats"
+_RECORDS = (
+    (("guild", "channel"), _DISCORD),
+    (("header", "title", "time", "products"), _GOOGLE),
+    (("chatgpt_plus_user",), _CHATGPT),
+    (("conversation_id", "is_anonymous"), _CHATGPT),
+    (("uuid", "full_name", "email_address"), _CLAUDE),
+    (("personal_information",), _TELEGRAM),
 )
+"""Keys of records that tell what they are."""
 
 
 def why_record(record: Json) -> str | None:
     """What a JSON file is by one of its records, where a program is known that writes such; else None."""
-    return next((why for is_one, why in _RECORDS if is_one(record)), None)
+    if slack.is_list(record):
+        return "one file of a Slack export: give the export's folder or zip"
+    if isinstance(record.get("chats"), dict):
+        return _TELEGRAM
+    return next((why for keys, why in _RECORDS if record.keys() >= set(keys)), None)

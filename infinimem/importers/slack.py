@@ -10,18 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 from typing import Any
 
+from infinimem.importers import fields
 from infinimem.importers.archives import SLACK_DAY, SLACK_LISTS
-from infinimem.importers.fields import (
-    ATTACHED,
-    NOTICES,
-    OTHER,
-    Json,
-    Skipped,
-    as_name,
-    day_of_chat,
-    iso,
-    rows,
-)
+from infinimem.importers.fields import Json, Skipped
 from infinimem.model import Turn
 
 _SPOKEN = (None, "thread_broadcast", "me_message", "file_share", "file_comment")
@@ -44,7 +35,7 @@ def turns(files: Iterable[tuple[str, Iterable[Any]]], skipped: Skipped) -> Itera
             people |= {str(one.get("id")): _name(one) for one in found}
         elif file in SLACK_LISTS:
             channels |= {
-                str(as_name(one.get("name")) or one.get("id")): _channel(one, people) for one in found
+                str(fields.as_name(one.get("name")) or one.get("id")): _channel(one, people) for one in found
             }
         elif day := SLACK_DAY.fullmatch(path):
             yield from _day(found, channels.get(day[1], day[1]), people, skipped)
@@ -54,14 +45,14 @@ def _name(person: Json) -> str:
     """What others call a person: the name they chose, else their full name, else that of the account."""
     profile = person.get("profile")
     given = {**person, **(profile if isinstance(profile, dict) else {})}
-    names = (as_name(given.get(field)) for field in ("display_name", "real_name", "name", "id"))
+    names = (fields.as_name(given.get(field)) for field in ("display_name", "real_name", "name", "id"))
     return next((name for name in names if name), "?")
 
 
 def _channel(channel: Json, people: Mapping[str, str]) -> str:
     """A channel by its name; a talk without one by the people in it."""
-    members = (people.get(str(one), str(one)) for one in rows(channel.get("members")))
-    name = as_name(channel.get("name"))
+    members = (people.get(str(one), str(one)) for one in fields.rows(channel.get("members")))
+    name = fields.as_name(channel.get("name"))
     return (
         f"#{name}" if name and not name.startswith("mpdm-") else ", ".join(members) or str(channel.get("id"))
     )
@@ -71,27 +62,27 @@ def _day(
     messages: Iterable[Json], channel: str, people: Mapping[str, str], skipped: Skipped
 ) -> Iterator[Turn]:
     for message in sorted(messages, key=lambda one: (_second(one), str(one.get("ts")))):
-        time = iso(_second(message))
+        time = fields.iso(_second(message))
         if message.get("type") != "message" or not isinstance(message.get("text"), str):
-            skipped[OTHER] += 1
+            skipped[fields.OTHER] += 1
             continue
         if message.get("subtype") not in _SPOKEN or message.get("bot_id"):
-            skipped[NOTICES] += 1
+            skipped[fields.NOTICES] += 1
             continue
-        files = len(rows(message.get("files")))
-        skipped[ATTACHED] += files
+        files = len(fields.rows(message.get("files")))
+        skipped[fields.ATTACHED] += files
         text = unescape(_MARKUP.sub(lambda mark: _shown(mark, people), message["text"]))
         if files and not text.strip():
             continue
         user = str(message.get("user"))
         profile = message.get("user_profile")
-        speaker = people.get(user) or (_name(profile) if isinstance(profile, dict) else as_name(user))
+        speaker = people.get(user) or (_name(profile) if isinstance(profile, dict) else fields.as_name(user))
         yield Turn(
             text=text,
             speaker=speaker,
             time=time,
-            session=day_of_chat(channel, time),
-            turn=as_name(message.get("ts")),
+            session=fields.day_of_chat(channel, time),
+            turn=fields.as_name(message.get("ts")),
         )
 
 

@@ -8,25 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from infinimem.importers.fields import (
-    ATTACHED,
-    NOTICES,
-    OTHER,
-    Json,
-    Skipped,
-    as_name,
-    day_of_chat,
-    first,
-    iso,
-    rows,
-)
+from infinimem.importers import fields
+from infinimem.importers.fields import Json, Skipped
 from infinimem.model import Turn
 
 _ATTACHMENTS = ("photo", "file", "media_type", "location_information", "contact_information", "poll")
 
 
 def matches(record: Json) -> bool:
-    messages = next((rows(chat.get("messages")) for chat in _chats(record)), [])
+    messages = next((fields.rows(chat.get("messages")) for chat in _chats(record)), [])
     kinds = ("message", "service")
     return bool(messages) and all(
         isinstance(one, dict) and one.get("type") in kinds and ("date_unixtime" in one or "from_id" in one)
@@ -36,28 +26,28 @@ def matches(record: Json) -> bool:
 
 def turns(records: Iterable[Any], stem: str, skipped: Skipped) -> Iterator[Turn]:
     for chat in (chat for record in records for chat in _chats(record)):
-        name = as_name(chat.get("name")) or as_name(chat.get("id")) or stem
-        for message in rows(chat.get("messages")):
+        name = fields.as_name(chat.get("name")) or fields.as_name(chat.get("id")) or stem
+        for message in fields.rows(chat.get("messages")):
             if not isinstance(message, dict):
-                skipped[OTHER] += 1
+                skipped[fields.OTHER] += 1
                 continue
             if message.get("type") != "message":
-                skipped[NOTICES] += 1
+                skipped[fields.NOTICES] += 1
                 continue
             attached = any(field in message for field in _ATTACHMENTS)
-            skipped[ATTACHED] += attached
+            skipped[fields.ATTACHED] += attached
             text = _text(message.get("text"))
             if attached and not text.strip():
                 continue
-            if origin := as_name(message.get("forwarded_from")):
+            if origin := fields.as_name(message.get("forwarded_from")):
                 text = f"[forwarded from {origin}] {text}"
-            time = iso(first(message, "date_unixtime", "date"))
+            time = fields.iso(fields.first(message, "date_unixtime", "date"))
             yield Turn(
                 text=text,
-                speaker=as_name(first(message, "from", "from_id")),
+                speaker=fields.as_name(fields.first(message, "from", "from_id")),
                 time=time,
-                session=day_of_chat(name, time),
-                turn=as_name(message.get("id")),
+                session=fields.day_of_chat(name, time),
+                turn=fields.as_name(message.get("id")),
             )
 
 
@@ -68,13 +58,13 @@ def _chats(record: Any) -> list[Json]:
     if isinstance(record.get("messages"), list):
         return [record]
     inner = record.get("chats")
-    listed = rows(inner.get("list")) if isinstance(inner, dict) else []
-    return [chat for chat in listed if isinstance(chat, dict) and rows(chat.get("messages"))]
+    listed = fields.rows(inner.get("list")) if isinstance(inner, dict) else []
+    return [chat for chat in listed if isinstance(chat, dict) and fields.rows(chat.get("messages"))]
 
 
 def _text(value: Any) -> str:
     """A message is a string, or a list of strings and of pieces that are formatted or linked."""
     if isinstance(value, str):
         return value
-    pieces = (piece.get("text") if isinstance(piece, dict) else piece for piece in rows(value))
+    pieces = (piece.get("text") if isinstance(piece, dict) else piece for piece in fields.rows(value))
     return "".join(piece for piece in pieces if isinstance(piece, str))

@@ -66,21 +66,14 @@ def turns(text: str, stem: str, skipped: Skipped) -> Iterator[Turn]:
 
 def _messages(text: str) -> Iterator[tuple[_Parts, str, str]]:
     """The three numbers of the date as they stand, the time of day, and what follows."""
-    found: tuple[_Parts, str, list[str]] | None = None
-    for line in text.split("\n"):
-        line = line.removesuffix("\r")
-        begun = _BEGIN.match(line)
-        if begun is None:
-            if found:
-                found[2].append(line)
-            continue
-        if found:
-            yield found[0], found[1], "\n".join(found[2])
-        one, two, three, hour, minute, second, half = begun.groups()[:7] if begun[1] else begun.groups()[7:14]
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    begun = [(at, match) for at, line in enumerate(lines) if (match := _BEGIN.match(line))]
+    ends = [*(at for at, _ in begun[1:]), len(lines)]
+    for (at, match), end in zip(begun, ends, strict=False):
+        one, two, three, hour, minute, second, half = match.groups()[:7] if match[1] else match.groups()[7:14]
         hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
-        found = (int(one), int(two), int(three)), f"{hours:02d}:{minute}:{second or '00'}", [begun[15]]
-    if found:
-        yield found[0], found[1], "\n".join(found[2])
+        said = "\n".join([match[15], *lines[at + 1 : end]])
+        yield (int(one), int(two), int(three)), f"{hours:02d}:{minute}:{second or '00'}", said
 
 
 def _order(dates: list[_Parts]) -> Callable[[_Parts], _Parts]:

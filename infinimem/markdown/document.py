@@ -137,9 +137,9 @@ class Document:
     def has_prose(self) -> bool:
         """Whether it holds anything but headings, entries, list items at column 0 and blank lines.
 
-        A malformed line counts, and so does a header that does not parse.
+        A malformed line counts, and so does a header that is not ours to edit.
         """
-        return bool(self._parts.scan.prose or self.malformed or self.header.problem)
+        return bool(self._parts.scan.prose or self.malformed or not self.header.editable)
 
     def text_line(self, number: int) -> str:
         """Line `number` (from 1) for showing: no line end, undecodable bytes as U+FFFD.
@@ -247,12 +247,12 @@ class Document:
     def with_header(self, changes: Mapping[str, str | None]) -> Document:
         """With header keys set to YAML text (`quote`, `flow`) or, with None, removed.
 
-        A header that does not parse is left as it is: nothing unread is overwritten.
+        A header that does not parse, or is another program's, is left as it is.
 
         Raises:
             ValueError: a value is not the YAML of one key, or the header would pass its bounds.
         """
-        if self.header.problem is not None:
+        if not self.header.editable:
             return self
         lines, header = edit_header(self.lines, self.header.end, changes, self.newline)
         if tuple(lines) == self.lines:

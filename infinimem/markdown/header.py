@@ -2,7 +2,8 @@
 
 A header has a few kilobytes, no aliases, no tags, no duplicate keys, bounded depth. One that does not pass is
 a `problem`, and its bytes are never rewritten. Editing touches the lines of the keys it changes; nothing is
-ever dumped anew.
+ever dumped anew. The headers of other programs, TOML between two `+++` and a JSON object, are read the same
+way, and never edited.
 
 YAML is read from parser events: strings, lists and mappings only. Nothing recurses, and the parser is stopped
 at the first event that a header may not hold, so a bomb costs no more than its first bytes. The yaml package
@@ -11,13 +12,14 @@ is slow to import, so the first header imports it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from infinimem.markdown.characters import clean_text
+from infinimem.markdown.characters import clean_text, sound
 
 MAX_BYTES = 16 * 1024
 MAX_DEPTH = 8
@@ -47,26 +49,46 @@ class Header:
     """What a header says.
 
     `end` is the number of physical lines that it takes, delimiters included; 0 where there is none. With a
-    `problem` there are no values.
+    `problem` there are no values. All values are strings, and lists and mappings of them.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     problem: str | None = None
     end: int = 0
+    foreign: bool = False
+    """Whether it is TOML or JSON."""
+
+    @property
+    def editable(self) -> bool:
+        """Whether it is ours to edit, or there is none yet."""
+        return self.problem is None and not self.foreign
 
 
 def header_end(lines: Sequence[str]) -> int:
-    """Number of lines that the header takes, 0 if there is none; looks at no YAML.
+    """Number of lines that the header takes, 0 if there is none; looks at no YAML or TOML.
 
     A signed line cannot stand in a header: a stray `---` at the top of a document hides no entry.
     """
-    if lines and lines[0].rstrip() == "---":
+    mark = lines[0].rstrip() if lines else ""
+    if mark in ("---", "+++"):
         for at in range(1, len(lines)):
             if lines[at].startswith("- <seq="):
                 break
-            if lines[at].startswith("---") and lines[at].rstrip() == "---":
+            if lines[at].startswith(mark) and lines[at].rstrip() == mark:
                 return at + 1
-    return 0
+    return _json_end(lines) if mark.startswith("{") else 0
+
+
+def _json_end(lines: Sequence[str]) -> int:
+    """The lines of the JSON object that a document begins with, 0 if it begins otherwise or with too large a
+    one."""
+    text = "\n".join(lines[: MAX_BYTES // 2])[:MAX_BYTES]
+    try:
+        values, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return 0
+    rest = text[end:].partition("\n")[0]
+    return 0 if not values or rest.strip() else text.count("\n", 0, end) + 1
 
 
 def read_header(lines: Sequence[str]) -> Header:
@@ -75,10 +97,45 @@ def read_header(lines: Sequence[str]) -> Header:
     if end == 0:
         unclosed = bool(lines) and lines[0].rstrip() == "---" and _reads_as_key(lines)
         return Header(problem="the header has no closing ---" if unclosed else None)
+    foreign = not lines[0].startswith("---")
     try:
-        return Header(_load(lines, end)[0], None, end)
-    except ValueError as refused:
-        return Header({}, f"the header is not read: {refused}", end)
+        values = _load_foreign(lines, end) if foreign else _load(lines, end)[0]
+        return Header(values, None, end, foreign)
+    except (ValueError, RecursionError) as refused:
+        return Header({}, f"the header is not read: {str(refused)[:200]}", end, foreign)
+
+
+def _load_foreign(lines: Sequence[str], end: int) -> dict[str, Any]:
+    """Values of a header in TOML or JSON.
+
+    Raises:
+        ValueError, RecursionError: as `_load`.
+    """
+    import tomllib
+
+    _must_be_short(lines[:end])
+    toml = lines[0].startswith("+")
+    text = "\n".join(line.removesuffix("\r") for line in (lines[1 : end - 1] if toml else lines[:end]))
+    found = _strings(tomllib.loads(text) if toml else json.loads(text), MAX_DEPTH)
+    return dict(found)
+
+
+def _strings(value: Any, depth: int) -> Any:
+    """A value of TOML or JSON with all that is single in it as YAML would have it: a string."""
+    if isinstance(value, dict | list) and depth == 0:
+        raise RefusedError("it is nested too deeply")
+    if isinstance(value, dict):
+        return {sound(key): _strings(one, depth - 1) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_strings(one, depth - 1) for one in value]
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else sound(value.isoformat() if hasattr(value, "isoformat") else str(value))
+
+
+def _must_be_short(lines: Sequence[str]) -> None:
+    if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines) > MAX_BYTES:
+        raise RefusedError(f"it is longer than {MAX_BYTES // 1024} KiB")
 
 
 def edit_header(
@@ -178,8 +235,7 @@ def _load(lines: Sequence[str], end: int) -> tuple[dict[str, Any], dict[str, tup
     Raises:
         ValueError: it is too large, or holds what a header may not.
     """
-    if sum(len(line.encode("utf-8", "surrogateescape")) + 1 for line in lines[:end]) > MAX_BYTES:
-        raise ValueError(f"it is longer than {MAX_BYTES // 1024} KiB")  # before YAML sees it
+    _must_be_short(lines[:end])  # before YAML sees it
     values, keys = _parse("".join(line.removesuffix("\r") + "\n" for line in lines[1 : end - 1]))
     spans: dict[str, tuple[int, int]] = {}
     for at, (key, line, _) in enumerate(keys):

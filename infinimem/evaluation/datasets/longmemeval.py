@@ -16,6 +16,7 @@ from infinimem.evaluation.grading import says_nothing
 from infinimem.evaluation.metrics import answers, retrieval
 from infinimem.evaluation.model import Case, Found, Question
 from infinimem.importers import longmemeval
+from infinimem.importers.days import moment
 from infinimem.importers.fields import Json, rows
 from infinimem.model import Turn
 
@@ -99,7 +100,7 @@ def _numbered(record: Json) -> Json:
     The official files call a session that holds the answer "answer_…", and models are shown the names.
     """
     names, dates = (rows(record.get(field)) for field in ("haystack_session_ids", "haystack_dates"))
-    times = [longmemeval.session_time(date) or "" for date in dates]
+    times = [moment(date) or "" for date in dates]
     times += [""] * (len(names) - len(times))
     said = sorted(range(len(names)), key=lambda at: (times[at], at))
     new: dict[str, str] = {}
@@ -128,7 +129,7 @@ def _question(record: Json, name: str, category: str, said: Sequence[Turn]) -> Q
         expected=(as_text(record["answer"]),),
         turns=labelled,
         sessions=gold & {turn.session for turn in said if turn.session},
-        asked=longmemeval.session_time(record["question_date"]),
+        asked=moment(record["question_date"]),
         answerable=category != ABSTENTION,
         scored=category != ABSTENTION and bool(labelled & users),
     )
