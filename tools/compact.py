@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from infinimem.markdown.characters import name
 from infinimem.markdown.signature import parse_entry
 
 from .tool import Result
@@ -102,7 +103,7 @@ def _told(
         if entry := parse_entry(text):
             speaker = entry.fields.get("speaker", "")
             source = "" if entry.source in ("user", "human") else f"({entry.source})"
-            who = " ".join(filter(None, (speaker, source))) or "user"
+            who = " ".join(filter(None, (name(speaker), source))) or "user"
             day = (entry.time or "")[:10]
             known = above or ("", "")
             fresh = [
@@ -113,7 +114,7 @@ def _told(
             head = f"{' '.join(fresh)}:" if fresh else "-"
             above = (day, who)
             words = entry.text.removeprefix(f"{speaker}:").lstrip() if speaker else entry.text
-            noted = ", ".join(f"{key} {entry.fields[key]}" for key in _NOTED if entry.fields.get(key))
+            noted = ", ".join(f"{key} {name(entry.fields[key])}" for key in _NOTED if entry.fields.get(key))
             number_of = f"[{entry.seq}] " if ids else ""
             text = f"{number_of}{head} {words}" + (f" ({noted})" if noted else "")
         yield f"{number}{mark} {text}".rstrip()

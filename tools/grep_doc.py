@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from infinimem.retrieval.grep import compile_pattern, first_matches
+from infinimem.retrieval.grep import Found, Pattern, first_matches
 from infinimem.store.view import View
 
 from .grep import matches
@@ -16,12 +16,11 @@ def grep_doc(view: View, doc_id: str, pattern: str, context_lines: int, ignore_c
 
     Raises:
         DocumentNotFound: no document, or several, answer to that id.
+        UsageError: see `matches`.
     """
     document = view.document(view.resolve(doc_id))
-    compiled = compile_pattern(pattern, ignore_case)
-    return {
-        "doc_id": document.id,
-        **matches(
-            view, lambda most: first_matches([document], compiled, most), compiled, LIMIT, context_lines
-        ),
-    }
+
+    def find(compiled: Pattern, most: int) -> Found:
+        return first_matches([document], compiled, most)
+
+    return {"doc_id": document.id, **matches(view, find, pattern, ignore_case, LIMIT, context_lines)}

@@ -15,7 +15,7 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 from infinimem.terms import Analyzer, analyzer
 
-from .tool import Result, scope_of, shown
+from .tool import CUT, READ_ON, Result, closest, scope_of, shown
 
 SNIPPET = 200
 """Tokens of a snippet, about."""
@@ -26,7 +26,9 @@ def search(view: View, query: str, k: int, scope: str) -> Result:
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
     blocks = searcher(view).blocks(query, k, scope_of(scope))
-    return {"hits": [_hit(view.document(block.doc_id), block, terms, words) for block in blocks]}
+    hits = [_hit(view.document(block.doc_id), block, terms, words) for block in blocks]
+    is_cut = any("…" in hit["snippet"] and CUT.search(hit["snippet"]) for hit in hits)
+    return {"hits": hits, "notes": [READ_ON]} if is_cut else {"hits": hits}
 
 
 def _hit(document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer) -> dict[str, Any]:
@@ -39,7 +41,10 @@ def _hit(document: Document, block: Retrieved, terms: frozenset[str], words: Ana
         "end_line": end,
         "seqs": [place.entry.seq for place in located if start <= place.start_line <= end],
         "score": block.score,
-        "snippet": "\n".join(shown(document.text_line(line)) for line in range(start, end + 1)),
+        "snippet": "\n".join(
+            shown(text, closest(text, block.text, terms, words))
+            for text in (document.text_line(line) for line in range(start, end + 1))
+        ),
     }
 
 

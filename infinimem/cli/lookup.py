@@ -54,7 +54,7 @@ def search(
 ) -> None:
     reader = snapshot(options, options.looking(), moment, project)
     found = _run(reader.tools.search, query=query, k=limit, scope=scope)
-    _show(options, found, raw, lambda: _asked(query, reader.view))
+    _show(options, found, reader.view, raw, lambda: _asked(query, reader.view))
 
 
 @click.command(cls=Command)
@@ -82,7 +82,7 @@ def grep(
         found = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
         found = _run(reader.tools.grep, pattern=pattern, context_lines=context, scope=scope)
-    _show(options, found, raw, lambda: _matching(pattern))
+    _show(options, found, reader.view, raw, lambda: _matching(pattern))
     rest, _, last = pattern.rpartition(" ")
     if rest and not found["matches"]:
         if last in reader.view:
@@ -120,17 +120,29 @@ def ls(
 @click.command(cls=Command)
 @click.argument("doc_id", metavar="ID", shell_complete=document_ids)
 @click.argument("lines", metavar="[START:END]", required=False)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Characters of the first line to skip.")
 @raw_option
 @snapshot_options
 @pass_options
 def read(
-    options: Options, doc_id: str, lines: str | None, raw: bool, moment: str | None, project: str | None
+    options: Options,
+    doc_id: str,
+    lines: str | None,
+    offset: int,
+    raw: bool,
+    moment: str | None,
+    project: str | None,
 ) -> None:
     """Lines count from 1, the header included."""
     start, end = _range(lines)
-    tool = snapshot(options, options.looking(), moment, project).tools.read_lines
+    reader = snapshot(options, options.looking(), moment, project)
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    _show(options, _run(tool, doc_id=name, start=start, end=end), raw)
+    found = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
+    lines, last = found["lines"], min(end or found["total_lines"], found["total_lines"])
+    while raw and lines and lines[-1]["line"] < last:  # of a file as it stands there are no pages
+        more = _run(reader.tools.read_lines, doc_id=name, start=lines[-1]["line"] + 1, end=end)
+        lines += more["lines"]
+    _show(options, found, reader.view, raw)
 
 
 def _range(text: str | None) -> tuple[int | None, int | None]:
@@ -151,17 +163,22 @@ def _run(tool: Callable[..., Result], **arguments: object) -> Result:
     return found
 
 
-def _show(options: Options, found: Result, raw: bool, marks: Callable[[], Marks] | None = None) -> None:
+def _show(
+    options: Options, found: Result, view: View, raw: bool, marks: Callable[[], Marks] | None = None
+) -> None:
     """A result as a model is shown it, with numbers of entries; its last line is a total, which is talk.
 
     Args:
         found: what a tool gave.
+        view: of the documents.
         raw: show lines as they stand in the file.
         marks: makes what tells a line's matches; asked on a terminal alone.
     """
     from infinimem.tools.compact import rows
 
     out = options.out
+    if raw:
+        _make_whole(found, view)
 
     def show() -> None:
         *lines, total = rows(found, ids=True, dated=ago if out.for_people else None, raw=raw)
@@ -175,6 +192,24 @@ def _show(options: Options, found: Result, raw: bool, marks: Callable[[], Marks]
             out.say(note)
 
     out.result(found, show)
+
+
+def _make_whole(found: Result, view: View) -> None:
+    """Show lines as they stand in the file, and let go of notes on what was cut."""
+    for hit in found.get("hits", ()):
+        hit["snippet"] = view.document(hit["doc_id"]).text(hit["start_line"], hit["end_line"])
+    for match in found.get("matches", ()):
+        document, line = view.document(match["doc_id"]), match["line"]
+        first, last = line - len(match["before"]), line + len(match["after"])
+        around = [document.text_line(number) for number in range(first, last + 1)]
+        match.update(
+            before=around[: line - first], text=around[line - first], after=around[line - first + 1 :]
+        )
+    for row in found.get("lines", ()):
+        row["text"] = view.document(found["doc_id"]).text_line(row["line"])
+    found["notes"] = [
+        note for note in found.get("notes", ()) if "offset" not in note and "at once" not in note
+    ]
 
 
 def _asked(query: str, view: View) -> Marks:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from infinimem import chronology
@@ -26,6 +27,9 @@ from infinimem.terms import MONTHS, analyzer
 
 CONTEXT_LENGTH = 2000
 """Characters of a turn that are context of another entry; every entry carries its own copy."""
+
+LONG, PIECE = 2000, 1000
+"""Characters of a text beyond which it is found in pieces, and of a piece, about; a text has 250 pieces at most."""
 
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s")
 
@@ -69,12 +73,15 @@ class Pieces:
             return None
         at = uid, GROUPS.index(group)
         title = self._words.kept(f"{document.id} {document.summary}")
-        entries = [self._entry(place, at) for place in document.entries if not self._view.repeats(place)]
-        known = {found.row.start: found.own for found in entries}
+        places = [place for place in document.entries if not self._view.repeats(place)]
+        entries = [found for place in places for found in self._entry(place, at)]
+        known = {found.row.start: found.own for found in entries if not found.row.piece}
         parts = [block for block in partitions(document) if block.text.strip()]
         terms = [self.terms_at(document, block.start_line, block.end_line, known) for block in parts]
         blocks = [
-            self._block(document, block, title, at, own) for block, own in zip(parts, terms, strict=True)
+            found
+            for block, own in zip(parts, terms, strict=True)
+            for found in self._block(document, block, title, at, own)
         ]
         if not document.entries:
             return Read(at[1], blocks, blocks)
@@ -155,7 +162,7 @@ class Pieces:
             for part in _parts(document, start, end)
         )
 
-    def _entry(self, place: Located, at: tuple[int, int]) -> Found:
+    def _entry(self, place: Located, at: tuple[int, int]) -> Iterator[Found]:
         entry, turns = place.entry, self._origins.behind(place)
         # a model's wording is also found by what was said
         said = (turn for turn in turns if turn.entry.text != entry.text)
@@ -167,15 +174,42 @@ class Pieces:
         whole = turns[0].doc_id if turns else place.doc_id
         where, speaker = (place.doc_id, place.start_line, place.end_line), self._speaker(place, turns)
         item = Retrieved(*where, entry.text, 0.0, (entry.seq,), (), entry.time, entry.source, (), speaker)
-        own = self._entry_terms(place, turns)
-        return found_of(item, at, own, around, whole, entry.text, drawn_from(entry))
+        own, cites = self._entry_terms(place, turns), drawn_from(entry)
+        yield from self._rows(item, at, own, around, whole, entry.text, self._beside(place, turns), cites)
+
+    def _rows(
+        self,
+        item: Retrieved,
+        at: tuple[int, int],
+        own: str,
+        around: str,
+        whole: str,
+        text: str,
+        beside: str = "",
+        cites: tuple[int, ...] = (),
+    ) -> Iterator[Found]:
+        """A piece of a document as a row (`found_of`), or a long text in pieces.
+
+        Args:
+            beside: terms of a signature.
+        """
+        for piece, (start, end) in enumerate(cuts(text), 1):
+            one = _joined([self._words.joined_terms(text[start:end]), beside])
+            yield found_of(item, at, one, around, whole, text[start:end], cites, piece)
+        if len(text) <= LONG:
+            yield found_of(item, at, own, around, whole, text, cites)
 
     def _entry_terms(self, place: Located, turns: Sequence[Located]) -> str:
+        return _joined([self._words.kept(place.entry.text), self._beside(place, turns)])
+
+    def _beside(self, place: Located, turns: Sequence[Located]) -> str:
+        """Terms of who said an entry, when, and what it refers to."""
         entry = place.entry
         times = [*entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)]
         dates = dict.fromkeys(date_words((time or "")[:10]) for time in dict.fromkeys(times))
-        extra = " ".join([self._speaker(place, turns) or "", entry.fields.get("refers", ""), *dates])
-        return _joined([self._words.kept(entry.text), self._words.kept(extra)])
+        return self._words.kept(
+            " ".join([self._speaker(place, turns) or "", entry.fields.get("refers", ""), *dates])
+        )
 
     def _passages(self, document: Document, at: tuple[int, int]) -> Iterator[Found]:
         """What people wrote between the entries of a document: list items and paragraphs."""
@@ -188,7 +222,8 @@ class Pieces:
             if start < line and (ends or _ITEM.match(text)):
                 item = passage(document, start, line - 1)
                 around = self._words.kept(" ".join([document.summary, *item.headings]))
-                yield found_of(item, at, self._words.kept(item.text), around, document.id, item.text)
+                own = self._words.kept(item.text)
+                yield from self._rows(item, at, own, around, document.id, item.text)
                 start = line
             if line in places:
                 line = places[line].end_line
@@ -205,11 +240,13 @@ class Pieces:
 
     def _block(
         self, document: Document, block: Partition, title: str, at: tuple[int, int], own: str
-    ) -> Found:
+    ) -> Iterator[Found]:
         item = self.lines(document, block.start_line, block.end_line, block.headings)
         around = _joined([title, self._words.kept(" ".join(block.headings))])
         text = plain(document, block.start_line, block.end_line)
-        return found_of(item, at, own, around, document.id, text)
+        places = document.entries_in(block.start_line, block.end_line) if len(text) > LONG else ()
+        beside = _joined(self._beside(place, self._origins.behind(place)) for place in places)
+        yield from self._rows(item, at, own, around, document.id, text, beside)
 
 
 def _joined(terms: Iterable[str]) -> str:
@@ -232,6 +269,35 @@ def _parts(document: Document, start: int, end: int) -> Iterator[Located | str]:
         place = places.get(line)
         yield place or document.text_line(line)
         line = place.end_line + 1 if place else line + 1
+
+
+def cuts(text: str) -> list[tuple[int, int]]:
+    """Where the pieces of a long text begin and end, cut where a line or a sentence ends, or else a word."""
+    size, at, found = max(PIECE, -(-len(text) // 125)), 0, list[tuple[int, int]]()
+    while at < len(text) > LONG:
+        ends = (text.rfind(mark, at + size // 2, at + size) + 1 for mark in ("\n", ". ", " "))
+        end = next(filter(None, ends), at + size) if at + size < len(text) else len(text)
+        found.append((at, end))
+        at = end
+    return found
+
+
+def piece_of(text: str, piece: int) -> str:
+    """A piece of a long text, from 1; the whole text for 0, and where it was saved meanwhile and has none."""
+    start, end = next(iter(cuts(text)[piece - 1 : piece]), (0, len(text)))
+    return text[start:end]
+
+
+def part(document: Document, item: Retrieved, piece: int) -> Retrieved:
+    """A piece of what stands in a document; "…" stands where the text goes on."""
+    text = plain(document, item.start_line, item.end_line)
+    start, end = next(iter(cuts(text)[piece - 1 : piece]), (0, len(text)))
+    before, after = "…" * (start > 0), "…" * (end < len(text))
+    shown = f"{before}{text[start:end].strip(' ').rstrip()}{after}"
+    if document.entries_in(item.start_line, item.end_line):
+        return replace(item, text=shown)
+    first = item.start_line + text.count("\n", 0, start)
+    return replace(item, text=shown, start_line=first, end_line=first + shown.count("\n"))
 
 
 def passage(document: Document, start: int, end: int) -> Retrieved:

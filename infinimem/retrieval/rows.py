@@ -30,8 +30,9 @@ GROUPS_OF: Mapping[Scope, frozenset[int]] = {
     "journal": frozenset({GROUPS.index("journal")}),
     "all": frozenset(range(len(GROUPS))),
 }
-LINES = 32
-"""Bits of a row's number that are its first line; those before are the uid of its document."""
+LINES, PIECES = 36, 8
+"""Bits of a row's number behind the uid of its document; the last of them count the pieces of a long text, those
+between are its first line."""
 KEY = 16
 """Bytes of a text's key."""
 
@@ -50,7 +51,7 @@ class Row(NamedTuple):
     """A piece of a document."""
 
     number: int
-    """The uid of its document, and its first line."""
+    """The uid of its document, its first line, and which piece of a long text it is: 0 for the whole."""
     doc_id: str
     end: int
     """Its last line."""
@@ -70,7 +71,12 @@ class Row(NamedTuple):
     @property
     def start(self) -> int:
         """Its first line."""
-        return self.number & (1 << LINES) - 1
+        return (self.number & (1 << LINES) - 1) >> PIECES
+
+    @property
+    def piece(self) -> int:
+        """Which piece of a long text it is, from 1; 0 for the whole."""
+        return self.number & (1 << PIECES) - 1
 
 
 class Found(NamedTuple):
@@ -127,6 +133,7 @@ def found_of(
     whole: str,
     text: str,
     cites: tuple[int, ...] = (),
+    piece: int = 0,
 ) -> Found:
     """A piece of a document as a row.
 
@@ -138,16 +145,17 @@ def found_of(
         whole: id of the document or session that it belongs to.
         text: what it says, without signatures: what vectors are made of.
         cites: what an entry was drawn from, as its signature says.
+        piece: which one of a long text (`pieces.cuts`).
     """
     year, month, day = date_parts((item.time or "")[:10])
     row = Row(
-        at[0] << LINES | item.start_line,
+        at[0] << LINES | item.start_line << PIECES | piece,
         item.doc_id,
         item.end_line,
         at[1],
         0 if item.physical or not item.seqs else item.seqs[0],
         year * 10000 + month * 100 + day,
-        0 if item.physical else round(255 * asking(item.text)),
+        0 if item.physical else round(255 * asking(text)),
         item.source in ("user", "human"),
         item.speaker,
         doc_hash(whole),
