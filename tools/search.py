@@ -27,7 +27,7 @@ def search(view: View, query: str, k: int, scope: str) -> Result:
     terms = frozenset(words.query_terms(query))
     blocks = searcher(view).blocks(query, k, scope_of(scope))
     hits = [_hit(view.document(block.doc_id), block, terms, words) for block in blocks]
-    is_cut = any("…" in hit["snippet"] and CUT.search(hit["snippet"]) for hit in hits)
+    is_cut = any(CUT.search(hit["snippet"]) for hit in hits)
     return {"hits": hits, "notes": [READ_ON]} if is_cut else {"hits": hits}
 
 

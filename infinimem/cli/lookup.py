@@ -138,10 +138,9 @@ def read(
     reader = snapshot(options, options.looking(), moment, project)
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
     found = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
-    lines, last = found["lines"], min(end or found["total_lines"], found["total_lines"])
-    while raw and lines and lines[-1]["line"] < last:  # of a file as it stands there are no pages
-        more = _run(reader.tools.read_lines, doc_id=name, start=lines[-1]["line"] + 1, end=end)
-        lines += more["lines"]
+    rows, last = found["lines"], min(end or found["total_lines"], found["total_lines"])
+    while raw and rows and rows[-1]["line"] < last:  # of a file as it stands there are no pages
+        rows += _run(reader.tools.read_lines, doc_id=name, start=rows[-1]["line"] + 1, end=end)["lines"]
     _show(options, found, reader.view, raw)
 
 

@@ -28,6 +28,7 @@ it runs out of states."""
 
 AS_IT_STANDS = "nothing matches it as a pattern; it was searched for literally"
 SMALLER = "smaller counts in {…}, fewer of them within each other, or plain text"
+TOO_LARGE = f"the pattern is too large (over {MAX_PROGRAM} instructions); use {SMALLER}"
 _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 """What means something else in a whole text, or may: such a pattern is looked for line by line."""
 
@@ -209,12 +210,13 @@ def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = Fals
             literal = True
             reason = error.args[0] if error.args else error
             reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
+            if "too large" in str(reason):
+                raise UsageError(TOO_LARGE) from None
             notes = [f"not a pattern that RE2 knows ({reason}); it was searched for literally"]
     options.literal = literal
     line = re2.compile(pattern, options)
     if line.programsize > MAX_PROGRAM:
-        size = f"{line.programsize} instructions, at most {MAX_PROGRAM}"
-        raise UsageError(f"the pattern is too large ({size}); use {SMALLER}")
+        raise UsageError(TOO_LARGE)
     options.never_nl = True
     text = None if not literal and _APART.search(pattern) else pattern if literal else f"(?m){pattern}"
     text = None if text is None else re2.compile(text, options)

@@ -29,7 +29,7 @@ CONTEXT_LENGTH = 2000
 """Characters of a turn that are context of another entry; every entry carries its own copy."""
 
 LONG, PIECE = 2000, 1000
-"""Characters of a text beyond which it is found in pieces, and of a piece, about; a text has 250 pieces at most."""
+"""Characters of a text beyond which it is found in pieces, 250 at most, and of a piece, about."""
 
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s")
 
