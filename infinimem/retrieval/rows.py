@@ -31,7 +31,7 @@ GROUPS_OF: Mapping[Scope, frozenset[int]] = {
     "all": frozenset(range(len(GROUPS))),
 }
 LINES, PIECES = 36, 8
-"""Bits of a row's number behind the uid of its document: its first line, and at last the piece of a long text."""
+"""Bits of a row's number behind the uid of its document: first line, then piece of a long text."""
 KEY = 16
 """Bytes of a text's key."""
 

@@ -28,7 +28,7 @@ from infinimem.log import log
 from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.priors import factors
-from infinimem.retrieval.rows import GROUPS_OF, LINES, PIECES, SAID, Found, Kind, Read, Row, doc_hash
+from infinimem.retrieval.rows import GROUPS_OF, LINES, SAID, Found, Kind, Read, Row, doc_hash
 from infinimem.retrieval.tables import AROUND, OWN, WHOLE, Tables
 from infinimem.retrieval.tantivy_index import Hit, Table, rarity, saturated
 from infinimem.store.view import Scope, View
@@ -147,10 +147,10 @@ class Ranking:
                 rows[at].start,
             ),
         )
-        lines: dict[int, int] = {}
+        best: dict[tuple[str, int], int] = {}
         for at in order:  # of a long text its best piece
-            lines.setdefault(rows[at].number >> PIECES, at)
-        order = [*lines.values()]
+            best.setdefault((rows[at].doc_id, rows[at].start), at)
+        order = [*best.values()]
         if parts is not None:
             own = self._words(kind, weights, pairs, among, kept, (), {OWN: WEIGHTS[OWN]})
             for at in order[:limit]:
