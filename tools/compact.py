@@ -34,7 +34,10 @@ class _Passage:
 
 
 def rows(
-    result: Result, ids: bool = False, dated: Callable[[str], str] | None = None, raw: bool = False
+    result: Result,
+    ids: bool = False,
+    dated: Callable[[str], str] | None = None,
+    raw: Callable[[str, int], str] | None = None,
 ) -> Iterator[str]:
     """A result of search, grep, grep_doc, read_lines or list_docs; the last row is a total.
 
@@ -42,14 +45,14 @@ def rows(
         result: as the tool gave it.
         ids: whether entries are told with their numbers, which people need for `history` and `forget`.
         dated: how a day is told; None for the day alone.
-        raw: tell lines as they stand in the file, headers and blank lines too.
+        raw: gives a line as it stands in the file; all are told so, headers and blank lines too.
     """
     if "docs" in result:
         yield from _catalog(result)
         return
-    for passage in _passages(result, raw):
+    for passage in _passages(result, raw is not None):
         if raw:
-            told = [f"{number}{mark} {text}" for number, mark, text in passage.lines]
+            told = [f"{number}{mark} {raw(passage.doc_id, number)}" for number, mark, _ in passage.lines]
         else:
             told = list(_told(passage.lines, passage.heading.rpartition(" > ")[2], ids, dated))
         if told and "lines" not in result:

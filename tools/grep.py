@@ -10,7 +10,7 @@ from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern
 from infinimem.retrieval.packed_grep import search
 from infinimem.store.view import View
 
-from .tool import CUT, LINE_LENGTH, READ_ON, RESULT_LENGTH, Result, header_end, scope_of, shown
+from .tool import LINE_LENGTH, RESULT_LENGTH, Result, header_end, scope_of, shown
 
 MOST_LOOKED_AT = 10_000
 """Matches among which those outside headers are looked for."""
@@ -59,18 +59,14 @@ def matches(
         compiled = compile_pattern(pattern, ignore_case, literal=True)
         found = _below_headers(view, partial(find, compiled), limit)
     listed: list[dict[str, Any]] = []
-    size, notes = 0, [shown(note) for note in compiled.notes]
+    size = 0
     for match in found.first:
         if size < RESULT_LENGTH:
             row = _row(match, compiled, header_end(view, match.document), context_lines)
             size += sum(map(len, [row["text"], *row["before"], *row["after"]]))
             listed.append(row)
-    if any(
-        map(CUT.search, (text for row in listed for text in (row["text"], *row["before"], *row["after"])))
-    ):
-        notes.append(READ_ON)
     result: Result = {"matches": listed, "total_matches": found.total, "truncated": found.total > len(listed)}
-    return {**result, "notes": notes} if notes else result
+    return {**result, "notes": [shown(note) for note in compiled.notes]} if compiled.notes else result
 
 
 def _below_headers(view: View, find: Callable[[int], Found], limit: int) -> Found:

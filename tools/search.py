@@ -15,7 +15,7 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 from infinimem.terms import Analyzer, analyzer
 
-from .tool import CUT, READ_ON, Result, closest, scope_of, shown
+from .tool import Result, closest, scope_of, shown
 
 SNIPPET = 200
 """Tokens of a snippet, about."""
@@ -26,9 +26,7 @@ def search(view: View, query: str, k: int, scope: str) -> Result:
     words = analyzer(view.settings.search.language)
     terms = frozenset(words.query_terms(query))
     blocks = searcher(view).blocks(query, k, scope_of(scope))
-    hits = [_hit(view.document(block.doc_id), block, terms, words) for block in blocks]
-    is_cut = any(CUT.search(hit["snippet"]) for hit in hits)
-    return {"hits": hits, "notes": [READ_ON]} if is_cut else {"hits": hits}
+    return {"hits": [_hit(view.document(block.doc_id), block, terms, words) for block in blocks]}
 
 
 def _hit(document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer) -> dict[str, Any]:

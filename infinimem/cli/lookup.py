@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -82,7 +82,10 @@ def grep(
         found = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
         found = _run(reader.tools.grep, pattern=pattern, context_lines=context, scope=scope)
-    _show(options, found, reader.view, raw, lambda: _matching(pattern))
+    from infinimem.retrieval.grep import AS_IT_STANDS, compile_pattern
+
+    literal = AS_IT_STANDS in found.get("notes", ())
+    _show(options, found, reader.view, raw, lambda: compile_pattern(pattern, literal=literal).places)
     rest, _, last = pattern.rpartition(" ")
     if rest and not found["matches"]:
         if last in reader.view:
@@ -139,6 +142,8 @@ def read(
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
     found = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
     rows, last = found["lines"], min(end or found["total_lines"], found["total_lines"])
+    if raw and rows:
+        found.pop("notes", None)
     while raw and rows and rows[-1]["line"] < last:  # of a file as it stands there are no pages
         rows += _run(reader.tools.read_lines, doc_id=name, start=rows[-1]["line"] + 1, end=end)["lines"]
     _show(options, found, reader.view, raw)
@@ -176,11 +181,10 @@ def _show(
     from infinimem.tools.compact import rows
 
     out = options.out
-    if raw:
-        _make_whole(found, view)
 
     def show() -> None:
-        *lines, total = rows(found, ids=True, dated=ago if out.for_people else None, raw=raw)
+        whole = (lambda doc_id, number: view.document(doc_id).text_line(number)) if raw else None
+        *lines, total = rows(found, ids=True, dated=ago if out.for_people else None, raw=whole)
         mark = marks() if marks and out.for_people else None
         for line in lines:
             if number := _NUMBERED.match(line):
@@ -193,24 +197,6 @@ def _show(
     out.result(found, show)
 
 
-def _make_whole(found: Result, view: View) -> None:
-    """Show lines as they stand in the file, and let go of notes on what was cut."""
-    for hit in found.get("hits", ()):
-        hit["snippet"] = view.document(hit["doc_id"]).text(hit["start_line"], hit["end_line"])
-    for match in found.get("matches", ()):
-        document, line = view.document(match["doc_id"]), match["line"]
-        first, last = line - len(match["before"]), line + len(match["after"])
-        around = [document.text_line(number) for number in range(first, last + 1)]
-        match.update(
-            before=around[: line - first], text=around[line - first], after=around[line - first + 1 :]
-        )
-    for row in found.get("lines", ()):
-        row["text"] = view.document(found["doc_id"]).text_line(row["line"])
-    found["notes"] = [
-        note for note in found.get("notes", ()) if "offset" not in note and "at once" not in note
-    ]
-
-
 def _asked(query: str, view: View) -> Marks:
     """The words of a line that a query asks for, in any form."""
     from infinimem.terms import analyzer
@@ -218,19 +204,3 @@ def _asked(query: str, view: View) -> Marks:
     words = analyzer(view.settings.search.language)
     wanted = frozenset(words.query_terms(query))
     return lambda line: asked_for(line, wanted, words)
-
-
-def _matching(pattern: str) -> Marks:
-    """The parts of a line that a pattern matches."""
-    from infinimem.retrieval.grep import compile_pattern
-
-    wanted = compile_pattern(pattern)
-
-    def marks(line: str) -> Iterator[tuple[int, int]]:
-        end = 0
-        for part in wanted.found(line):
-            start = line.index(part, end)
-            end = start + len(part)
-            yield start, end
-
-    return marks

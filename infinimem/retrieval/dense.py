@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from infinimem.retrieval.pieces import piece_of, plain
+from infinimem.retrieval.pieces import cut, plain
 from infinimem.retrieval.priors import nameless
 from infinimem.retrieval.rows import LINES, PIECES, SAID, Found, Kind
 from infinimem.retrieval.tables import Tables
@@ -194,9 +194,10 @@ class Dense:
                 doc_id = self._over.get(number >> LINES) or self._tables.ids[number >> LINES]
                 wanted.setdefault(doc_id, []).append((number & (1 << LINES) - 1, end))
         texts = [
-            piece_of(plain(document, place >> PIECES, end), place & (1 << PIECES) - 1)
+            text[slice(*cut(text, place & (1 << PIECES) - 1))]
             for document in self._view.each(sorted(wanted))
             for place, end in wanted[document.id]
+            for text in (plain(document, place >> PIECES, end),)
             if end <= len(document.lines)  # a note may have been saved meanwhile
         ]
         # Of what no file says vectors are used and not kept.

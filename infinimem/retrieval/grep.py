@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from infinimem.errors import UsageError
@@ -31,11 +30,6 @@ SMALLER = "smaller counts in {…}, fewer of them within each other, or plain te
 TOO_LARGE = f"the pattern is too large (over {MAX_PROGRAM} instructions); use {SMALLER}"
 _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 """What means something else in a whole text, or may: such a pattern is looked for line by line."""
-
-_OTHER_FORMS = ("\u017f".encode(), "\u212a".encode())
-"""A long s and a Kelvin sign: without case they are an s and a k."""
-_DENSE = 200
-"""Lines of a chunk that are found one by one before the others are counted."""
 
 _META = re.compile(r"[\\.^$|?*+()\[{]")
 
@@ -90,18 +84,8 @@ class Pattern:
 
     def scan(self, text: bytes, most: int) -> tuple[int, list[int]]:
         """How many lines match, and where the first `most` of them do; as `lines`."""
-        found = self.lines(text)
-        first = list(islice(found, max(most, _DENSE)))
-        if len(first) < max(most, _DENSE):
-            return len(first), first[:most]
-        if self.literal is None or (self.ignore_case and any(form in text for form in _OTHER_FORMS)):
-            return len(first) + sum(1 for _ in found), first[:most]
-        # A word in every other line is counted faster than RE2 finds it.
-        count, at = len(first), text.find(b"\n", first[-1])
-        text = text.lower() if self.ignore_case else text
-        while (at := text.find(self.literal, at)) >= 0:
-            count, at = count + 1, text.find(b"\n", at)
-        return count, first[:most]
+        found = [*self.lines(text)]
+        return len(found), found[:most]
 
     def _in_lines(self, search: Search, text: bytes, at: int, end: int) -> Iterator[int]:
         while at < end and (place := search(text, at, end - 1))[0] >= 0:

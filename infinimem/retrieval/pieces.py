@@ -16,7 +16,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved
 from infinimem.retrieval.origins import Origins
-from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of
+from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of, text_key
 from infinimem.spec import record_folders
 from infinimem.store.lines import common_time, drawn_from
 from infinimem.store.records import turns_behind
@@ -73,19 +73,17 @@ class Pieces:
             return None
         at = uid, GROUPS.index(group)
         title = self._words.kept(f"{document.id} {document.summary}")
-        places = [place for place in document.entries if not self._view.repeats(place)]
-        entries = [found for place in places for found in self._entry(place, at)]
-        known = {found.row.start: found.own for found in entries if not found.row.piece}
+        entries = [self._entry(place, at) for place in document.entries if not self._view.repeats(place)]
+        known = {found.row.start: found.own for found in entries}
         parts = [block for block in partitions(document) if block.text.strip()]
         terms = [self.terms_at(document, block.start_line, block.end_line, known) for block in parts]
         blocks = [
-            found
-            for block, own in zip(parts, terms, strict=True)
-            for found in self._block(document, block, title, at, own)
+            self._block(document, block, title, at, own) for block, own in zip(parts, terms, strict=True)
         ]
+        blocks = self._in_pieces(document, blocks)
         if not document.entries:
             return Read(at[1], blocks, blocks)
-        entries += self._passages(document, at)
+        entries = self._in_pieces(document, [*entries, *self._passages(document, at)])
         return Read(at[1], sorted(entries, key=lambda found: found.row.number), blocks)
 
     # ── as they are shown ───────────────────────────────────────────────────────────────────────
@@ -162,7 +160,7 @@ class Pieces:
             for part in _parts(document, start, end)
         )
 
-    def _entry(self, place: Located, at: tuple[int, int]) -> Iterator[Found]:
+    def _entry(self, place: Located, at: tuple[int, int]) -> Found:
         entry, turns = place.entry, self._origins.behind(place)
         # a model's wording is also found by what was said
         said = (turn for turn in turns if turn.entry.text != entry.text)
@@ -174,30 +172,25 @@ class Pieces:
         whole = turns[0].doc_id if turns else place.doc_id
         where, speaker = (place.doc_id, place.start_line, place.end_line), self._speaker(place, turns)
         item = Retrieved(*where, entry.text, 0.0, (entry.seq,), (), entry.time, entry.source, (), speaker)
-        own, cites = self._entry_terms(place, turns), drawn_from(entry)
-        yield from self._rows(item, at, own, around, whole, entry.text, self._beside(place, turns), cites)
+        own = self._entry_terms(place, turns)
+        return found_of(item, at, own, around, whole, entry.text, drawn_from(entry))
 
-    def _rows(
-        self,
-        item: Retrieved,
-        at: tuple[int, int],
-        own: str,
-        around: str,
-        whole: str,
-        text: str,
-        beside: str = "",
-        cites: tuple[int, ...] = (),
-    ) -> Iterator[Found]:
-        """A piece of a document as a row (`found_of`), or a long text in pieces.
-
-        Args:
-            beside: terms of a signature.
-        """
-        for piece, (start, end) in enumerate(cuts(text), 1):
-            one = _joined([self._words.joined_terms(text[start:end]), beside])
-            yield found_of(item, at, one, around, whole, text[start:end], cites, piece)
-        if len(text) <= LONG:
-            yield found_of(item, at, own, around, whole, text, cites)
+    def _in_pieces(self, document: Document, rows: Iterable[Found]) -> list[Found]:
+        """These rows, in place of each with a long text a row for each piece of it."""
+        found: list[Found] = []
+        for one in rows:
+            start, end = one.row.start, one.row.end
+            is_long = sum(map(len, document.lines[start - 1 : end])) + end - start > LONG
+            text = plain(document, start, end) if is_long else ""
+            places = document.entries_in(start, end) if len(text) > LONG else ()
+            beside = [self._beside(place, self._origins.behind(place)) for place in places]
+            for piece, span in enumerate(parts := cuts(text), 1):
+                said = text[slice(*span)]
+                row = one.row._replace(number=one.row.number | piece)
+                own = _joined([self._words.joined_terms(said), *beside])
+                found.append(one._replace(row=row, own=own, key=text_key(said)))
+            found += [] if parts else [one]
+        return found
 
     def _entry_terms(self, place: Located, turns: Sequence[Located]) -> str:
         return _joined([self._words.kept(place.entry.text), self._beside(place, turns)])
@@ -207,9 +200,8 @@ class Pieces:
         entry = place.entry
         times = [*entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)]
         dates = dict.fromkeys(date_words((time or "")[:10]) for time in dict.fromkeys(times))
-        return self._words.kept(
-            " ".join([self._speaker(place, turns) or "", entry.fields.get("refers", ""), *dates])
-        )
+        extra = " ".join([self._speaker(place, turns) or "", entry.fields.get("refers", ""), *dates])
+        return self._words.kept(extra)
 
     def _passages(self, document: Document, at: tuple[int, int]) -> Iterator[Found]:
         """What people wrote between the entries of a document: list items and paragraphs."""
@@ -222,8 +214,7 @@ class Pieces:
             if start < line and (ends or _ITEM.match(text)):
                 item = passage(document, start, line - 1)
                 around = self._words.kept(" ".join([document.summary, *item.headings]))
-                own = self._words.kept(item.text)
-                yield from self._rows(item, at, own, around, document.id, item.text)
+                yield found_of(item, at, self._words.kept(item.text), around, document.id, item.text)
                 start = line
             if line in places:
                 line = places[line].end_line
@@ -240,13 +231,11 @@ class Pieces:
 
     def _block(
         self, document: Document, block: Partition, title: str, at: tuple[int, int], own: str
-    ) -> Iterator[Found]:
+    ) -> Found:
         item = self.lines(document, block.start_line, block.end_line, block.headings)
         around = _joined([title, self._words.kept(" ".join(block.headings))])
         text = plain(document, block.start_line, block.end_line)
-        places = document.entries_in(block.start_line, block.end_line) if len(text) > LONG else ()
-        beside = _joined(self._beside(place, self._origins.behind(place)) for place in places)
-        yield from self._rows(item, at, own, around, document.id, text, beside)
+        return found_of(item, at, own, around, document.id, text)
 
 
 def _joined(terms: Iterable[str]) -> str:
@@ -272,7 +261,7 @@ def _parts(document: Document, start: int, end: int) -> Iterator[Located | str]:
 
 
 def cuts(text: str) -> list[tuple[int, int]]:
-    """Where the pieces of a long text begin and end, cut where a line or a sentence ends, or else a word."""
+    """Where the pieces of a long text begin and end: with a line or a sentence, or else a word."""
     size, at, found = max(PIECE, -(-len(text) // 125)), 0, list[tuple[int, int]]()
     while at < len(text) > LONG:
         ends = (text.rfind(mark, at + size // 2, at + size) + 1 for mark in ("\n", ". ", " "))
@@ -282,22 +271,22 @@ def cuts(text: str) -> list[tuple[int, int]]:
     return found
 
 
-def piece_of(text: str, piece: int) -> str:
-    """A piece of a long text, from 1; the whole text for 0, and where it was saved meanwhile and has none."""
-    start, end = next(iter(cuts(text)[piece - 1 : piece]), (0, len(text)))
-    return text[start:end]
+def cut(text: str, piece: int) -> tuple[int, int]:
+    """Where a piece of a text stands; all of it for 0, or if it was saved meanwhile and has no such piece."""
+    return next(iter(cuts(text)[piece - 1 : piece]), (0, len(text)))
 
 
 def part(document: Document, item: Retrieved, piece: int) -> Retrieved:
     """A piece of what stands in a document; "…" stands where the text goes on."""
     text = plain(document, item.start_line, item.end_line)
-    start, end = next(iter(cuts(text)[piece - 1 : piece]), (0, len(text)))
-    before, after = "…" * (start > 0), "…" * (end < len(text))
-    shown = f"{before}{text[start:end].strip(' ').rstrip()}{after}"
+    start, end = cut(text, piece)
+    item = replace(
+        item, text="…" * (start > 0) + text[start:end].strip(" ").rstrip() + "…" * (end < len(text))
+    )
     if document.entries_in(item.start_line, item.end_line):
-        return replace(item, text=shown)
+        return item
     first = item.start_line + text.count("\n", 0, start)
-    return replace(item, text=shown, start_line=first, end_line=first + shown.count("\n"))
+    return replace(item, start_line=first, end_line=first + item.text.count("\n"))
 
 
 def passage(document: Document, start: int, end: int) -> Retrieved:

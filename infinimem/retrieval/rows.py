@@ -132,7 +132,6 @@ def found_of(
     whole: str,
     text: str,
     cites: tuple[int, ...] = (),
-    piece: int = 0,
 ) -> Found:
     """A piece of a document as a row.
 
@@ -144,17 +143,16 @@ def found_of(
         whole: id of the document or session that it belongs to.
         text: what it says, without signatures: what vectors are made of.
         cites: what an entry was drawn from, as its signature says.
-        piece: which one of a long text (`pieces.cuts`).
     """
     year, month, day = date_parts((item.time or "")[:10])
     row = Row(
-        at[0] << LINES | item.start_line << PIECES | piece,
+        at[0] << LINES | item.start_line << PIECES,
         item.doc_id,
         item.end_line,
         at[1],
         0 if item.physical or not item.seqs else item.seqs[0],
         year * 10000 + month * 100 + day,
-        0 if item.physical else round(255 * asking(text)),
+        0 if item.physical else round(255 * asking(item.text)),
         item.source in ("user", "human"),
         item.speaker,
         doc_hash(whole),
