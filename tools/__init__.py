@@ -95,7 +95,7 @@ class Toolbox:
             context_lines: lines to show before and after each match
             ignore_case: whether upper and lower case are the same
         """
-        from .grep_doc import grep_doc
+        from .grep import grep_doc
 
         return grep_doc(self._view(), doc_id, pattern, context_lines, ignore_case)
 

@@ -1,4 +1,4 @@
-"""grep: every line of the library in which a pattern occurs."""
+"""grep and grep_doc: every line of the library, or of one document, in which a pattern occurs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern
+from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern, first_matches
 from infinimem.retrieval.packed_grep import search
 from infinimem.store.view import View
 
 from .tool import LINE_LENGTH, RESULT_LENGTH, Result, header_end, scope_of, shown
 
+MOST_IN_ONE = 100
+"""Matches in one document that are shown."""
 MOST_LOOKED_AT = 10_000
 """Matches among which those outside headers are looked for."""
 
@@ -29,10 +31,25 @@ def grep(
     def find(compiled: Pattern, most: int) -> Found:
         return search(view, scope_of(scope), compiled, most)
 
-    return matches(view, find, pattern, ignore_case, limit, context_lines)
+    return _matches(view, find, pattern, ignore_case, limit, context_lines)
 
 
-def matches(
+def grep_doc(view: View, doc_id: str, pattern: str, context_lines: int, ignore_case: bool) -> Result:
+    """Lines of a document that match, whatever scope it is in.
+
+    Raises:
+        DocumentNotFound: no document, or several, answer to that id.
+        UsageError: see `_matches`.
+    """
+    document = view.document(view.resolve(doc_id))
+
+    def find(compiled: Pattern, most: int) -> Found:
+        return first_matches([document], compiled, most)
+
+    return {"doc_id": document.id, **_matches(view, find, pattern, ignore_case, MOST_IN_ONE, context_lines)}
+
+
+def _matches(
     view: View,
     find: Callable[[Pattern, int], Found],
     pattern: str,

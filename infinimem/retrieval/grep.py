@@ -19,8 +19,9 @@ from infinimem.markdown.document import Document
 MAX_PATTERN = 1000
 MAX_PROGRAM = 10_000
 """Instructions of a compiled pattern; counted repeats within each other multiply."""
-MAX_SECONDS, PACE = 2, 10
-"""CPU time that one search may take beyond `PACE` nanoseconds a byte, which no ordinary pattern needs."""
+MAX_SECONDS, PACE, PER_LINE = 2, 10, 2000
+"""CPU time that one search may take beyond so many nanoseconds a byte and a line that matches, which no
+ordinary pattern needs."""
 MAX_STEPS = 250_000_000
 """Instructions times bytes of text that are searched at once, for RE2 cannot be stopped: about a second where
 it runs out of states."""
@@ -75,10 +76,13 @@ class Pattern:
             UsageError: the search takes too long.
         """
         search, at = spans(self.text or self.line), 0
+        reach = self.reach if self.text else 1
         while at < len(text):
-            end = text.rfind(b"\n", at, at + self.reach) + 1 or text.find(b"\n", at) + 1 or len(text)
+            end = text.rfind(b"\n", at, at + reach) + 1 or text.find(b"\n", at) + 1 or len(text)
             began = self._begin(end - at)
-            yield from (self._in_lines if self.text else self._one_by_one)(search, text, at, end)
+            for place in _in_lines(search, text[at : end - 1]):
+                yield at + place
+                self.left += PER_LINE
             self._spend(began, end - at)
             at = end
 
@@ -86,19 +90,6 @@ class Pattern:
         """How many lines match, and where the first `most` of them do; as `lines`."""
         found = [*self.lines(text)]
         return len(found), found[:most]
-
-    def _in_lines(self, search: Search, text: bytes, at: int, end: int) -> Iterator[int]:
-        while at < end and (place := search(text, at, end - 1))[0] >= 0:
-            yield place[0]
-            at = text.find(b"\n", place[1]) + 1 or end
-
-    def _one_by_one(self, search: Search, text: bytes, at: int, end: int) -> Iterator[int]:
-        while at < end:
-            done = text.find(b"\n", at) + 1 or end
-            line = text[at : done - 1]
-            if search(line, 0, len(line))[0] >= 0:
-                yield at
-            at = done
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Where in a line of text it matches: begin and end of each place, in order.
@@ -144,6 +135,14 @@ class Pattern:
         if self.left < 0:
             raise UsageError(f"the pattern takes more than {MAX_SECONDS} s to search for; use {SMALLER}")
         return now
+
+
+def _in_lines(search: Search, text: bytes) -> Iterator[int]:
+    """A place in each line of a text that matches."""
+    at = 0
+    while at <= len(text) and (place := search(text, at, len(text)))[0] >= 0:
+        yield place[0]
+        at = text.find(b"\n", place[1]) + 1 or len(text) + 1
 
 
 def spans(expression: Any) -> Search:

@@ -72,11 +72,6 @@ class Row(NamedTuple):
         """Its first line."""
         return (self.number & (1 << LINES) - 1) >> PIECES
 
-    @property
-    def piece(self) -> int:
-        """Which piece of a long text it is, from 1; 0 for the whole."""
-        return self.number & (1 << PIECES) - 1
-
 
 class Found(NamedTuple):
     """A row with what it is found by."""

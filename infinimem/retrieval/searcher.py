@@ -180,6 +180,7 @@ class Searcher:
     def _shown(self, kind: Kind, row: Row) -> Retrieved | None:
         """What stands there; None where a note was saved meanwhile and is shorter now."""
         from infinimem.retrieval.pieces import part, passage
+        from infinimem.retrieval.rows import PIECES
 
         document = self._view.document(row.doc_id)
         if row.end > len(document.lines):
@@ -193,7 +194,8 @@ class Searcher:
             if not located or located[0].entry.seq != row.seq:
                 return None
             item = self._ranking.pieces.entry(located[0])
-        return part(document, item, row.piece) if row.piece else item
+        piece = row.number & (1 << PIECES) - 1
+        return part(document, item, piece) if piece else item
 
 
 def searcher(view: View) -> Searcher:
