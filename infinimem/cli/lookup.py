@@ -146,6 +146,8 @@ def read(
         found.pop("notes", None)
     while raw and rows and rows[-1]["line"] < last:  # of a file as it stands there are no pages
         rows += _run(reader.tools.read_lines, doc_id=name, start=rows[-1]["line"] + 1, end=end)["lines"]
+    for row in rows if raw else ():
+        row["text"] = reader.view.document(found["doc_id"]).text_line(row["line"])
     _show(options, found, reader.view, raw)
 
 

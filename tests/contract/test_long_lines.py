@@ -78,6 +78,9 @@ def test_the_command_line_reads_inside_a_line_and_shows_it_whole(shell: Shell, n
     assert "71528" in shell("read", "call", "3", "--offset", str(at)).out
     raw = shell("read", "call", "--raw").out
     assert raw == "".join(f"{number} {line}\n" for number, line in enumerate(text.split("\n")[:-1], 1))
+    assert [
+        row["text"] for row in shell("--json", "read", "call", "--raw").json["lines"]
+    ] == text.splitlines()
     assert text.split("\n")[2] in shell("grep", "71528", "--raw").out
     assert text.split("\n")[2] in shell("search", "boathouse oar 71528", "--raw").out
 
