@@ -29,7 +29,7 @@ CONTEXT_LENGTH = 2000
 """Characters of a turn that are context of another entry; every entry carries its own copy."""
 
 LONG, PIECE = 2000, 1000
-"""Characters of a text beyond which it is found in pieces, 250 at most, and of a piece, about."""
+"""Characters of a text beyond which it is found in pieces, 4,000 at most, and bytes of a piece, about."""
 
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s")
 
@@ -262,7 +262,8 @@ def _parts(document: Document, start: int, end: int) -> Iterator[Located | str]:
 
 def cuts(text: str) -> list[tuple[int, int]]:
     """Where the pieces of a long text begin and end: with a line or a sentence, or else a word."""
-    size, at, found = max(PIECE, -(-len(text) // 125)), 0, list[tuple[int, int]]()
+    size = max(PIECE * len(text) // len(text.encode("utf-8", "surrogatepass") or b" "), len(text) // 2000)
+    at, found = 0, list[tuple[int, int]]()
     while at < len(text) > LONG:
         ends = (text.rfind(mark, at + size // 2, at + size) + 1 for mark in ("\n", ". ", " "))
         end = next(filter(None, ends), at + size) if at + size < len(text) else len(text)

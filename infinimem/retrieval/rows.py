@@ -30,7 +30,7 @@ GROUPS_OF: Mapping[Scope, frozenset[int]] = {
     "journal": frozenset({GROUPS.index("journal")}),
     "all": frozenset(range(len(GROUPS))),
 }
-LINES, PIECES = 36, 8
+LINES, PIECES = 36, 12
 """Bits of a row's number behind the uid of its document: first line, then piece of a long text."""
 KEY = 16
 """Bytes of a text's key."""
