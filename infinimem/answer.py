@@ -136,8 +136,9 @@ def _lines(items: Iterable[Retrieved], seen: set[str]) -> Iterator[_Line]:
     """The lines of the evidence in its order, without those that were seen before."""
     for item in items:
         for line in _split(item):
-            if line.id not in seen:
-                seen.add(line.id)
+            key = f"{line.id} {line.text}"  # of a long line several parts may be shown
+            if key not in seen:
+                seen.add(key)
                 yield line
 
 

@@ -73,6 +73,9 @@ _WORD = re.compile(r"\w+")
 _CLITIC = re.compile(r"(?:n't|'(?:s|m|re|ve|ll|d|t))$")
 _CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall"}
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_SHORT = 7
+"""Characters of a short commit hash: a longer one is found by so many."""
+_HASH = re.compile(rf"[0-9a-f]{{{_SHORT},64}}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
@@ -124,7 +127,8 @@ class Analyzer:
         stop_words = self._stop_words(text)
         for number, run, word in _scan(text):
             if word:
-                (rest if self._plain(word) in stop_words else wanted)[self._stem(word)] = None
+                terms = dict.fromkeys(self._stem(word).split())
+                (rest if self._plain(word) in stop_words else wanted).update(terms)
             else:
                 wanted.update(dict.fromkeys((_pairs(run) or [run]) if run else _number(number)))
         return list(wanted or rest)
@@ -194,6 +198,8 @@ class Analyzer:
         if not plain.isalpha():
             if plain.isdigit():
                 return plain.lstrip("0") or "0"
+            if _HASH.fullmatch(plain):
+                return f"{plain} {plain[:_SHORT]}" if len(plain) > _SHORT else plain
             if self._english and (ordinal := _ORDINAL.fullmatch(plain)):
                 return ordinal[1]
         if len(plain) > 64:  # encoded data; stemming it is slow and means nothing

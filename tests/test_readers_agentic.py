@@ -94,6 +94,17 @@ def test_what_calls_show_comes_behind_the_evidence_line_by_line() -> None:
     assert found.evidence.trace[-1].found[-1].id == "notes/todo:3-3"
 
 
+def test_of_a_long_line_a_call_shows_the_part_that_matches() -> None:
+    talk = "We talked about the river and the weather until late. " * 400
+    view = view_of(
+        LISBON | {"CURRENT": "", "notes/call": f"# Call\n\n{talk}The pin of Ana's bike is 6631. {talk}\n"}
+    )
+    llm = ScriptedLLM({"answer": [more(grep("river")), more(grep("bike is")), said("6631", "notes/call:3")]})
+    found = ask(llm, view)
+    assert "6631" not in prompt(llm, 1) and "The pin of Ana's bike is 6631." in prompt(llm, 2)
+    assert "6631" in found.citations[0].text
+
+
 def test_a_model_is_told_documents_evidence_and_rounds() -> None:
     llm = ScriptedLLM({"answer": [more(grep("violin")), said()]})
     ask(llm)

@@ -116,7 +116,8 @@ def test_results_are_labelled_as_data_with_their_source() -> None:
 def test_lines_are_cut_and_control_characters_made_visible() -> None:
     assert shown("a\x1b[31mred\x07\tb\x7f") == "a\\x1b[31mred\\x07\tb\\x7f"
     assert shown("a\u202eb") == "a\\u202eb"
-    assert len(shown("x" * 501)) == 500
+    assert shown("x" * 501) == "x" * 500 + " […read on at offset 500 of 501]"
+    assert shown("x" * 501 + "y" * 200, 640) == "[201…] " + "x" * 300 + "y" * 200
     assert shown("x" * 500) == "x" * 500
 
 

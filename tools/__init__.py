@@ -95,7 +95,7 @@ class Toolbox:
             context_lines: lines to show before and after each match
             ignore_case: whether upper and lower case are the same
         """
-        from .grep_doc import grep_doc
+        from .grep import grep_doc
 
         return grep_doc(self._view(), doc_id, pattern, context_lines, ignore_case)
 
@@ -141,6 +141,7 @@ class Toolbox:
         doc_id: DocId,
         start: Annotated[int, Rule(1)] = 1,
         end: Annotated[int, Rule(1)] | None = None,
+        offset: Annotated[int, Rule(0)] = 0,
     ) -> Result:
         """Read lines of a document, at most 100 at a time: number, day, speaker, words; a day or speaker that
         is left out, or "-", is that of the line above. Lines count from 1; a header is counted and not shown.
@@ -149,10 +150,11 @@ class Toolbox:
             doc_id: id of the document, as the other tools give it
             start: first line
             end: last line; left out: 100 lines
+            offset: of the first line, pass over so many characters: to read on in a line that is cut
         """
         from .read_lines import read_lines
 
-        return read_lines(self._view(), doc_id, start, end)
+        return read_lines(self._view(), doc_id, start, end, offset)
 
     # ── for models ──────────────────────────────────────────────────────────────────────────────
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from infinimem.markdown.characters import name
 from infinimem.markdown.signature import parse_entry
 
 from .tool import Result
@@ -33,7 +34,10 @@ class _Passage:
 
 
 def rows(
-    result: Result, ids: bool = False, dated: Callable[[str], str] | None = None, raw: bool = False
+    result: Result,
+    ids: bool = False,
+    dated: Callable[[str], str] | None = None,
+    raw: Callable[[str, int], str] | None = None,
 ) -> Iterator[str]:
     """A result of search, grep, grep_doc, read_lines or list_docs; the last row is a total.
 
@@ -41,14 +45,14 @@ def rows(
         result: as the tool gave it.
         ids: whether entries are told with their numbers, which people need for `history` and `forget`.
         dated: how a day is told; None for the day alone.
-        raw: tell lines as they stand in the file, headers and blank lines too.
+        raw: gives a line as it stands in the file; all are told so, headers and blank lines too.
     """
     if "docs" in result:
         yield from _catalog(result)
         return
-    for passage in _passages(result, raw):
+    for passage in _passages(result, raw is not None):
         if raw:
-            told = [f"{number}{mark} {text}" for number, mark, text in passage.lines]
+            told = [f"{number}{mark} {raw(passage.doc_id, number)}" for number, mark, _ in passage.lines]
         else:
             told = list(_told(passage.lines, passage.heading.rpartition(" > ")[2], ids, dated))
         if told and "lines" not in result:
@@ -102,7 +106,7 @@ def _told(
         if entry := parse_entry(text):
             speaker = entry.fields.get("speaker", "")
             source = "" if entry.source in ("user", "human") else f"({entry.source})"
-            who = " ".join(filter(None, (speaker, source))) or "user"
+            who = " ".join(filter(None, (name(speaker), source))) or "user"
             day = (entry.time or "")[:10]
             known = above or ("", "")
             fresh = [
@@ -113,7 +117,7 @@ def _told(
             head = f"{' '.join(fresh)}:" if fresh else "-"
             above = (day, who)
             words = entry.text.removeprefix(f"{speaker}:").lstrip() if speaker else entry.text
-            noted = ", ".join(f"{key} {entry.fields[key]}" for key in _NOTED if entry.fields.get(key))
+            noted = ", ".join(f"{key} {name(entry.fields[key])}" for key in _NOTED if entry.fields.get(key))
             number_of = f"[{entry.seq}] " if ids else ""
             text = f"{number_of}{head} {words}" + (f" ({noted})" if noted else "")
         yield f"{number}{mark} {text}".rstrip()

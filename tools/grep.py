@@ -1,16 +1,19 @@
-"""grep: every line of the library in which a pattern occurs."""
+"""grep and grep_doc: every line of the library, or of one document, in which a pattern occurs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern
+from infinimem.retrieval.grep import Found, Match, Pattern, compile_pattern, first_matches
 from infinimem.retrieval.packed_grep import search
 from infinimem.store.view import View
 
-from .tool import RESULT_LENGTH, Result, header_end, scope_of, shown
+from .tool import LINE_LENGTH, RESULT_LENGTH, Result, header_end, scope_of, shown
 
+MOST_IN_ONE = 100
+"""Matches in one document that are shown."""
 MOST_LOOKED_AT = 10_000
 """Matches among which those outside headers are looked for."""
 
@@ -24,35 +27,63 @@ def grep(
     scope: str,
 ) -> Result:
     """Lines that match, by document and line."""
-    compiled = compile_pattern(pattern, ignore_case)
-    return matches(
-        view, lambda most: search(view, scope_of(scope), compiled, most), compiled, limit, context_lines
-    )
+
+    def find(compiled: Pattern, most: int) -> Found:
+        return search(view, scope_of(scope), compiled, most)
+
+    return _matches(view, find, pattern, ignore_case, limit, context_lines)
 
 
-def matches(
-    view: View, find: Callable[[int], Found], pattern: Pattern, limit: int, context_lines: int
+def grep_doc(view: View, doc_id: str, pattern: str, context_lines: int, ignore_case: bool) -> Result:
+    """Lines of a document that match, whatever scope it is in.
+
+    Raises:
+        DocumentNotFound: no document, or several, answer to that id.
+        UsageError: see `_matches`.
+    """
+    document = view.document(view.resolve(doc_id))
+
+    def find(compiled: Pattern, most: int) -> Found:
+        return first_matches([document], compiled, most)
+
+    return {"doc_id": document.id, **_matches(view, find, pattern, ignore_case, MOST_IN_ONE, context_lines)}
+
+
+def _matches(
+    view: View,
+    find: Callable[[Pattern, int], Found],
+    pattern: str,
+    ignore_case: bool,
+    limit: int,
+    context_lines: int,
 ) -> Result:
     """A result of matches: the first ones with the lines around, as many as fit; the number of all.
 
     Args:
         view: of the documents.
-        find: gives so many matches, and counts all.
-        pattern: what was looked for.
+        find: gives so many matches of a pattern, and counts all.
+        pattern: what is looked for; where it matches nothing, as it stands.
+        ignore_case: whether upper and lower case are the same.
         limit: at most so many.
         context_lines: before and after each.
+
+    Raises:
+        UsageError: the pattern is too large, or takes too long.
     """
-    found = _below_headers(view, find, limit)
+    compiled = compile_pattern(pattern, ignore_case)
+    found = _below_headers(view, partial(find, compiled), limit)
+    if not found.total and compiled.is_expression:
+        compiled = compile_pattern(pattern, ignore_case, literal=True)
+        found = _below_headers(view, partial(find, compiled), limit)
     listed: list[dict[str, Any]] = []
     size = 0
     for match in found.first:
         if size < RESULT_LENGTH:
-            row = _row(match, header_end(view, match.document), context_lines)
+            row = _row(match, compiled, header_end(view, match.document), context_lines)
             size += sum(map(len, [row["text"], *row["before"], *row["after"]]))
             listed.append(row)
-    truncated = found.total > len(listed) or pattern.is_partial
-    result: Result = {"matches": listed, "total_matches": found.total, "truncated": truncated}
-    return {**result, "notes": [shown(note) for note in pattern.notes]} if pattern.notes else result
+    result: Result = {"matches": listed, "total_matches": found.total, "truncated": found.total > len(listed)}
+    return {**result, "notes": [shown(note) for note in compiled.notes]} if compiled.notes else result
 
 
 def _below_headers(view: View, find: Callable[[int], Found], limit: int) -> Found:
@@ -66,13 +97,15 @@ def _below_headers(view: View, find: Callable[[int], Found], limit: int) -> Foun
         most *= 8
 
 
-def _row(match: Match, above: int, context_lines: int) -> dict[str, Any]:
+def _row(match: Match, pattern: Pattern, above: int, context_lines: int) -> dict[str, Any]:
     document, line = match.document, match.line
     last = min(line + context_lines, len(document.lines))
+    text = document.text_line(line)
+    at = next(pattern.places(text), (0, 0))[0] if len(text) > LINE_LENGTH else 0
     return {
         "doc_id": document.id,
         "line": line,
-        "text": shown(document.text_line(line)),
+        "text": shown(text, at),
         "before": [shown(document.text_line(n)) for n in range(max(above + 1, line - context_lines), line)],
         "after": [shown(document.text_line(n)) for n in range(line + 1, last + 1)],
     }

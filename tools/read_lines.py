@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from infinimem.store.view import View
 
-from .tool import RESULT_LENGTH, Result, header_end, shown
+from .tool import LINE_LENGTH, RESULT_LENGTH, Result, header_end, span
 
 MOST = 100
 
 
-def read_lines(view: View, doc_id: str, start: int, end: int | None) -> Result:
-    """Lines `start` to `end`, as many as fit a result.
+def read_lines(view: View, doc_id: str, start: int, end: int | None, offset: int) -> Result:
+    """Lines `start`, from `offset` on, to `end`, as many as fit a result; of a longer line a part.
 
     Raises:
         DocumentNotFound: no document, or several, answer to that id.
@@ -28,12 +28,19 @@ def read_lines(view: View, doc_id: str, start: int, end: int | None) -> Result:
     lines: list[dict[str, object]] = []
     size = 0
     for number in range(start, min(wanted, total) + 1):
-        text = shown(document.text_line(number))
-        size += len(text)
-        if size > RESULT_LENGTH:
+        text, at = document.text_line(number), offset if number == start else 0
+        room = RESULT_LENGTH - size
+        if len(text) - at > room and lines and (len(text) <= RESULT_LENGTH or room < LINE_LENGTH):
             notes.append(f"the rest would be too much at once; go on at line {number}")
             break
-        lines.append({"line": number, "text": text})
+        part, stop = span(text, at, room)
+        lines.append({"line": number, "text": part})
+        size += len(part)
+        if stop < len(text):
+            notes.append(f"line {number} is cut; go on at its offset {stop}")
+            break
+    if offset and offset >= len(document.text_line(start) if start <= total else ""):
+        notes.append(f"line {start} has no offset {offset}")
     if start > total:
         notes.append(f"the document has {total} lines")
     result: Result = {

@@ -15,7 +15,7 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 from infinimem.terms import Analyzer, analyzer
 
-from .tool import Result, scope_of, shown
+from .tool import Result, closest, scope_of, shown
 
 SNIPPET = 200
 """Tokens of a snippet, about."""
@@ -39,7 +39,10 @@ def _hit(document: Document, block: Retrieved, terms: frozenset[str], words: Ana
         "end_line": end,
         "seqs": [place.entry.seq for place in located if start <= place.start_line <= end],
         "score": block.score,
-        "snippet": "\n".join(shown(document.text_line(line)) for line in range(start, end + 1)),
+        "snippet": "\n".join(
+            shown(text, closest(text, block.text, terms, words))
+            for text in (document.text_line(line) for line in range(start, end + 1))
+        ),
     }
 
 

@@ -9,6 +9,7 @@ as anything else.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -19,7 +20,9 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, g
 from infinimem.errors import InfinimemError, meant
 from infinimem.markdown.characters import clean_text, visible
 from infinimem.markdown.document import Document
+from infinimem.markdown.signature import text_start
 from infinimem.store.view import Scope, View
+from infinimem.terms import Analyzer
 
 Result = dict[str, Any]
 
@@ -150,11 +153,56 @@ LINE_LENGTH = 500
 RESULT_LENGTH = 16_000
 """Characters of stored text in one result: a caller's context is not ours to fill."""
 
+_PART = re.compile(r"(?s).{1,100}(?!\S)|.{1,100}")
 
-def shown(text: str) -> str:
-    """One stored line: at most 500 characters, terminal and other control characters as visible escapes."""
-    text = visible(clean_text(text))
-    return text if len(text) <= LINE_LENGTH else f"{text[: LINE_LENGTH - 1]}…"
+
+def shown(text: str, at: int = 0) -> str:
+    """One stored line: at most 500 characters, terminal and other control characters as visible escapes.
+
+    What is left out before and behind is marked: "[120…] text […read on at offset 620 of 9000]".
+
+    Args:
+        text: the line.
+        at: what is to be seen of a longer one, as an offset.
+    """
+    start = min(max(at - LINE_LENGTH // 3, 0), max(len(text) - LINE_LENGTH, 0))
+    return span(text, start, LINE_LENGTH)[0]
+
+
+def span(text: str, start: int, room: int) -> tuple[str, int]:
+    """A part of a stored line, as `shown`, and where it stops.
+
+    Args:
+        text: the line.
+        start: offset of the part.
+        room: characters that it may take, made visible.
+    """
+    stop = min(start + room, len(text))
+    while len(part := visible(clean_text(text[start:stop]))) > room:
+        stop -= (len(part) - room + 9) // 10  # an escape takes ten characters at most
+    head = visible(clean_text(text[: min(text_start(text), start)]))  # who said it, and when
+    before = f"{head}[{start}…] " if start else ""
+    return before + part + (f" […read on at offset {stop} of {len(text)}]" if stop < len(text) else ""), stop
+
+
+def closest(text: str, piece: str, terms: frozenset[str], words: Analyzer) -> int:
+    """Where in a long line some terms stand closest, the rarer ones counting more: an offset for `shown`.
+
+    Args:
+        text: the line.
+        piece: what was found of it; looked through where it is a part.
+        terms: of a query.
+        words: made them.
+    """
+    if len(text) <= LINE_LENGTH:
+        return 0
+    first = text.find(piece.strip("…"))
+    last = len(text) if first < 0 else first + len(piece)
+    parts = [*_PART.finditer(text, max(first, 0), last)]
+    held = [terms.intersection(words.tokens(part[0])) for part in parts]
+    often = Counter(term for some in held for term in some)
+    worth = [sum(1 / often[term] for term in set().union(*held[at : at + 3])) for at in range(len(held))]
+    return parts[worth.index(max(worth))].start()
 
 
 def fenced(lines: Iterable[str]) -> str:

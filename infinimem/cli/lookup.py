@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -54,7 +54,7 @@ def search(
 ) -> None:
     reader = snapshot(options, options.looking(), moment, project)
     found = _run(reader.tools.search, query=query, k=limit, scope=scope)
-    _show(options, found, raw, lambda: _asked(query, reader.view))
+    _show(options, found, reader.view, raw, lambda: _asked(query, reader.view))
 
 
 @click.command(cls=Command)
@@ -82,7 +82,10 @@ def grep(
         found = _run(reader.tools.grep_doc, doc_id=doc, pattern=pattern, context_lines=context)
     else:
         found = _run(reader.tools.grep, pattern=pattern, context_lines=context, scope=scope)
-    _show(options, found, raw, lambda: _matching(pattern))
+    from infinimem.retrieval.grep import AS_IT_STANDS, compile_pattern
+
+    literal = AS_IT_STANDS in found.get("notes", ())
+    _show(options, found, reader.view, raw, lambda: compile_pattern(pattern, literal=literal).places)
     rest, _, last = pattern.rpartition(" ")
     if rest and not found["matches"]:
         if last in reader.view:
@@ -120,17 +123,32 @@ def ls(
 @click.command(cls=Command)
 @click.argument("doc_id", metavar="ID", shell_complete=document_ids)
 @click.argument("lines", metavar="[START:END]", required=False)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Characters of the first line to skip.")
 @raw_option
 @snapshot_options
 @pass_options
 def read(
-    options: Options, doc_id: str, lines: str | None, raw: bool, moment: str | None, project: str | None
+    options: Options,
+    doc_id: str,
+    lines: str | None,
+    offset: int,
+    raw: bool,
+    moment: str | None,
+    project: str | None,
 ) -> None:
     """Lines count from 1, the header included."""
     start, end = _range(lines)
-    tool = snapshot(options, options.looking(), moment, project).tools.read_lines
+    reader = snapshot(options, options.looking(), moment, project)
     name = doc_id.removeprefix("./")  # as shells complete the path of a note
-    _show(options, _run(tool, doc_id=name, start=start, end=end), raw)
+    found = _run(reader.tools.read_lines, doc_id=name, start=start, end=end, offset=offset)
+    rows, last = found["lines"], min(end or found["total_lines"], found["total_lines"])
+    if raw and rows:
+        found.pop("notes", None)
+    while raw and rows and rows[-1]["line"] < last:  # of a file as it stands there are no pages
+        rows += _run(reader.tools.read_lines, doc_id=name, start=rows[-1]["line"] + 1, end=end)["lines"]
+    for row in rows if raw else ():
+        row["text"] = reader.view.document(found["doc_id"]).text_line(row["line"])
+    _show(options, found, reader.view, raw)
 
 
 def _range(text: str | None) -> tuple[int | None, int | None]:
@@ -151,11 +169,14 @@ def _run(tool: Callable[..., Result], **arguments: object) -> Result:
     return found
 
 
-def _show(options: Options, found: Result, raw: bool, marks: Callable[[], Marks] | None = None) -> None:
+def _show(
+    options: Options, found: Result, view: View, raw: bool, marks: Callable[[], Marks] | None = None
+) -> None:
     """A result as a model is shown it, with numbers of entries; its last line is a total, which is talk.
 
     Args:
         found: what a tool gave.
+        view: of the documents.
         raw: show lines as they stand in the file.
         marks: makes what tells a line's matches; asked on a terminal alone.
     """
@@ -164,7 +185,8 @@ def _show(options: Options, found: Result, raw: bool, marks: Callable[[], Marks]
     out = options.out
 
     def show() -> None:
-        *lines, total = rows(found, ids=True, dated=ago if out.for_people else None, raw=raw)
+        whole = (lambda doc_id, number: view.document(doc_id).text_line(number)) if raw else None
+        *lines, total = rows(found, ids=True, dated=ago if out.for_people else None, raw=whole)
         mark = marks() if marks and out.for_people else None
         for line in lines:
             if number := _NUMBERED.match(line):
@@ -184,19 +206,3 @@ def _asked(query: str, view: View) -> Marks:
     words = analyzer(view.settings.search.language)
     wanted = frozenset(words.query_terms(query))
     return lambda line: asked_for(line, wanted, words)
-
-
-def _matching(pattern: str) -> Marks:
-    """The parts of a line that a pattern matches."""
-    from infinimem.retrieval.grep import compile_pattern
-
-    wanted = compile_pattern(pattern)
-
-    def marks(line: str) -> Iterator[tuple[int, int]]:
-        end = 0
-        for part in wanted.found(line):
-            start = line.index(part, end)
-            end = start + len(part)
-            yield start, end
-
-    return marks

@@ -15,6 +15,7 @@ from infinimem.errors import InfinimemError
 from infinimem.hooks.event import Event
 from infinimem.hooks.telling import RARE, RARE_SHARE, Asked, read, score, spaced
 from infinimem.importers.recalled import BEGIN, END, without_recalled
+from infinimem.markdown.characters import name
 from infinimem.model import Retrieved
 from infinimem.reader import Reader
 from infinimem.retrieval.priors import related
@@ -22,7 +23,7 @@ from infinimem.retrieval.searcher import searcher
 from infinimem.store.sources import folders_of
 from infinimem.store.view import View
 from infinimem.terms import analyzer
-from infinimem.tools.tool import LABEL, fenced, shown
+from infinimem.tools.tool import LABEL, closest, fenced, shown
 
 ENOUGH = 2.0
 """The score beyond which more words of a long prompt tell nothing more."""
@@ -92,7 +93,7 @@ class Recall:
         """For a session whose context is new: what is of its folder, and what is newest."""
         self._shown.pop(session, None)
         of, newest = self.opening(cwd)
-        return self._marked(session, {f"of {shown(PurePath(cwd).name)}": of, "newest": newest})
+        return self._marked(session, {f"of {name(PurePath(cwd).name)}": of, "newest": newest})
 
     def prompt(self, session: str, prompt: str, cwd: str = "") -> str:
         """For a prompt: the lines that it deserves."""
@@ -120,14 +121,14 @@ class Recall:
         """What was said in a folder or names it, and what is newest; of other projects nothing."""
         view = self._memory.view
         words = analyzer(view.settings.search.language)
-        name = {*words.tokens(spaced(PurePath(cwd).name))}
+        here = {*words.tokens(spaced(PurePath(cwd).name))}
         of, newest = list[Hit](), list[Hit]()
         places = [*view.entries()] or view.entries("evidence")  # of a strategy that keeps records
         for place in sorted(places, key=lambda place: -place.seq):
             entry, folders = place.entry, folders_of(view, place.entry)
             if asks(entry.text):
                 continue
-            if is_of(folders, cwd) or (name and not folders and name.issubset(words.tokens(entry.text))):
+            if is_of(folders, cwd) or (here and not folders and here.issubset(words.tokens(entry.text))):
                 part = of
             elif not folders or about_oneself(entry.text):
                 part = newest
@@ -157,7 +158,8 @@ def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[st
     turns = filter(None, map(view.entry, item.origin))
     folders = {folder for place in turns for folder in folders_of(view, place.entry)}
     here = is_of(folders, cwd)
-    points, counted = score(asked, analyzer(view.settings.search.language).tokens(item.text), here, rare)
+    words = analyzer(view.settings.search.language)
+    points, counted = score(asked, words.tokens(item.text), here, rare)
     why = ""
     if folders and not here and not about_oneself(item.text):
         why = "said in another project"
@@ -169,7 +171,8 @@ def _hit(view: View, item: Retrieved, asked: Asked, cwd: str, rare: Callable[[st
         why = "it only asks"
     elif points < 1:
         why = "too few telling words"
-    row = _row(item.text, item.time, item.source, item.speaker)
+    at = closest(item.text, item.text, frozenset(asked.terms), words)
+    row = _row(item.text, item.time, item.source, item.speaker, at=at)
     return Hit(f"{item.doc_id}:{item.start_line}", row, round(min(points, ENOUGH), 2), tuple(counted), why)
 
 
@@ -219,6 +222,6 @@ def said(prompt: str) -> str:
     return "" if text.lstrip().startswith("/") else text
 
 
-def _row(text: str, *about: str | None) -> str:
+def _row(text: str, *about: str | None, at: int = 0) -> str:
     """One line, however many the text has: no line of it can pose as a mark."""
-    return f"({', '.join(filter(None, about))}) {shown(' '.join(text.split()))}"
+    return f"({', '.join(map(name, filter(None, about)))}) {' '.join(shown(text, at).split())}"

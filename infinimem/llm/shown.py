@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from infinimem.markdown.characters import one_line
+from infinimem.markdown.characters import name, one_line
 
 _NOTED = ("when", "refers", "superseded_by")
 _BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -97,7 +97,7 @@ def _day(row: Mapping[str, Any]) -> str:
 
 def _head(row: Mapping[str, Any]) -> str:
     source = row.get("source") or row.get("role") or "user"
-    who = (row.get("speaker") or "", "" if source in ("user", "human") else f"({source})")
+    who = (name(row.get("speaker") or ""), "" if source in ("user", "human") else f"({source})")
     return " ".join(filter(None, (_day(row), *who)))
 
 

@@ -94,6 +94,11 @@ def visible(text: str, turned: bool = True) -> str:
     return unseen.sub(lambda match: match[1] or "".join(map(_escape, match[0])), text)
 
 
+def name(text: str) -> str:
+    """A name as it is shown beside text: on one line, and `visible`."""
+    return visible(one_line(clean_text(text)))
+
+
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """`unicodedata.normalize` in time linear in the text: that one takes the square of a run of combining
     marks. A long text is taken in pieces, cut where a character surely begins if there is such a place."""

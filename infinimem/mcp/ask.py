@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated
 
+from infinimem.answer import LINE_LENGTH
+from infinimem.markdown.characters import clean_text, visible
 from infinimem.reader import Reader
-from infinimem.tools.tool import Result, Rule, Tool, shown
+from infinimem.tools.tool import Result, Rule, Tool, span
 
 
 def rows(result: Result) -> Iterator[str]:
@@ -28,7 +30,9 @@ def tool(memory: Reader) -> Tool:
             question: a question in plain words
         """
         answer = memory.ask(question)
-        citations = [{**asdict(cited), "text": shown(cited.text)} for cited in answer.citations]
-        return {"answer": "\n".join(map(shown, answer.text.split("\n"))), "citations": citations}
+        citations = [
+            {**asdict(cited), "text": span(cited.text, 0, LINE_LENGTH)[0]} for cited in answer.citations
+        ]
+        return {"answer": visible(clean_text(answer.text)), "citations": citations}
 
     return Tool.of(ask, rows)

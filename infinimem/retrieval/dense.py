@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from infinimem.retrieval.pieces import plain
+from infinimem.retrieval.pieces import cut, plain
 from infinimem.retrieval.priors import nameless
-from infinimem.retrieval.rows import LINES, SAID, Found, Kind
+from infinimem.retrieval.rows import LINES, PIECES, SAID, Found, Kind
 from infinimem.retrieval.tables import Tables
 from infinimem.retrieval.tantivy_index import Table
 from infinimem.retrieval.vectors import Held, as_keys, top, unchanged, vectors_of
@@ -194,9 +194,10 @@ class Dense:
                 doc_id = self._over.get(number >> LINES) or self._tables.ids[number >> LINES]
                 wanted.setdefault(doc_id, []).append((number & (1 << LINES) - 1, end))
         texts = [
-            plain(document, start, end)
+            text[slice(*cut(text, place & (1 << PIECES) - 1))]
             for document in self._view.each(sorted(wanted))
-            for start, end in wanted[document.id]
+            for place, end in wanted[document.id]
+            for text in (plain(document, place >> PIECES, end),)
             if end <= len(document.lines)  # a note may have been saved meanwhile
         ]
         # Of what no file says vectors are used and not kept.

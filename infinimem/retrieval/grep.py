@@ -10,30 +10,27 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
+from infinimem.errors import UsageError
 from infinimem.markdown.characters import sound
 from infinimem.markdown.document import Document
 
 MAX_PATTERN = 1000
-MAX_STEPS = 200_000_000
-"""Instructions of a pattern times bytes of text that are searched at once: where RE2 runs out of states it
-takes that many steps."""
-MAX_WORK = 3_000_000_000
-"""Nanoseconds that a large pattern may take in one search."""
-LARGE = 500
-"""Instructions; beyond it a pattern may run out of states, and its time is rationed."""
+MAX_PROGRAM = 10_000
+"""Instructions of a compiled pattern; counted repeats within each other multiply."""
+MAX_SECONDS, PACE, PER_LINE = 2, 10, 2000
+"""CPU time that one search may take beyond so many nanoseconds a byte and a line that matches, which no
+ordinary pattern needs."""
+MAX_STEPS = 250_000_000
+"""Instructions times bytes of text that are searched at once, for RE2 cannot be stopped: about a second where
+it runs out of states."""
 
+AS_IT_STANDS = "nothing matches it as a pattern; it was searched for literally"
+SMALLER = "smaller counts in {…}, fewer of them within each other, or plain text"
+TOO_LARGE = f"the pattern is too large (over {MAX_PROGRAM} instructions); use {SMALLER}"
 _APART = re.compile(r"\\[AzC]|\(\?[a-zA-Z]*-")
 """What means something else in a whole text, or may: such a pattern is looked for line by line."""
-
-_PART = "the pattern is too large for so much text; a part was searched"
-
-_OTHER_FORMS = ("\u017f".encode(), "\u212a".encode())
-"""A long s and a Kelvin sign: without case they are an s and a k."""
-_DENSE = 200
-"""Lines of a chunk that are found one by one before the others are counted."""
 
 _META = re.compile(r"[\\.^$|?*+()\[{]")
 
@@ -69,109 +66,83 @@ class Pattern:
     ignore_case: bool = True
     literal: bytes | None = None
     """What the pattern is, if it is plain ASCII; lower-cased where case does not count."""
-    left: int = MAX_WORK
-    """Nanoseconds that a large pattern may still take in this search."""
-
-    @property
-    def is_rationed(self) -> bool:
-        """Whether its time is counted; plain text never runs out of states."""
-        return self.literal is None and bool(self.line.programsize > LARGE)
-
-    @property
-    def reach(self) -> int:
-        """Bytes that may be searched at once."""
-        reach: int = min(self.left, MAX_STEPS) // max(self.line.programsize, 1)
-        return reach
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether a rationed pattern has no more time."""
-        if self.is_rationed and self.reach < 1:
-            self._say_part()
-            return True
-        return False
+    left: int = MAX_SECONDS * 10**9
+    """Nanoseconds that this search may still take."""
 
     def lines(self, text: bytes) -> Iterator[int]:
-        """The offset of each matching line, or of a place in it; every line of `text` ends with "\\n"."""
-        if self.text is None or (self.is_rationed and self.reach < len(text)):
-            yield from self._one_by_one(text, 0, len(text))
-            return
-        search, at = spans(self.text), 0
+        """The offset of each matching line, or of a place in it; every line of `text` ends with "\n".
+
+        Raises:
+            UsageError: the search takes too long.
+        """
+        search, at = spans(self.text or self.line), 0
+        reach = self.reach if self.text else 1
         while at < len(text):
-            end = len(text) if len(text) - at <= self.reach else text.rfind(b"\n", at, at + self.reach) + 1
-            if end:
-                yield from self._in_lines(search, text, at, end)
-            else:
-                end = text.find(b"\n", at) + 1 or len(text)
-                yield from self._one_by_one(text, at, end)
+            end = text.rfind(b"\n", at, at + reach) + 1 or text.find(b"\n", at) + 1 or len(text)
+            began = self._begin(end - at)
+            for place in _in_lines(search, text[at : end - 1]):
+                yield at + place
+                self.left += PER_LINE
+            self._spend(began, end - at)
             at = end
 
     def scan(self, text: bytes, most: int) -> tuple[int, list[int]]:
         """How many lines match, and where the first `most` of them do; as `lines`."""
-        found = self.lines(text)
-        first = list(islice(found, max(most, _DENSE)))
-        if len(first) < max(most, _DENSE):
-            return len(first), first[:most]
-        if self.literal is None or (self.ignore_case and any(form in text for form in _OTHER_FORMS)):
-            return len(first) + sum(1 for _ in found), first[:most]
-        # A word in every other line is counted faster than RE2 finds it.
-        count, at = len(first), text.find(b"\n", first[-1])
-        text = text.lower() if self.ignore_case else text
-        while (at := text.find(self.literal, at)) >= 0:
-            count, at = count + 1, text.find(b"\n", at)
-        return count, first[:most]
+        found = [*self.lines(text)]
+        return len(found), found[:most]
 
-    def _in_lines(self, search: Search, text: bytes, at: int, end: int) -> Iterator[int]:
-        while at < end:
-            began = self._now()
-            start, stop = search(text, at, end - 1)
-            done = end if start < 0 else text.find(b"\n", stop) + 1 or end
-            self._spend(began)
-            if start < 0:
-                return
-            yield start
-            at = done
+    def places(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where in a line of text it matches: begin and end of each place, in order.
 
-    def _one_by_one(self, text: bytes, at: int, end: int) -> Iterator[int]:
-        while at < end and not self.is_spent:
-            done = text.find(b"\n", at) + 1 or end
-            if self.matches(text[at : done - 1]):
-                yield at
-            at = done
-
-    def matches(self, line: bytes) -> bool:
-        """Whether the pattern occurs in a line; of an endless one only a part is looked at."""
-        reach = self.reach
-        if reach < len(line):
-            self._say_part()
-        began = self._now()
-        found = self.line.search(line[:reach]) is not None
-        self._spend(began)
-        return found
+        Raises:
+            UsageError: the search takes too long.
+        """
+        data = text.encode("utf-8", "surrogateescape")
+        began, read, at = self._begin(len(data)), 0, 0
+        for place in self.line.finditer(data):
+            span = []
+            for end in place.span():
+                at, read = at + len(data[read:end].decode("utf-8", "surrogateescape")), end
+                span.append(at)
+            yield span[0], span[1]
+            began = self._spend(began, 0)
+        self._spend(began, len(data))
 
     def found(self, text: str) -> list[str]:
-        """What of a line of text it matches, in order; of an endless one only a part is looked at."""
-        data = text.encode("utf-8", "surrogateescape")
-        if not self.matches(data):
-            return []
-        places = self.line.finditer(data[: self.reach])
-        return [place.group().decode("utf-8", "surrogateescape") for place in places]
+        """What of a line of text it matches, in order."""
+        return [text[start:end] for start, end in self.places(text)]
 
     @property
-    def is_partial(self) -> bool:
-        """Whether only a part of the text was searched."""
-        return _PART in self.notes
+    def is_expression(self) -> bool:
+        """Whether it means more than what stands there."""
+        return self.literal is None and not self.notes and _META.search(self.line.pattern) is not None
 
-    def _say_part(self) -> None:
-        if not self.is_partial:
-            self.notes.append(_PART)
+    @property
+    def reach(self) -> int:
+        """Bytes that may be searched at once."""
+        return 1 << 62 if self.literal else MAX_STEPS // max(int(self.line.programsize), 1)
 
-    def _now(self) -> int:
-        return time.thread_time_ns() if self.is_rationed else 0
+    def _begin(self, size: int) -> int:
+        """The time at which a search of so many bytes begins."""
+        if size > self.reach:
+            raise UsageError(f"the pattern is too large for a line of {size} bytes; use {SMALLER}")
+        return time.thread_time_ns()
 
-    def _spend(self, began: int) -> None:
-        if self.is_rationed:
-            self.left -= time.thread_time_ns() - began
+    def _spend(self, began: int, size: int) -> int:
+        """Book the time since then; now."""
+        now = time.thread_time_ns()
+        self.left -= now - began - PACE * size
+        if self.left < 0:
+            raise UsageError(f"the pattern takes more than {MAX_SECONDS} s to search for; use {SMALLER}")
+        return now
+
+
+def _in_lines(search: Search, text: bytes) -> Iterator[int]:
+    """A place in each line of a text that matches."""
+    at = 0
+    while at <= len(text) and (place := search(text, at, len(text)))[0] >= 0:
+        yield place[0]
+        at = text.find(b"\n", place[1]) + 1 or len(text) + 1
 
 
 def spans(expression: Any) -> Search:
@@ -193,12 +164,16 @@ def spans(expression: Any) -> Search:
     return lambda text, start, end: match(anywhere, text, start, end)[0]
 
 
-def compile_pattern(pattern: str, ignore_case: bool = True) -> Pattern:
+def compile_pattern(pattern: str, ignore_case: bool = True, literal: bool = False) -> Pattern:
     """Prepare a pattern.
 
     Args:
         pattern: RE2 syntax; what RE2 refuses is searched for as it stands.
         ignore_case: whether upper and lower case are the same.
+        literal: search for it as it stands.
+
+    Raises:
+        UsageError: it is too large.
     """
     import re2
 
@@ -207,20 +182,24 @@ def compile_pattern(pattern: str, ignore_case: bool = True) -> Pattern:
     options.case_sensitive = not ignore_case
     options.log_errors = False
     options.never_capture = True
-    notes = []
-    literal = len(pattern) > MAX_PATTERN
-    if literal:
+    notes = [AS_IT_STANDS] if literal else []
+    if len(pattern) > MAX_PATTERN:
+        literal = True
         notes = [f"the pattern is longer than {MAX_PATTERN} characters; it was searched for literally"]
-    else:
+    elif not literal:
         try:
             re2.compile(pattern, options)
         except re2.error as error:
             literal = True
             reason = error.args[0] if error.args else error
             reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else reason
+            if "too large" in str(reason):
+                raise UsageError(TOO_LARGE) from None
             notes = [f"not a pattern that RE2 knows ({reason}); it was searched for literally"]
     options.literal = literal
     line = re2.compile(pattern, options)
+    if line.programsize > MAX_PROGRAM:
+        raise UsageError(TOO_LARGE)
     options.never_nl = True
     text = None if not literal and _APART.search(pattern) else pattern if literal else f"(?m){pattern}"
     text = None if text is None else re2.compile(text, options)
@@ -251,8 +230,6 @@ def first_matches(documents: Iterable[Document], pattern: Pattern, most: int) ->
     """
     total, found = 0, list[Match]()
     for document in documents:
-        if pattern.is_spent:
-            break
         text = text_of(document)
         count, places = pattern.scan(text, most - len(found))
         total += count

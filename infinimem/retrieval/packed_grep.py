@@ -34,7 +34,7 @@ def search(view: View, scope: Scope, pattern: Pattern, most: int) -> Found:
         pattern: what is looked for.
         most: how many matches are wanted; all are counted.
     """
-    snapshot = None if pattern.is_rationed else packed_text(view)
+    snapshot = packed_text(view)
     ids = view.ids(scope)
     if snapshot is None:
         return first_matches(view.each(ids) if is_large(view) else map(view.document, ids), pattern, most)

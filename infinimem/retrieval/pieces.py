@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from infinimem import chronology
@@ -15,7 +16,7 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved
 from infinimem.retrieval.origins import Origins
-from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of
+from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of, text_key
 from infinimem.spec import record_folders
 from infinimem.store.lines import common_time, drawn_from
 from infinimem.store.records import turns_behind
@@ -26,6 +27,9 @@ from infinimem.terms import MONTHS, analyzer
 
 CONTEXT_LENGTH = 2000
 """Characters of a turn that are context of another entry; every entry carries its own copy."""
+
+LONG, PIECE = 2000, 1000
+"""Characters of a text beyond which it is found in pieces, 4,000 at most, and bytes of a piece, about."""
 
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s")
 
@@ -76,9 +80,10 @@ class Pieces:
         blocks = [
             self._block(document, block, title, at, own) for block, own in zip(parts, terms, strict=True)
         ]
+        blocks = self._in_pieces(document, blocks)
         if not document.entries:
             return Read(at[1], blocks, blocks)
-        entries += self._passages(document, at)
+        entries = self._in_pieces(document, [*entries, *self._passages(document, at)])
         return Read(at[1], sorted(entries, key=lambda found: found.row.number), blocks)
 
     # ── as they are shown ───────────────────────────────────────────────────────────────────────
@@ -170,12 +175,33 @@ class Pieces:
         own = self._entry_terms(place, turns)
         return found_of(item, at, own, around, whole, entry.text, drawn_from(entry))
 
+    def _in_pieces(self, document: Document, rows: Iterable[Found]) -> list[Found]:
+        """These rows, in place of each with a long text a row for each piece of it."""
+        found: list[Found] = []
+        for one in rows:
+            start, end = one.row.start, one.row.end
+            is_long = sum(map(len, document.lines[start - 1 : end])) + end - start > LONG
+            text = plain(document, start, end) if is_long else ""
+            places = document.entries_in(start, end) if len(text) > LONG else ()
+            beside = [self._beside(place, self._origins.behind(place)) for place in places]
+            for piece, span in enumerate(parts := cuts(text), 1):
+                said = text[slice(*span)]
+                row = one.row._replace(number=one.row.number | piece)
+                own = _joined([self._words.joined_terms(said), *beside])
+                found.append(one._replace(row=row, own=own, key=text_key(said)))
+            found += [] if parts else [one]
+        return found
+
     def _entry_terms(self, place: Located, turns: Sequence[Located]) -> str:
+        return _joined([self._words.kept(place.entry.text), self._beside(place, turns)])
+
+    def _beside(self, place: Located, turns: Sequence[Located]) -> str:
+        """Terms of who said an entry, when, and what it refers to."""
         entry = place.entry
         times = [*entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)]
         dates = dict.fromkeys(date_words((time or "")[:10]) for time in dict.fromkeys(times))
         extra = " ".join([self._speaker(place, turns) or "", entry.fields.get("refers", ""), *dates])
-        return _joined([self._words.kept(entry.text), self._words.kept(extra)])
+        return self._words.kept(extra)
 
     def _passages(self, document: Document, at: tuple[int, int]) -> Iterator[Found]:
         """What people wrote between the entries of a document: list items and paragraphs."""
@@ -232,6 +258,36 @@ def _parts(document: Document, start: int, end: int) -> Iterator[Located | str]:
         place = places.get(line)
         yield place or document.text_line(line)
         line = place.end_line + 1 if place else line + 1
+
+
+def cuts(text: str) -> list[tuple[int, int]]:
+    """Where the pieces of a long text begin and end: with a line or a sentence, or else a word."""
+    size = max(PIECE * len(text) // len(text.encode("utf-8", "surrogatepass") or b" "), len(text) // 2000)
+    at, found = 0, list[tuple[int, int]]()
+    while at < len(text) > LONG:
+        ends = (text.rfind(mark, at + size // 2, at + size) + 1 for mark in ("\n", ". ", " "))
+        end = next(filter(None, ends), at + size) if at + size < len(text) else len(text)
+        found.append((at, end))
+        at = end
+    return found
+
+
+def cut(text: str, piece: int) -> tuple[int, int]:
+    """Where a piece of a text stands; all of it for 0, or if it was saved meanwhile and has no such piece."""
+    return next(iter(cuts(text)[piece - 1 : piece]), (0, len(text)))
+
+
+def part(document: Document, item: Retrieved, piece: int) -> Retrieved:
+    """A piece of what stands in a document; "…" stands where the text goes on."""
+    text = plain(document, item.start_line, item.end_line)
+    start, end = cut(text, piece)
+    item = replace(
+        item, text="…" * (start > 0) + text[start:end].strip(" ").rstrip() + "…" * (end < len(text))
+    )
+    if document.entries_in(item.start_line, item.end_line):
+        return item
+    first = item.start_line + text.count("\n", 0, start)
+    return replace(item, start_line=first, end_line=first + item.text.count("\n"))
 
 
 def passage(document: Document, start: int, end: int) -> Retrieved:

@@ -30,8 +30,8 @@ GROUPS_OF: Mapping[Scope, frozenset[int]] = {
     "journal": frozenset({GROUPS.index("journal")}),
     "all": frozenset(range(len(GROUPS))),
 }
-LINES = 32
-"""Bits of a row's number that are its first line; those before are the uid of its document."""
+LINES, PIECES = 36, 12
+"""Bits of a row's number behind the uid of its document: first line, then piece of a long text."""
 KEY = 16
 """Bytes of a text's key."""
 
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     """A piece of a document."""
 
     number: int
-    """The uid of its document, and its first line."""
+    """The uid of its document, its first line, and which piece of a long text it is: 0 for the whole."""
     doc_id: str
     end: int
     """Its last line."""
@@ -70,7 +70,7 @@ class Row(NamedTuple):
     @property
     def start(self) -> int:
         """Its first line."""
-        return self.number & (1 << LINES) - 1
+        return (self.number & (1 << LINES) - 1) >> PIECES
 
 
 class Found(NamedTuple):
@@ -141,7 +141,7 @@ def found_of(
     """
     year, month, day = date_parts((item.time or "")[:10])
     row = Row(
-        at[0] << LINES | item.start_line,
+        at[0] << LINES | item.start_line << PIECES,
         item.doc_id,
         item.end_line,
         at[1],

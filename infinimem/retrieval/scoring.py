@@ -122,8 +122,7 @@ class Ranking:
         """
         settings = self.view.settings.search
         among = _Among(GROUPS_OF[scope], self.waiting if (kind, scope) == ("entries", "default") else ())
-        joined = analyzer(settings.language).joined(query) if terms else []
-        weights = self._weights(kind, [*terms, *joined])
+        weights = self._weights(kind, [*terms, *(analyzer(settings.language).joined(query) if terms else ())])
         pairs = self._pairs(kind, query) if terms else {}
         near = self._near(kind, query, among)
         kept = max(KEPT, 2 * limit)
@@ -147,6 +146,7 @@ class Ranking:
                 rows[at].start,
             ),
         )
+        order = _once(rows, order)
         if parts is not None:
             own = self._words(kind, weights, pairs, among, kept, (), {OWN: WEIGHTS[OWN]})
             for at in order[:limit]:
@@ -377,6 +377,14 @@ class _Among:
 
     def holds(self, group: int, seq: int) -> bool:
         return group in self.groups or (group == SAID and seq in self.waiting)
+
+
+def _once(rows: Sequence[Row], order: Iterable[int]) -> list[int]:
+    """The places of rows in an order, of the pieces of a long text the first."""
+    found: dict[tuple[str, int], int] = {}
+    for at in order:
+        found.setdefault((rows[at].doc_id, rows[at].start), at)
+    return [*found.values()]
 
 
 def _shared(similarity: Sequence[float], best: float) -> list[float]:

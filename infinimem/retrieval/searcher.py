@@ -81,7 +81,7 @@ class Searcher:
         for item in self._found("entries", query, limit, scope):
             if item.doc_id.startswith(EVIDENCE):
                 turn = self.lines_at(item.doc_id, item.start_line, item.end_line)
-                found.append(replace(turn, score=item.score))
+                found.append(replace(turn, text=item.text, score=item.score))
         return sorted(found, key=lambda item: (-item.score, item.doc_id, item.start_line))[:limit]
 
     def reasons(
@@ -179,17 +179,23 @@ class Searcher:
 
     def _shown(self, kind: Kind, row: Row) -> Retrieved | None:
         """What stands there; None where a note was saved meanwhile and is shorter now."""
-        from infinimem.retrieval.pieces import passage
+        from infinimem.retrieval.pieces import part, passage
+        from infinimem.retrieval.rows import PIECES
 
         document = self._view.document(row.doc_id)
         if row.end > len(document.lines):
             return None
         if kind == "blocks" or not document.entries:
-            return self._ranking.pieces.lines(document, row.start, row.end, document.path_at(row.start))
-        if not row.seq:
-            return passage(document, row.start, row.end)
-        located = document.entries_in(row.start, row.start)
-        return self._ranking.pieces.entry(located[0]) if located and located[0].entry.seq == row.seq else None
+            item = self._ranking.pieces.lines(document, row.start, row.end, document.path_at(row.start))
+        elif not row.seq:
+            item = passage(document, row.start, row.end)
+        else:
+            located = document.entries_in(row.start, row.start)
+            if not located or located[0].entry.seq != row.seq:
+                return None
+            item = self._ranking.pieces.entry(located[0])
+        piece = row.number & (1 << PIECES) - 1
+        return part(document, item, piece) if piece else item
 
 
 def searcher(view: View) -> Searcher:

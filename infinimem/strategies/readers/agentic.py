@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from infinimem.llm.base import Reply
+from infinimem.markdown.signature import text_start
 from infinimem.model import Retrieved, Step
+from infinimem.retrieval.pieces import LONG
 from infinimem.retrieval.searcher import searcher
 from infinimem.store.view import View
 from infinimem.strategies.readers.budget import FIRST, pack
@@ -109,20 +112,26 @@ class Search:
         if "hits" in result:
             scope = scope_of(call["arguments"].get("scope") or "default")
             yield from near(search.entries(str(call["arguments"]["query"]), FIRST, scope))
+        # Of a long line what the tool shows: all of it would not fit.
+        texts = ((row["doc_id"], row["line"], row["text"]) for row in result.get("matches", ()))
+        cut = {(doc_id, line): text[text_start(text) :] for doc_id, line, text in texts}
         for doc_id, start, end in _ranges(result):
             document = self._view.document(doc_id)
             start = max(start, document.header.end + 1)
             entries = document.entries_in(start, end)
             inside = {line for place in entries for line in range(place.start_line, place.end_line + 1)}
             for line in sorted({place.start_line for place in entries} | {*range(start, end + 1)} - inside):
-                if line in inside:
-                    yield from search.entries_at(doc_id, line, line)
-                elif document.text_line(line).strip():
-                    yield search.lines_at(doc_id, line, line)
+                found = search.entries_at(doc_id, line, line) if line in inside else []
+                if line not in inside and document.text_line(line).strip():
+                    found = [search.lines_at(doc_id, line, line)]
+                for one in found:
+                    is_long = len(one.text) > LONG and (doc_id, line) in cut
+                    yield replace(one, text=cut[doc_id, line]) if is_long else one
 
 
-def _places(piece: Retrieved) -> set[tuple[str, int]]:
-    return {(piece.doc_id, line) for line in range(piece.start_line, piece.end_line + 1)}
+def _places(piece: Retrieved) -> set[tuple[str, int, str]]:
+    part = piece.text if "…" in piece.text else ""  # of one line other parts are news
+    return {(piece.doc_id, line, part) for line in range(piece.start_line, piece.end_line + 1)}
 
 
 def _ranges(result: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
