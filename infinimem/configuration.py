@@ -2,7 +2,8 @@
 
 What is harmless comes from the library's infinimem.toml. What decides where keys, questions or conversations
 go, or what is run, comes from the first of: the environment, config.toml of this user, and infinimem.toml if
-its owner trusts it (trust.py). Options of a call go before all of these; the caller knows them.
+its owner trusts it (trust.py). `git` of config.toml counts in libraries of this user alone. Options of a call
+go before all of these; the caller knows them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Configuration:
     Args:
         values: those that somebody gave and that are in force.
         origins: of these: a variable's name, or a file's.
-        suspended: those of infinimem.toml that would act if the library were trusted.
+        suspended: those that would act if the library were trusted.
         proposed: all that infinimem.toml gives and that are not harmless.
     """
 
@@ -96,6 +97,9 @@ def configuration(data: bytes = b"", library: Path | None = None, *, trusted: bo
     else:
         values |= rest
         origins |= dict.fromkeys(rest, SETTINGS)
+    if library and values.get("git") and origins["git"] == USER and not (trusted or trust.is_mine(library)):
+        del values["git"], origins["git"]  # it is said of this user's libraries
+        suspended |= {"git": True} if data else {}
     return Configuration(values, origins, suspended, proposed)
 
 
@@ -120,8 +124,8 @@ def advice(library: Path, suspended: Mapping[str, object]) -> str:
     """One line about settings that do not count."""
     names = ", ".join(sorted(suspended))
     return (
-        f"{library / SETTINGS} is not trusted, so {names} of it {'do' if len(suspended) > 1 else 'does'} not "
-        f"count; to see what and where to, run: infinimem trust {library}"
+        f"{library} is not trusted, so {names} {'do' if len(suspended) > 1 else 'does'} not count here; "
+        f"to see what and where to, run: infinimem trust {library}"
     )
 
 
