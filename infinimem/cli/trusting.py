@@ -13,7 +13,7 @@ from infinimem.cli.locate import configuration_of
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
 from infinimem.configuration import Configuration, host_of, shown
-from infinimem.errors import LibraryError, UsageError
+from infinimem.errors import LibraryError, UsageError, escape
 from infinimem.settings import defaults
 
 _ACTS = {
@@ -54,7 +54,8 @@ def config(options: Options) -> None:
             f"{place.path} ({'yours' if mine else 'not yours: hooks and MCP clients do not write here'})"
         )
         cells = [
-            ["-" if row[key] is None else row[key] for key in ("name", "value", "origin")] for row in rows
+            [row["name"], "-" if row["value"] is None else escape(row["value"]), row["origin"]]
+            for row in rows
         ]
         out.table(("setting", "value", "from"), cells)
         for name, value in found.suspended.items():
@@ -105,7 +106,7 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
 
 
 def _show(out: Output, path: Path, found: Configuration) -> None:
-    out.line(f"{os.path.realpath(path)}: hooks and MCP clients may write into it")
+    out.line(f"{escape(os.path.realpath(path), 4096)}: hooks and MCP clients may write into it")
     acting = {**found.suspended, **found.proposed}
     for name, value in acting.items():
         effect = _ACTS.get(name, "is taken from here")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from infinimem.configuration import SETTINGS, shown
+from infinimem.errors import escape
 from infinimem.model import Finding
 from infinimem.operations.doctor.checks import FINISHED, REBUILT
 from infinimem.operations.doctor.inspection import Inspection
@@ -41,24 +42,20 @@ def passed_over(inspection: Inspection) -> Iterator[Finding]:
                 items = sorted(found, key=lambda item: item.name)
         except OSError as error:
             what = f"cannot be listed ({error.strerror}); it is passed over"
-            yield Finding("note", what, _printable(folder))
+            yield Finding("note", what, escape(folder, 4096))
             continue
         for item in items:
             path = f"{folder}{item.name}"
             if item.name.startswith(".") or not (item.is_dir() or item.name.endswith(".md")):
                 continue
             if not item.name.isprintable():
-                yield Finding("note", "the name has unprintable characters; rename it", _printable(path))
+                yield Finding("note", "the name has unprintable characters; rename it", escape(path, 4096))
             elif item.is_symlink():
                 yield Finding("note", "a link; none is followed, put the file itself there", path)
             elif item.is_dir():
                 pending.append(f"{path}/")
             elif not item.is_file():
                 yield Finding("note", "not a regular file; it is passed over", path)
-
-
-def _printable(path: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
 
 
 def unlawful_names(inspection: Inspection) -> Iterator[Finding]:
