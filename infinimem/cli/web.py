@@ -48,7 +48,7 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
             click.echo(url)
         if opens:  # by a file of this user's alone: everybody can read what a program is called with
             descriptor, page = mkstemp(prefix="infinimem-", suffix=".html")
-            with open(descriptor, "w") as written:
+            with os.fdopen(descriptor, "w") as written:
                 written.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={url}">')
             session.used = partial(Path(page).unlink, missing_ok=True)
             click.launch(page)

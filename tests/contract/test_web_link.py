@@ -22,7 +22,7 @@ def wait_for(file: Path) -> str:
 
 
 def test_open_hands_the_link_over_in_a_private_file(tmp_path: Path) -> None:
-    """`web --open` calls the browser with a file that this user alone can read, and that is gone after use."""
+    """`web --open` calls the browser with a file that only this user can read, gone after use."""
     pytest.importorskip("uvicorn", reason="infinimem[web] is not installed")
     called, library = tmp_path / "called", tmp_path / "library"
     library.mkdir()
