@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from infinimem.configuration import SETTINGS, shown
-from infinimem.errors import escape
+from infinimem.errors import LibraryError, LockTimeout, escape
 from infinimem.model import Finding
 from infinimem.operations.doctor.checks import FINISHED, REBUILT
 from infinimem.operations.doctor.inspection import Inspection
@@ -15,11 +15,15 @@ from infinimem.operations.review import CODES, awaiting
 from infinimem.spec import broken
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
+from infinimem.store.lock import exclusive
 from infinimem.store.spec import unlawful
 from infinimem.store.state import sequence
 from infinimem.store.state.drawn import PATH as DRAWN
 from infinimem.store.state.sequence import MARK
 
+BUSY = "a write is under way; look again when it is done"
+PATIENCE = 2.0
+"""Seconds that a writer is given to finish."""
 _CONFLICT = (
     "text that someone saved while the program wrote this document, and that could not be merged: take over"
     " what you want, then delete this file"
@@ -81,7 +85,17 @@ def broken_packages(inspection: Inspection) -> Iterator[Finding]:
 def machine_state(inspection: Inspection) -> Iterator[Finding]:
     """What a crash left, what could not be put in place, what was lost."""
     root = inspection.library.root
-    for path in _entries(root / FOLDER):
+    left = _entries(root / FOLDER)
+    try:
+        if left:
+            with exclusive(inspection.library.files, PATIENCE):  # what stays then is no writer's
+                left = _entries(root / FOLDER)
+    except LockTimeout:
+        yield Finding("note", BUSY, FOLDER)
+        left = []
+    except LibraryError:  # a folder that may only be read
+        pass
+    for path in left:
         yield Finding("error", "a transaction did not finish", f"{FOLDER}/{path.name}", FINISHED)
     for path in _entries(root / CONFLICTS):
         yield Finding("note", _CONFLICT, f"{CONFLICTS}/{path.name}")
