@@ -12,11 +12,9 @@ from typing import Literal
 
 from infinimem.model import Finding
 from infinimem.operations.doctor import checks, folder, links, receipts, secrets, topics
-from infinimem.operations.doctor.folder import BUSY
 from infinimem.operations.doctor.inspection import Inspection
 from infinimem.operations.git import commits
 from infinimem.operations.stale_dependents import stale_dependents
-from infinimem.store.commit.transaction import FOLDER
 from infinimem.store.library import Library
 from infinimem.store.view import View
 
@@ -83,15 +81,15 @@ def examine(library: Library, most: int = MOST) -> list[Finding]:
         most: notes of one check that are listed.
     """
     found: list[Finding] = []
-    for time in range(TIMES):
+    for look in range(TIMES):
         library.fresh.doubt()
         view, before = library.view(), found
         found = _findings("doctor", Inspection.of(view, library), most)
         library.fresh.doubt()
-        if not found or library.view() is view:
+        if not found or (folder.BUSY not in found and library.view() is view):
             return found
-        found = [finding for finding in found if not time or finding in before]
-    return [*found, Finding("note", BUSY, FOLDER)]
+        found = [finding for finding in found if not look or finding in before]
+    return [folder.BUSY] if folder.BUSY in found else [*found, folder.BUSY]
 
 
 def lint(view: View) -> list[Finding]:

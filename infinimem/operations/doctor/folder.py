@@ -21,8 +21,8 @@ from infinimem.store.state import sequence
 from infinimem.store.state.drawn import PATH as DRAWN
 from infinimem.store.state.sequence import MARK
 
-BUSY = "a write is under way; look again when it is done"
-PATIENCE = 2.0
+BUSY = Finding("note", "a write is under way; look again when it is done", FOLDER)
+PATIENCE = 1.0
 """Seconds that a writer is given to finish."""
 _CONFLICT = (
     "text that someone saved while the program wrote this document, and that could not be merged: take over"
@@ -91,7 +91,7 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
             with exclusive(inspection.library.files, PATIENCE):  # what stays then is no writer's
                 left = _entries(root / FOLDER)
     except LockTimeout:
-        yield Finding("note", BUSY, FOLDER)
+        yield BUSY
         left = []
     except LibraryError:  # a folder that may only be read
         pass
