@@ -207,9 +207,7 @@ def parse_values(data: bytes, where: str = "infinimem.toml") -> dict[str, object
         ) from error
     found = values.get("format", FORMAT)
     if isinstance(found, int) and found > FORMAT:
-        raise FormatTooNew(
-            f"{where} says format {escape(found)}, this version knows {FORMAT}; upgrade infinimem"
-        )
+        raise FormatTooNew(f"{where} says format {found}, this version knows {FORMAT}; upgrade infinimem")
     return dict(_values(values, where))
 
 

@@ -53,10 +53,8 @@ def config(options: Options) -> None:
         out.line(
             f"{place.path} ({'yours' if mine else 'not yours: hooks and MCP clients do not write here'})"
         )
-        cells = [
-            [row["name"], "-" if row["value"] is None else escape(row["value"]), row["origin"]]
-            for row in rows
-        ]
+        shorter = [{**row, "value": "-" if row["value"] is None else escape(row["value"])} for row in rows]
+        cells = [[row[key] for key in ("name", "value", "origin")] for row in shorter]
         out.table(("setting", "value", "from"), cells)
         for name, value in found.suspended.items():
             what = f"{name} = {shown(name, value)} does not count: the library is not trusted"

@@ -28,8 +28,6 @@ _LONGEST_TRY = 86_400.0
 """Seconds; sockets take no larger number."""
 _LISTS = 100_000
 """Lists and objects in a reply: an empty one takes thirty times as much memory as bytes."""
-_LEAST_KEY = 11
-"""Characters that a key in an address has more of: `api-version=2024-10-21` holds none."""
 _AGAIN = frozenset({408, 409, 425, 429})
 """And every status from 500 up, but 501."""
 _NOT_THIS_WAY = frozenset({400, 413, 415, 422, 501})
@@ -283,14 +281,16 @@ def _parsed(url: str) -> SplitResult:
 
 def _credentials(url: SplitResult, key: str) -> tuple[str, tuple[str, ...]]:
     """The Authorization header, from the address before the key, and what no message may hold."""
-    secrets = {key, *(value for _, value in parse_qsl(url.query) if len(value) > _LEAST_KEY)}
-    authorization = f"Bearer {key}" if key else ""
-    if url.username is not None:
-        name, password = unquote(url.username), unquote(url.password or "")
-        basic = base64.b64encode(f"{name}:{password}".encode()).decode()
-        authorization = f"Basic {basic}"
-        secrets |= {url.password or "", password, basic}
-    return authorization, tuple(sorted(secrets - {""}, key=len, reverse=True))
+    keys = (
+        key,
+        *(value for _, value in parse_qsl(url.query) if len(value) > 11),
+    )  # no `api-version=2024-10-21`
+    if url.username is None:
+        return (f"Bearer {key}" if key else ""), tuple(filter(None, keys))
+    name, password = unquote(url.username), unquote(url.password or "")
+    basic = base64.b64encode(f"{name}:{password}".encode()).decode()
+    secrets = {*keys, url.password or "", password, basic} - {""}
+    return f"Basic {basic}", tuple(sorted(secrets, key=len, reverse=True))
 
 
 def _read(body: bytes) -> Any:

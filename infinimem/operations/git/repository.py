@@ -37,11 +37,9 @@ _CONFIG = {
     "i18n.commitEncoding": "UTF-8",
 }
 _PROGRAM = re.compile(
-    r"filter\..*\.(clean|smudge|process)|.*(command|cmd|textconv|driver|program|external|helper|hook|askpass|editor"
-    r"|pager|gitproxy|uploadpack|receivepack|vcs)",
-    re.DOTALL,
+    r"(?s).*(clean|smudge|process|command|cmd|textconv|driver|program|external|helper|hook)"
 )
-"""Names of settings that name a program."""
+"""Names of settings that name a program which a commit may run."""
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -219,9 +217,8 @@ class Repository:
         self._off = {name: users.get(name, "") for name in sorted(named)}
 
     def _run(self, *command: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        options = [
-            part for name, value in (self._off | _CONFIG).items() for part in ("-c", f"{name}={value}")
-        ]
+        configured = (self._off | _CONFIG).items()
+        options = [part for name, value in configured for part in ("-c", f"{name}={value}")]
         own = {
             name: value
             for name, value in os.environ.items()
