@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 from infinimem.configuration import SETTINGS, shown
@@ -22,8 +23,6 @@ from infinimem.store.state.drawn import PATH as DRAWN
 from infinimem.store.state.sequence import MARK
 
 BUSY = Finding("note", "a write is under way; look again when it is done", FOLDER)
-PATIENCE = 1.0
-"""Seconds that a writer is given to finish."""
 _CONFLICT = (
     "text that someone saved while the program wrote this document, and that could not be merged: take over"
     " what you want, then delete this file"
@@ -87,12 +86,11 @@ def machine_state(inspection: Inspection) -> Iterator[Finding]:
     root = inspection.library.root
     left = _entries(root / FOLDER)
     try:
-        if left:
-            with exclusive(inspection.library.files, PATIENCE):  # what stays then is no writer's
-                left = _entries(root / FOLDER)
+        with exclusive(inspection.library.files, 1.0) if left else nullcontext():
+            left = _entries(root / FOLDER)  # what stays then is no writer's
     except LockTimeout:
         yield BUSY
-        left = []
+        return
     except LibraryError:  # a folder that may only be read
         pass
     for path in left:
