@@ -2,7 +2,8 @@
 
 What is harmless comes from the library's infinimem.toml. What decides where keys, questions or conversations
 go, or what is run, comes from the first of: the environment, config.toml of this user, and infinimem.toml if
-its owner trusts it (trust.py). Options of a call go before all of these; the caller knows them.
+its owner trusts it (trust.py). `git` of config.toml counts in libraries of this user alone. Options of a call
+go before all of these; the caller knows them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem import trust
-from infinimem.errors import SettingsError
+from infinimem.errors import SettingsError, escape
 from infinimem.settings import Settings, assembled, defaults, is_harmless, parse_values
 from infinimem.user_folders import SETTINGS as SETTINGS
 from infinimem.user_folders import user_folder
@@ -38,7 +39,7 @@ class Configuration:
     Args:
         values: those that somebody gave and that are in force.
         origins: of these: a variable's name, or a file's.
-        suspended: those of infinimem.toml that would act if the library were trusted.
+        suspended: those that would act if the library were trusted.
         proposed: all that infinimem.toml gives and that are not harmless.
     """
 
@@ -96,32 +97,36 @@ def configuration(data: bytes = b"", library: Path | None = None, *, trusted: bo
     else:
         values |= rest
         origins |= dict.fromkeys(rest, SETTINGS)
+    if library and values.get("git") and origins["git"] == USER and not (trusted or trust.is_mine(library)):
+        del values["git"], origins["git"]  # it is said of this user's libraries
+        suspended |= {"git": True} if data else {}
     return Configuration(values, origins, suspended, proposed)
 
 
 def shown(name: str, value: object) -> str:
-    """A value as people may see it: of an address without the password that may stand in it."""
-    if not (name.endswith("base_url") and isinstance(value, str)):
-        return str(value)
-    return host_of(value) if "@" in value else value
+    """A setting's value on one line; of an address without password and query, which may hold a key."""
+    if name.endswith("base_url") and value is not None:
+        address, mark, _ = str(value).partition("?")
+        value = host_of(address) if "@" in str(value) else f"{address.partition('#')[0]}{mark and '?…'}"
+    return escape(value)
 
 
 def host_of(address: str) -> str:
-    """Host and port of an address, nothing else of it."""
+    """Host and port of an address, nothing else of it, on one line."""
     from urllib.parse import urlsplit
 
     try:
-        return urlsplit(address).netloc.rpartition("@")[2]
+        return escape(urlsplit(address).netloc.rpartition("@")[2], 300)
     except ValueError:
         return ""
 
 
 def advice(library: Path, suspended: Mapping[str, object]) -> str:
     """One line about settings that do not count."""
-    names = ", ".join(sorted(suspended))
+    place, names = escape(library, 4096), ", ".join(sorted(suspended))
     return (
-        f"{library / SETTINGS} is not trusted, so {names} of it {'do' if len(suspended) > 1 else 'does'} not "
-        f"count; to see what and where to, run: infinimem trust {library}"
+        f"{place} is not trusted, so {names} {'do' if len(suspended) > 1 else 'does'} not count here; "
+        f"to see what and where to, run: infinimem trust {place}"
     )
 
 

@@ -22,7 +22,11 @@ what a plan does wrongly as reasons (law.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+_UNSEEN = re.compile(r"\s{2,}|[^\S ]|[\u115f\u1160\u2800\u3164\uffa0]")
+"""Blanks that may pass for the end of a line."""
 
 
 class InfinimemError(Exception):
@@ -96,3 +100,16 @@ def meant(name: str, known: Iterable[str]) -> str:
     """What an error adds about a name that is wrong: "; did you mean 'search'?", or nothing."""
     near = closest(name, known, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def escape(value: object, most: int = 100) -> str:
+    """A value from outside on one line, as it is shown to people: escapes for what cannot be seen.
+
+    Args:
+        value: of a setting, or a name.
+        most: characters; of what is longer the middle is left out: a host tells by its end whose it is.
+    """
+    text = _UNSEEN.sub(lambda blanks: "".join(f"\\u{ord(blank):04x}" for blank in blanks[0]), str(value))
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…({len(text) - most} more)…{text[-half:]}"

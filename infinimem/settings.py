@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
-from infinimem.errors import FormatTooNew, SettingsError, meant
+from infinimem.errors import FormatTooNew, SettingsError, escape, meant
 from infinimem.plugins import plugins
 from infinimem.spec import DEFAULT, broken, strategies
 
@@ -203,7 +203,7 @@ def parse_values(data: bytes, where: str = "infinimem.toml") -> dict[str, object
         values = tomllib.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also numbers and nesting beyond all use
         raise SettingsError(
-            f"{where} is not valid TOML ({str(error)[:200]}); mend the line or restore the file"
+            f"{where} is not valid TOML ({escape(error, 200)}); mend the line or restore the file"
         ) from error
     found = values.get("format", FORMAT)
     if isinstance(found, int) and found > FORMAT:
@@ -289,7 +289,7 @@ def _values(values: Mapping[str, Any], where: str) -> Iterator[tuple[str, object
 def _unknown(name: str, known: Iterable[str], where: str) -> SettingsError:
     known = sorted(known)
     return SettingsError(
-        f"{where}: unknown setting {name!r}; known here: {', '.join(known)}{meant(name, known)}"
+        f"{where}: unknown setting '{escape(name)}'; known here: {', '.join(known)}{meant(name, known)}"
     )
 
 
@@ -304,16 +304,16 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
         if value not in choices:
             unusable = broken().get(str(value)) if name == "strategy" else None
             why = unusable or f"choose one of {', '.join(choices)}{meant(str(value), choices)}"
-            raise SettingsError(f"{where}: {name} = {value!r}; {why}")
+            raise SettingsError(f"{where}: {name} = {escape(repr(value))}; {why}")
         return value
     kinds = choices or (hint,)
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not any(type(value) is kind for kind in kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
-        raise SettingsError(f"{where}: {name} = {value!r}; a {wanted} is wanted")
+        raise SettingsError(f"{where}: {name} = {escape(repr(value))}; a {wanted} is wanted")
     if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
-        raise SettingsError(f"{where}: {name} = {value!r}; it cannot be negative")
+        raise SettingsError(f"{where}: {name} = {escape(repr(value))}; it cannot be negative")
     if value == 0 and any(isinstance(mark, NotZero) for mark in marks):
         raise SettingsError(f"{where}: {name} = 0; nothing fits into that")
     return value

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from infinimem.errors import LibraryError, UsageError
+from infinimem.errors import LibraryError, UsageError, escape
 from infinimem.llm.base import Capped
 from infinimem.model import Finding, Receipt
 from infinimem.reader import Reader
@@ -175,7 +175,7 @@ class Upkeep(Reader):
                 one.spec.name: sum(len(view.below(folder)) for folder in one.spec.folders)
                 for one in siblings(self.library)
             },
-            "model": self.llm.name,
+            "model": escape(self.llm.name),
         }
 
     def doctor(self) -> list[Finding]:

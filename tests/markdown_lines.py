@@ -56,7 +56,8 @@ DOCUMENTS = st.tuples(LINES, st.sampled_from(["", "\n", "x", "\ufeff"]), st.bool
         "utf-8", "surrogateescape"
     )
 )
-IDS = st.sampled_from(["topics/t", "evidence/e", "CURRENT", "notes/n"])
+OWN = st.sampled_from(["topics/t", "evidence/e", "CURRENT"])
+IDS = OWN | st.just("notes/n")
 NEW = "- <seq=77,source=user> new"
 
 

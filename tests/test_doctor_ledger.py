@@ -54,7 +54,7 @@ def test_a_deleted_document_is_a_note(library: Library) -> None:
     assert [line.split()[0] for line in findings(library) if "line 5" in line] == ["note"]
 
 
-@pytest.mark.parametrize("other", ["topics/eat.md", "archive/food.md", "mine.md"])
+@pytest.mark.parametrize("other", ["topics/eat.md", "archive/food.md"])
 def test_a_line_that_a_person_carried_elsewhere_is_not_missing(library: Library, other: str) -> None:
     text = (library.root / FOOD).read_text()
     line = next(line for line in text.splitlines() if "seq=5," in line)

@@ -622,7 +622,9 @@ def test_git_that_hangs_is_ended(place: Repository, monkeypatch: pytest.MonkeyPa
     library = place.keep()
     (place.root / ".gitattributes").write_text("*.md filter=slow\n")
     pid = place.root.parent / "pid"
-    place.git("config", "filter.slow.clean", f"echo $$ >> '{pid}'; sleep 60 & wait; cat")
+    slow = f"echo $$ >> '{pid}'; sleep 60 & wait; cat"
+    for name, value in (("COUNT", "1"), ("KEY_0", "filter.slow.clean"), ("VALUE_0", slow)):
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
     monkeypatch.setattr(repository, "TIMEOUT", 2.0)  # the filter has begun by then
     receipt = sort(library, "Tea")
     assert waiting(library) == commits.Uncommitted(
@@ -635,7 +637,6 @@ def test_git_that_hangs_is_ended(place: Repository, monkeypatch: pytest.MonkeyPa
             assert time.monotonic() < end, "the filter still runs"
             time.sleep(0.01)
     monkeypatch.undo()
-    place.git("config", "--unset", "filter.slow.clean")
     sort(place.keep(), "Coffee")
     assert is_clean(place)
 

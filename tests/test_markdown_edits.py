@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_lines import DOCUMENTS, IDS, NEW, PIECES, is_subsequence, numbered
+from markdown_lines import DOCUMENTS, IDS, NEW, OWN, PIECES, is_subsequence, numbered
 
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
@@ -45,7 +45,7 @@ def test_without(before: str, seqs: set[int], after: str) -> None:
     assert doc(before).without(seqs).to_bytes().decode() == after
 
 
-@given(IDS, DOCUMENTS, st.sets(st.integers(1, 4)))
+@given(OWN, DOCUMENTS, st.sets(st.integers(1, 4)))
 def test_without_takes_its_own_lines_alone(doc_id: str, data: bytes, seqs: set[int]) -> None:
     before = Document.parse(doc_id, data)
     after = before.without(seqs)
@@ -103,7 +103,7 @@ HEADINGS = st.sampled_from(["", "One", "Two", "three", "New", "C #", "a # #", "#
 )
 
 
-@given(IDS, DOCUMENTS, HEADINGS)
+@given(OWN, DOCUMENTS, HEADINGS)
 def test_insert_adds_its_own_lines_alone(doc_id: str, data: bytes, heading: str) -> None:
     before = Document.parse(doc_id, data)
     after = before.insert([NEW, "- <seq=78> more"], heading)
@@ -150,7 +150,7 @@ def test_signing_all_at_once_is_signing_one_by_one(doc_id: str, data: bytes) -> 
     assert before.sign(signatures) == one_by_one
 
 
-@given(IDS, DOCUMENTS, HEADINGS)
+@given(OWN, DOCUMENTS, HEADINGS)
 def test_a_section_that_was_created_goes_again(doc_id: str, data: bytes, heading: str) -> None:
     before = Document.parse(doc_id, data)
     after = before.insert([NEW], heading)

@@ -14,7 +14,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def cut(text: str, limit: int = 400, doc_id: str = "notes/n") -> list[tuple[str, str]]:
+def cut(text: str, limit: int = 400, doc_id: str = "topics/n") -> list[tuple[str, str]]:
     """(headings, text) of each partition, for reading."""
     found = partitions(Document.parse(doc_id, text.encode()), limit, words)
     return [(" / ".join(partition.headings), partition.text) for partition in found]

@@ -188,7 +188,7 @@ def test_an_init_that_finds_settings_makes_no_library_ones_own(shell: Shell) -> 
 
 
 def test_a_foreign_library_runs_no_git(shell: Shell) -> None:
-    """Filters of its .git/config would run with every `git add`."""
+    """Not before it is trusted; of filters in its .git/config none runs even then."""
     ran = shell.home / "ran"
     for command in (["init", "-q"], ["config", "filter.x.clean", f"touch {ran}; cat"]):
         subprocess.run(["git", *command], cwd=shell.library, check=True)
@@ -202,7 +202,12 @@ def test_a_foreign_library_runs_no_git(shell: Shell) -> None:
     assert shell("trust", "--yes").code == 0
     assert shell("add", "I have a cat.").code == 0
     assert shell("consolidate").code == 0
-    assert ran.exists()  # the trap does work
+    assert not ran.exists()
+    subjects = ["git", "log", "--format=%s"]
+    assert (
+        "record"
+        in subprocess.run(subjects, cwd=shell.library, check=True, capture_output=True, text=True).stdout
+    )
 
 
 def test_without_a_home_nothing_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         "completion": Listed("completion", "Print the completion script of a shell.", ("completion bash",)),
     },
     "Serve and measure": {
-        "web": Listed("web", "Show the memory in a browser.", ("web --open", "web --export DIR")),
+        "web": Listed("web", "Show the memory in a browser.", ("web --open",)),
         "mcp": Listed("mcp", "Serve the library to MCP clients.", ("mcp", "mcp --http 127.0.0.1:8765")),
         "fleet": Listed("fleet", "Keep many libraries in an object store.", ("fleet --help",)),
         "hook": Listed("hook", "Recall or remember for a hook of Claude Code.", ("hook SessionStart",)),

@@ -17,7 +17,7 @@ from infinimem.cli.options import (
     words,
 )
 from infinimem.cli.show import show_answer, show_trace
-from infinimem.errors import UsageError
+from infinimem.errors import UsageError, escape
 from infinimem.model import SOURCES
 from infinimem.results import answer_json, place
 from infinimem.settings import reader_names
@@ -64,9 +64,8 @@ def ask(
         if options.verbose:
             show_trace(out, answer.trace)
             usage = answer.usage
-            out.say(
-                f"{memory.llm.name}: {usage.calls} calls, {usage.tokens_in} tokens in, {usage.tokens_out} out"
-            )
+            spent = f"{usage.calls} calls, {usage.tokens_in} tokens in, {usage.tokens_out} out"
+            out.say(f"{escape(memory.llm.name)}: {spent}")
 
     out.result(answer_json(answer), show)
 

@@ -12,8 +12,8 @@ from infinimem import trust as book
 from infinimem.cli.locate import configuration_of
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output
-from infinimem.configuration import SETTINGS, Configuration, host_of, shown
-from infinimem.errors import LibraryError, UsageError
+from infinimem.configuration import Configuration, host_of, shown
+from infinimem.errors import LibraryError, UsageError, escape
 from infinimem.settings import defaults
 
 _ACTS = {
@@ -53,13 +53,12 @@ def config(options: Options) -> None:
         out.line(
             f"{place.path} ({'yours' if mine else 'not yours: hooks and MCP clients do not write here'})"
         )
-        cells = [
-            ["-" if row[key] is None else row[key] for key in ("name", "value", "origin")] for row in rows
-        ]
+        shorter = [{**row, "value": "-" if row["value"] is None else escape(row["value"])} for row in rows]
+        cells = [[row[key] for key in ("name", "value", "origin")] for row in shorter]
         out.table(("setting", "value", "from"), cells)
         for name, value in found.suspended.items():
-            what = f"{name} = {shown(name, value)} of {SETTINGS}"
-            out.line(f"{what} does not count: the library is not trusted", "bold yellow")
+            what = f"{name} = {shown(name, value)} does not count: the library is not trusted"
+            out.line(what, "bold yellow")
 
     options.out.result(data, show)
 
@@ -105,16 +104,17 @@ def trust(options: Options, directory: str | None, list_: bool, remove: bool, ye
 
 
 def _show(out: Output, path: Path, found: Configuration) -> None:
-    out.line(f"{os.path.realpath(path)}: hooks and MCP clients may write into it")
-    for name, value in found.proposed.items():
+    out.line(f"{escape(os.path.realpath(path), 4096)}: hooks and MCP clients may write into it")
+    acting = {**found.suspended, **found.proposed}
+    for name, value in acting.items():
         effect = _ACTS.get(name, "is taken from here")
         if name.endswith("base_url"):
             what = "what is said" if name.startswith("llm") else "texts and queries"
             effect = f"{what}, and OPENAI_API_KEY, go to {host_of(str(value))}"
         elif name == "git" and value:
-            effect = "runs git here, with whatever .git/config and hooks of this folder run"
+            effect = "commits here; of programs that git runs only those of your own configuration"
         out.line(f"  {name} = {shown(name, value)}: {effect}")
-    if not found.proposed:
+    if not acting:
         out.line("  its settings send nothing anywhere")
 
 

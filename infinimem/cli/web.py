@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+from pathlib import Path
+from tempfile import mkstemp
+
 import click
 
 from infinimem.cli.options import Command, Options, pass_options
@@ -41,6 +46,13 @@ def web(options: Options, port: int, opens: bool, read_only: bool) -> None:
         else:
             out.say(f"serving {memory.library.root}; Ctrl-C ends it")
             click.echo(url)
-        if opens:
-            click.launch(url)
-        serve(app, listening, live.end)
+        if opens:  # by a file of this user's alone: everybody can read what a program is called with
+            descriptor, page = mkstemp(prefix="infinimem-", suffix=".html")
+            with os.fdopen(descriptor, "w") as written:
+                written.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={url}">')
+            session.used = partial(Path(page).unlink, missing_ok=True)
+            click.launch(page)
+        try:
+            serve(app, listening, live.end)
+        finally:
+            session.used()

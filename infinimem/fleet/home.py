@@ -78,7 +78,8 @@ class Home:
     """
 
     def __init__(self, url: str) -> None:
-        if not (parts := _URL.match(url)):
+        parts = _URL.match(url)
+        if parts is None or {".", ".."}.intersection(url.split("/")):
             raise UsageError(f"{url[:80]!r} is no address of a fleet; write s3://BUCKET/PREFIX")
         self.url = url.rstrip("/")
         self.store: Any = S3Store(parts[1], prefix=parts[2].strip("/") or None, retry_config=RETRIES)

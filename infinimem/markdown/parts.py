@@ -15,7 +15,8 @@ from immutables import Map
 
 from infinimem.markdown.characters import sound
 from infinimem.markdown.header import Header, header_end, read_header
-from infinimem.markdown.scan import Outline, Scan, outline, scan
+from infinimem.markdown.scan import Outline, Scan, is_signed, outline, scan
+from infinimem.markdown.signature import unsign
 from infinimem.model import Located
 
 HELD = 2000
@@ -53,9 +54,13 @@ class Parts:
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
-        """Lines as they are shown; the very tuple of `bare` where all bytes can be."""
-        text = "".join(self.bare)
-        return self.bare if sound(text) == text else tuple(map(sound, self.bare))
+        """Lines as they are shown; the very tuple of `bare` where all bytes can be.
+
+        A line that looks signed where no line is gets a backslash, so that nobody takes it for an entry.
+        """
+        text = "\n".join(self.bare)
+        shown = sound(text) if is_signed(self.doc_id) else unsign(sound(text))
+        return self.bare if shown == text else tuple(shown.split("\n"))
 
     @cached_property
     def outline(self) -> Outline:

@@ -15,8 +15,8 @@ from itertools import chain
 
 from infinimem.markdown.characters import clean_text, one_line, sound
 from infinimem.markdown.signature import looks_signed, parse_entry
-from infinimem.model import Located
-from infinimem.spec import whole_folders
+from infinimem.model import CURRENT, Located
+from infinimem.spec import owned_folders, whole_folders
 
 MAX_ORIGINS = 1_000_000
 """Most origin seqs that the entries of one document may name together; what goes beyond is malformed."""
@@ -109,6 +109,11 @@ def item_start(line: str) -> int:
     return match.end()
 
 
+def is_signed(doc_id: str) -> bool:
+    """Whether lines of this document may be entries: the program writes it, and no person or model."""
+    return doc_id == CURRENT or doc_id.startswith(owned_folders())
+
+
 def scan(
     doc_id: str, lines: Sequence[str], start: int, parts: Outline, before: Sequence[Located] = ()
 ) -> Scan:
@@ -116,7 +121,7 @@ def scan(
 
     Args:
         doc_id: evidence documents alone have continuation lines; in whole files, which are records or a
-            model's own, what looks like an entry or a person's item is neither.
+            model's own, what looks like an entry or a person's item is neither; in notes no line is an entry.
         lines: all physical lines of the document, without line ends.
         start: number of lines of the header, which are passed over.
         parts: their `outline`.
@@ -124,6 +129,7 @@ def scan(
     """
     known = {place.entry.line: place.entry for place in before}
     continued, whole = doc_id.startswith("evidence/"), doc_id.startswith(whole_folders())
+    signed = is_signed(doc_id)
     closed = parts.fences
     below = {heading.line: above for heading, above in zip(parts.headings, parts.paths, strict=True)}
     entries: list[Located] = []
@@ -139,7 +145,7 @@ def scan(
             done = closed[number]
             prose.extend(range(number, done + 1))
         elif line[0] in "-*+" and not whole:
-            if line.startswith("- <") and origins < MAX_ORIGINS:
+            if signed and line.startswith("- <") and origins < MAX_ORIGINS:
                 done = _end_of_entry(lines, number) if continued else number
                 text = "\n".join(lines[number - 1 : done]) if done > number else line
                 entry = known.get(text) or parse_entry(text)
@@ -148,7 +154,7 @@ def scan(
                     entries.append(Located(entry, doc_id, number, done, path))
                     continue
                 done = number
-            if "<" in line and looks_signed(line):
+            if signed and "<" in line and looks_signed(line):
                 malformed.append(number)
             elif text_at := item_start(line):
                 unsigned.append(Item(number, sound(line[text_at:])))

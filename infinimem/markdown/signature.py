@@ -25,6 +25,7 @@ _FIELD = re.compile(rf"({_KEY})=({_BARE}|{_QUOTED})")
 _PAIR = rf"{_KEY}=(?:{_BARE}|{_QUOTED})"
 _SIGNATURE = re.compile(rf"- <({_PAIR}(?:,{_PAIR})*+)>(?: |(?=\n|\Z))")
 _LOOKS_SIGNED = re.compile(rf"- <(?:{_KEY}=|seq\b)|[-*+][ \t]++<seq=")
+_WOULD_SIGN = re.compile(rf"^([ \t>]*+[-*+][ \t]*+)<(?={_KEY}[ \t]*+=|seq\b)", re.MULTILINE)
 _IS_KEY = re.compile(rf"{_KEY}\Z")
 _IS_BARE = re.compile(rf"{_BARE}\Z")
 _ESCAPED = re.compile(r"\\(.)")
@@ -97,6 +98,11 @@ def text_start(line: str) -> int:
 def looks_signed(line: str) -> bool:
     """Whether `line` begins like a signature: if it is no entry, someone damaged it."""
     return _LOOKS_SIGNED.match(line) is not None
+
+
+def unsign(text: str) -> str:
+    """`text` so that no line of it looks signed: a backslash more, which Markdown does not show."""
+    return _WOULD_SIGN.sub(r"\1\\<", text)
 
 
 def format_entry(

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urljoin, urlsplit, urlunsplit
 
-from infinimem.errors import ModelNotConfigured, ModelUnavailable
+from infinimem.errors import ModelNotConfigured, ModelUnavailable, escape
 from infinimem.model import Usage
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ class Endpoint:
         base_url, key = (base_url or "").strip(), (key or "").strip()
         if not (base_url or key):
             raise ModelNotConfigured(
-                f"the model {model!r} needs a key; set OPENAI_API_KEY, or OPENAI_BASE_URL for a local "
-                f"server, or use {instead}"
+                f"the model {escape(model)!r} needs a key; set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
+                f"local server, or use {instead}"
             )
         if not (key.isascii() and key.isprintable()):
             raise ModelNotConfigured("the key holds characters that no key has; set OPENAI_API_KEY again")
@@ -234,7 +234,7 @@ class Endpoint:
         if status == 402 or code == "insufficient_quota":
             return ModelUnavailable(f"the account at {self.host} has no credit left; top it up")
         if advice := _ADVICE.get(status):
-            return ModelNotConfigured(f"{self.host} {advice.format(repr(self._model))}")
+            return ModelNotConfigured(f"{self.host} {advice.format(repr(escape(self._model)))}")
         if status in _AGAIN or status >= 500:
             return _Again(f"HTTP {status}", _retry_after(answer.headers.get("retry-after", "")))
         return ModelUnavailable(f"{self.host} answers with HTTP {status}; check base_url")
@@ -281,11 +281,15 @@ def _parsed(url: str) -> SplitResult:
 
 def _credentials(url: SplitResult, key: str) -> tuple[str, tuple[str, ...]]:
     """The Authorization header, from the address before the key, and what no message may hold."""
+    keys = (
+        key,
+        *(value for _, value in parse_qsl(url.query) if len(value) > 11),
+    )  # no `api-version=2024-10-21`
     if url.username is None:
-        return (f"Bearer {key}" if key else ""), ((key,) if key else ())
+        return (f"Bearer {key}" if key else ""), tuple(filter(None, keys))
     name, password = unquote(url.username), unquote(url.password or "")
     basic = base64.b64encode(f"{name}:{password}".encode()).decode()
-    secrets = {key, url.password or "", password, basic} - {""}
+    secrets = {*keys, url.password or "", password, basic} - {""}
     return f"Basic {basic}", tuple(sorted(secrets, key=len, reverse=True))
 
 

@@ -37,6 +37,7 @@ def listen(address: str, remote: bool = False) -> socket.socket:
     except OSError as error:
         raise UsageError(f"{host!r} is no address of this machine: {error.strerror}") from error
     ip = ipaddress.ip_address(found[0])
+    ip = getattr(ip, "ipv4_mapped", None) or ip  # ::ffff:0.0.0.0 is every address, too
     if ip.is_unspecified:
         raise UsageError(f"{host} stands for every address; name the one that clients will call")
     if not (ip.is_loopback or remote):

@@ -69,13 +69,14 @@ def _left(view: View, keeps: Keeps, kept: Collection[str]) -> dict[str, Document
     left: dict[str, Document] = {}
     records: dict[str, Document] = {}
     for doc_id in view.ids("all"):
-        is_note = view.is_note(doc_id)
-        if not is_note and doc_id.startswith(record_folders()):
+        unsigned = unsigned_source(view, doc_id) in kept
+        if view.is_note(doc_id):
+            left |= {doc_id: view.document(doc_id)} if unsigned else {}
+        elif doc_id.startswith(record_folders()):
             records[doc_id] = view.document(doc_id)
-        elif is_note or not doc_id.startswith(telling):
-            document = _only(view.document(doc_id), keeps, is_note, unsigned_source(view, doc_id) in kept)
-            if document.body.strip():
-                left[doc_id] = document
+        elif not doc_id.startswith(telling):
+            document = _only(view.document(doc_id), keeps, unsigned)
+            left |= {doc_id: document} if document.body.strip() else {}
     by_stem = {stem(doc_id): record for doc_id, record in records.items()}
     for doc_id, record in records.items():
         with suppress(KeyError):  # it names a record that is not there
@@ -85,7 +86,7 @@ def _left(view: View, keeps: Keeps, kept: Collection[str]) -> dict[str, Document
     return left
 
 
-def _only(document: Document, keeps: Keeps, is_note: bool, unsigned: bool) -> Document:
+def _only(document: Document, keeps: Keeps, unsigned: bool) -> Document:
     signed = {
         number: keeps(place.entry)
         for place in document.entries
@@ -93,12 +94,9 @@ def _only(document: Document, keeps: Keeps, is_note: bool, unsigned: bool) -> Do
     }
     titles = {heading.line for heading in document.headings}
     body = range(document.header.end + 1, len(document.lines) + 1)
-    gone = {
-        number for number in body if (is_note or number not in titles) and not signed.get(number, unsigned)
-    }
+    gone = {number for number in body if number not in titles and not signed.get(number, unsigned)}
     if any(document.text_line(number).strip() for number in gone):
-        gone.update(range(1, document.header.end + 1))
-        gone.update(() if is_note else titles)
+        gone.update(range(1, document.header.end + 1), titles)
         left = document.blanked(gone)
         return left.blanked({1}) if left.header.end else left  # a rule above that would open a header now
     return document

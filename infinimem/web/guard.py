@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl
@@ -52,6 +52,8 @@ class Session:
         """What each form carries."""
         self._name, self._cookie = f"infinimem-{port}", secrets.token_urlsafe(32)
         self._opened = False
+        self.used: Callable[[], object] = lambda: None
+        """Called when the link was opened."""
 
     def enter(self, query: bytes) -> str | None:
         """The cookie for who comes with the token, once; None for everyone else."""
@@ -59,6 +61,7 @@ class Session:
         if self._opened or not _same(given, self.token):
             return None
         self._opened = True
+        self.used()
         return f"{self._name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
 
     def knows(self, headers: Collection[tuple[bytes, bytes]]) -> bool:

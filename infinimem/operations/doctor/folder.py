@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 from infinimem.configuration import SETTINGS, shown
+from infinimem.errors import LibraryError, LockTimeout, escape
 from infinimem.model import Finding
 from infinimem.operations.doctor.checks import FINISHED, REBUILT
 from infinimem.operations.doctor.inspection import Inspection
@@ -14,11 +16,13 @@ from infinimem.operations.review import CODES, awaiting
 from infinimem.spec import broken
 from infinimem.store.commit.install import CONFLICTS
 from infinimem.store.commit.transaction import FOLDER
+from infinimem.store.lock import exclusive
 from infinimem.store.spec import unlawful
 from infinimem.store.state import sequence
 from infinimem.store.state.drawn import PATH as DRAWN
 from infinimem.store.state.sequence import MARK
 
+BUSY = Finding("note", "a write is under way; look again when it is done", FOLDER)
 _CONFLICT = (
     "text that someone saved while the program wrote this document, and that could not be merged: take over"
     " what you want, then delete this file"
@@ -41,24 +45,20 @@ def passed_over(inspection: Inspection) -> Iterator[Finding]:
                 items = sorted(found, key=lambda item: item.name)
         except OSError as error:
             what = f"cannot be listed ({error.strerror}); it is passed over"
-            yield Finding("note", what, _printable(folder))
+            yield Finding("note", what, escape(folder, 4096))
             continue
         for item in items:
             path = f"{folder}{item.name}"
             if item.name.startswith(".") or not (item.is_dir() or item.name.endswith(".md")):
                 continue
             if not item.name.isprintable():
-                yield Finding("note", "the name has unprintable characters; rename it", _printable(path))
+                yield Finding("note", "the name has unprintable characters; rename it", escape(path, 4096))
             elif item.is_symlink():
                 yield Finding("note", "a link; none is followed, put the file itself there", path)
             elif item.is_dir():
                 pending.append(f"{path}/")
             elif not item.is_file():
                 yield Finding("note", "not a regular file; it is passed over", path)
-
-
-def _printable(path: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
 
 
 def unlawful_names(inspection: Inspection) -> Iterator[Finding]:
@@ -84,7 +84,16 @@ def broken_packages(inspection: Inspection) -> Iterator[Finding]:
 def machine_state(inspection: Inspection) -> Iterator[Finding]:
     """What a crash left, what could not be put in place, what was lost."""
     root = inspection.library.root
-    for path in _entries(root / FOLDER):
+    left = _entries(root / FOLDER)
+    try:
+        with exclusive(inspection.library.files, 1.0) if left else nullcontext():
+            left = _entries(root / FOLDER)  # what stays then is no writer's
+    except LockTimeout:
+        yield BUSY
+        return
+    except LibraryError:  # a folder that may only be read
+        pass
+    for path in left:
         yield Finding("error", "a transaction did not finish", f"{FOLDER}/{path.name}", FINISHED)
     for path in _entries(root / CONFLICTS):
         yield Finding("note", _CONFLICT, f"{CONFLICTS}/{path.name}")

@@ -1,4 +1,5 @@
-"""Git around a library, run so that it can neither ask, hang, run a hook nor take in what is not named.
+"""Git around a library, run so that it can neither ask, hang nor take in what is not named; and so that of
+programs only those run that the user's own configuration names, never the repository's.
 
 Knows git's commands and nothing of receipts. Source: git's own documentation of `--only` and of pathspecs.
 """
@@ -6,6 +7,7 @@ Knows git's commands and nothing of receipts. Source: git's own documentation of
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -34,11 +36,16 @@ _CONFIG = {
     "maintenance.auto": "false",
     "i18n.commitEncoding": "UTF-8",
 }
+_PROGRAM = re.compile(
+    r"(?s).*(clean|smudge|process|command|cmd|textconv|driver|program|external|helper|hook)"
+)
+"""Names of settings that name a program which a commit may run."""
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
     "GIT_EDITOR": "false",
     "LC_ALL": "C",
 }
@@ -112,6 +119,9 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._deadline = time.monotonic() + TIMEOUT
+        self._configured: dict[str, str] = {}
+        self._off: dict[str, str] = {}
+        self._read_configuration()
         told = self._run("rev-parse", "--absolute-git-dir", "--show-prefix").decode(
             "utf-8", "surrogateescape"
         )
@@ -134,7 +144,7 @@ class Repository:
         """What is not committed of files and folders below the folder."""
         told = self._run(
             *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"),
-            *("--ignored=matching", "--", *paths),
+            *("--ignored=matching", "--ignore-submodules=all", "--", *paths),
         )
         found: dict[str, set[str]] = {name: set() for name in Changed.__annotations__}
         for item in told.decode("utf-8", "surrogateescape").split("\0")[:-1]:
@@ -183,17 +193,32 @@ class Repository:
 
     def _identity(self) -> dict[str, str]:
         """What of a name and an address is to be given, because nobody configured it."""
-        told = b""
-        with suppress(GitUnusable):  # it fails where nothing is configured
-            told = self._run("config", "-z", "--get-regexp", r"^user\.(name|email)$")
-        pairs = [pair.partition("\n") for pair in told.decode("utf-8", "replace").split("\0")]
-        configured = {name for name, _, value in pairs if value.strip()}
+        configured = {name for name, value in self._configured.items() if value.strip()}
         if os.environ.get("EMAIL"):
             configured.add("user.email")
         return {name: value for name, value in IDENTITY.items() if name not in configured}
 
+    def _read_configuration(self) -> None:
+        """Read what is configured; programs that the repository names are as the user has them, or off.
+
+        A filter that is `required` stays so: git then refuses, rather than commit what was to be encrypted.
+        """
+        told = self._run("config", "--list", "--show-scope", "--null").decode("utf-8", "surrogateescape")
+        users, named, fields = {}, set(), iter(told.split("\0"))
+        for scope, row in zip(fields, fields, strict=False):
+            name, _, value = row.partition("\n")
+            self._configured[name] = value
+            if scope not in ("local", "worktree"):
+                users[name] = value
+            elif _PROGRAM.fullmatch(name):
+                named.add(name)
+        if wrong := [name for name in named if "=" in name]:  # `-c` would set another
+            raise GitUnusable(f".git/config names a program as {wrong[0]!r}; take it out")
+        self._off = {name: users.get(name, "") for name in sorted(named)}
+
     def _run(self, *command: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        options = [part for name, value in _CONFIG.items() for part in ("-c", f"{name}={value}")]
+        configured = (self._off | _CONFIG).items()
+        options = [part for name, value in configured for part in ("-c", f"{name}={value}")]
         own = {
             name: value
             for name, value in os.environ.items()
@@ -222,10 +247,12 @@ class Repository:
                     raise GitUnusable(f"git took longer than {TIMEOUT:g} s") from None
                 raise
         if process.returncode:
-            told = err.decode("utf-8", "replace").strip().split("\n")[0][:200]
+            lines = err.decode("utf-8", "replace").strip().split("\n")
+            told = next((line for line in lines if line.startswith("fatal: ")), lines[0])[:200]
             if "not a git repository" in told:
                 raise NoRepository(f"there is no git repository around {self.folder}")
-            raise GitUnusable(f"git failed: {told.removeprefix('fatal: ') or command[0]}")
+            off = f" (off, as .git/config names it: {min(self._off)})" if self._off else ""
+            raise GitUnusable(f"git failed: {told.removeprefix('fatal: ') or command[0]}{off}")
         return out
 
 
