@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
@@ -186,6 +186,35 @@ class RejectedReply:
     reasons: tuple[str, ...]
 
 
+LEFT, AGAIN = "LEFT", "-"
+"""In place of the kind of a failure: a person wants a turn left as it was said; or there was an answer, or the
+model is to be asked as though for the first time."""
+TRIES = 3
+"""Calls of a person or program in which one model is asked about a turn, before it is given up."""
+
+
+KINDS: Mapping[str, str] = {
+    "JSON_PARSE_FAIL": "the answer is not JSON",
+    "SCHEMA_FAIL": "the answer is JSON of another form",
+    "EMPTY": "the answer is empty",
+    "TRUNCATED": "the answer was cut off",
+    "TOO_LONG": "the prompt is too long for the model",
+    "REFUSED": "the model refused to answer",
+    "REASONING": "the answer stands only in the model's reasoning",
+    "TOOL_CALL": "the model called a tool in place of an answer",
+}
+"""Failures of a model (llm/base.py), for people."""
+
+
+class Unanswered(NamedTuple):
+    """Why no answer of a model about a turn was of use: the kind, the model, and in how
+    many calls it was asked."""
+
+    kind: str
+    model: str
+    tries: int
+
+
 @dataclass(frozen=True)
 class Reason:
     """Why a plan, or a part of it, was refused: exactly one code each (law.py lists them)."""
@@ -228,6 +257,8 @@ class Plan:
     """Evidence seqs in which there was nothing to keep."""
     refused: tuple[int, ...] = ()
     """Evidence seqs of which no entry was accepted: readers see these turns until an entry cites them."""
+    unanswered: Mapping[int, str] = field(default_factory=dict)
+    """Evidence seqs about which no answer was of use, and its kind: they stay to be drawn from."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way and how it was mended; lines of the receipt."""
     rejected: tuple[RejectedReply, ...] = ()

@@ -11,7 +11,7 @@ import click
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, ago
 from infinimem.errors import FormatTooNew, SettingsError
-from infinimem.model import Finding
+from infinimem.model import KINDS, Finding
 from infinimem.results import counted
 
 _LABELS = {
@@ -21,6 +21,9 @@ _LABELS = {
     "lines awaiting review": "archivings awaiting review",
     "based on superseded": "lines and summaries based on superseded lines",
     "git waiting": "receipts not committed to git",
+}
+_LABELS |= {
+    f"unanswered {kind.replace('_', ' ')}": f"turns of which {words}" for kind, words in KINDS.items()
 }
 """What `status` calls a count in its table, where the key alone says too little."""
 

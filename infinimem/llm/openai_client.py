@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.llm import reading, tasks
-from infinimem.llm.base import Bill, Reply, Task
+from infinimem.llm.base import Bill, Failure, Reply, Task
 from infinimem.llm.tasks import Prompt
 from infinimem.remote.endpoint import Endpoint, Refused, used
 
@@ -125,9 +125,9 @@ class OpenAIClient:
             response = self._ask(task, prompt)
         except Refused as refusal:
             if refusal.too_long:
-                return Reply(None, "TRUNCATED", "the prompt is too long for the model's context")
+                return Reply(None, "TOO_LONG", "the prompt is too long for the model's context")
             if "content" in refusal.code:  # content_filter, content_policy_violation
-                return Reply(None, "EMPTY", f"the server's content filter refused: {refusal}")
+                return Reply(None, "REFUSED", f"the server's content filter refused: {refusal}")
             raise ModelUnavailable(f"{self._endpoint.host} refuses the request: {refusal}") from None
         return self._reply(task, response)
 
@@ -161,14 +161,35 @@ class OpenAIClient:
             )
         spent = used(response)
         self.usage.book(task.name, spent)
-        content = message.get("content")
-        text = content if isinstance(content, str) else ""
+        text = _text(message.get("content"))
         if choice.get("finish_reason") == "length":
             return Reply(None, "TRUNCATED", "the reply hit its token limit", text, spent)
         reply = reading.read(text, task.schema)
-        if reply.failure == "EMPTY" and message.get("refusal"):
-            reply = replace(reply, detail="the model refused to answer")
+        if reply.data is None and (kind := _instead(choice, message, empty=not text.strip())):
+            reply = replace(reply, failure=kind, detail=reading.KINDS[kind])
         return replace(reply, usage=spent, logprobs=_logprobs(choice) if task.logprobs else ())
+
+
+def _text(content: Any) -> str:
+    """What is the answer of a message's content: all of a text, of a list of parts the texts."""
+    if isinstance(content, list):
+        parts = (part for part in content if isinstance(part, dict) and part.get("type", "text") == "text")
+        return "".join(str(part["text"]) for part in parts if isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def _instead(choice: Mapping[str, Any], message: Mapping[str, Any], empty: bool) -> Failure | None:
+    """What came in place of an answer that can be read, where the server says so."""
+    parts = message.get("content")
+    kinds = (
+        {part.get("type") for part in parts if isinstance(part, dict)} if isinstance(parts, list) else set()
+    )
+    if message.get("refusal") or "refusal" in kinds or choice.get("finish_reason") == "content_filter":
+        return "REFUSED"
+    if empty and (message.get("tool_calls") or message.get("function_call")):
+        return "TOOL_CALL"
+    told = any(message.get(name) for name in ("reasoning", "reasoning_content")) or kinds - {"text"}
+    return "REASONING" if empty and told else None
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
