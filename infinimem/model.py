@@ -14,6 +14,8 @@ SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
 """From the least to the most trusted; an entry drawn from several origins has the least of theirs."""
 _ROLES: Mapping[Source, str] = {"user": "user", "human": "user", "AI": "assistant", "tool": "tool"}
 
+NOTHING = frozenset({"", "null", "Null", "none", "None", "undefined"})
+"""What models and scripts write for a value that is not given."""
 CURRENT = "CURRENT"
 """Id of the buffer document."""
 
@@ -31,6 +33,8 @@ class Turn:
         turn: the source's own id of the message, for example LoCoMo's "D1:3".
         key: idempotency key; a second turn with the same key is not recorded again.
         cwd, branch: the folder that an agent's session was in, and the git branch there.
+
+    What is blank counts as not given, and so does a time that is the word "null" or "none".
     """
 
     text: str
@@ -42,6 +46,14 @@ class Turn:
     key: str | None = None
     cwd: str | None = None
     branch: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("speaker", "time", "session", "turn", "key", "cwd", "branch"):
+            value = getattr(self, name)
+            if isinstance(value, str) and (
+                not value.strip() or (name == "time" and value.strip() in NOTHING)
+            ):
+                object.__setattr__(self, name, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +199,8 @@ class RejectedReply:
 
 
 LEFT, AGAIN = "LEFT", "-"
-"""In place of the kind of a failure: a person wants a turn left as it was said; or there was an answer, or the
-model is to be asked as though for the first time."""
+"""In place of the kind of a failure: a person wants a turn left as it was said; or there was an answer, or
+the model is to be asked as though for the first time."""
 TRIES = 3
 """Calls of a person or program in which one model is asked about a turn, before it is given up."""
 

@@ -22,10 +22,11 @@ _LABELS = {
     "based on superseded": "lines and summaries based on superseded lines",
     "git waiting": "receipts not committed to git",
 }
-_LABELS |= {
-    f"unanswered {kind.replace('_', ' ')}": f"turns of which {words}" for kind, words in KINDS.items()
-}
 """What `status` calls a count in its table, where the key alone says too little."""
+_LABELS |= {
+    f"unanswered {kind.replace('_', ' ')}": f"turns without a usable answer: {why}"
+    for kind, why in KINDS.items()
+}
 
 
 @click.command(cls=Command)

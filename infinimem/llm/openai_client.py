@@ -17,6 +17,7 @@ from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.llm import reading, tasks
 from infinimem.llm.base import Bill, Failure, Reply, Task
 from infinimem.llm.tasks import Prompt
+from infinimem.model import KINDS
 from infinimem.remote.endpoint import Endpoint, Refused, used
 
 _LARGEST = 4 * 1024 * 1024
@@ -166,7 +167,7 @@ class OpenAIClient:
             return Reply(None, "TRUNCATED", "the reply hit its token limit", text, spent)
         reply = reading.read(text, task.schema)
         if reply.data is None and (kind := _instead(choice, message, empty=not text.strip())):
-            reply = replace(reply, failure=kind, detail=reading.KINDS[kind])
+            reply = replace(reply, failure=kind, detail=KINDS[kind])
         return replace(reply, usage=spent, logprobs=_logprobs(choice) if task.logprobs else ())
 
 
@@ -181,14 +182,12 @@ def _text(content: Any) -> str:
 def _instead(choice: Mapping[str, Any], message: Mapping[str, Any], empty: bool) -> Failure | None:
     """What came in place of an answer that can be read, where the server says so."""
     parts = message.get("content")
-    kinds = (
-        {part.get("type") for part in parts if isinstance(part, dict)} if isinstance(parts, list) else set()
-    )
+    kinds = {part.get("type") for part in parts if isinstance(part, dict)} if isinstance(parts, list) else ()
     if message.get("refusal") or "refusal" in kinds or choice.get("finish_reason") == "content_filter":
         return "REFUSED"
     if empty and (message.get("tool_calls") or message.get("function_call")):
         return "TOOL_CALL"
-    told = any(message.get(name) for name in ("reasoning", "reasoning_content")) or kinds - {"text"}
+    told = any(message.get(name) for name in ("reasoning", "reasoning_content")) or set(kinds) - {"text"}
     return "REASONING" if empty and told else None
 
 

@@ -33,7 +33,8 @@ def read(text: str, schema: Mapping[str, Any]) -> Reply:
         schema: JSON schema of an object.
 
     Returns:
-        A reply with `data`, or with `failure` (EMPTY, REASONING, TRUNCATED, JSON_PARSE_FAIL, SCHEMA_FAIL) and `detail`.
+        A reply with `data`, or with `failure` (EMPTY, REASONING, TRUNCATED, JSON_PARSE_FAIL, SCHEMA_FAIL) and
+        `detail`.
     """
     if len(text) > MAX_REPLY:
         return Reply(None, "TRUNCATED", f"the reply is longer than {MAX_REPLY} characters", text[:MAX_REPLY])

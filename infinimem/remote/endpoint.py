@@ -164,6 +164,12 @@ class Endpoint:
                 problem = str(again)
                 if attempt < self._retries:
                     self._sleep(max(wait, again.wait))
+        if via := self._connections and self._connections.via:
+            raise ModelUnavailable(
+                f"the model at {self.host} does not answer through the proxy {via} "
+                f"({problem}); check that the proxy runs, or name the "
+                "host in NO_PROXY"
+            )
         raise ModelUnavailable(
             f"the model at {self.host} does not answer ({problem}); check that it runs, and base_url (it "
             "often ends in /v1), then try again"

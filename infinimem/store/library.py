@@ -280,7 +280,7 @@ class Library:
         return self.commit(done, view, self.of_people("stamp"), (), notice)
 
     def mark(self, kinds: Mapping[int, str]) -> None:
-        """Say of turns that they are to be left as they were said, or asked about anew (state/unanswered.py)."""
+        """Have turns left as they were said, or asked about anew (state/unanswered.py)."""
         with self.locked():
             unanswered.note(self.files, self.spec, kinds)
 

@@ -295,7 +295,7 @@ class View:
                 yield place
 
     def unanswered(self) -> Mapping[int, Unanswered]:
-        """Turns about which no answer of a model was of use, by seq; without those that a person wants left."""
+        """Turns about which no answer of a model was of use, by seq; without those that are to be left."""
         there = filter(self._is_evidence, sorted(self.tried))
         return {seq: self.tried[seq] for seq in there if not self._left(seq)}
 

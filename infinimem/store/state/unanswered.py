@@ -85,12 +85,13 @@ def newly(before: Mapping[int, Unanswered], now: Mapping[int, Unanswered]) -> di
 def words(failed: Mapping[int, Unanswered]) -> str:
     """What became of turns about which there was no answer of use, and what can be done."""
     kinds = Counter(one.kind for one in failed.values())
-    why = ", ".join(f"{KINDS.get(kind, kind)}: {number}" for kind, number in sorted(kinds.items()))
+    numbers = ["", *(f": {number}" for number in kinds.values())][len(kinds) > 1 :]
+    why = ", ".join(f"{KINDS.get(kind, kind)}{number}" for kind, number in zip(kinds, numbers, strict=False))
     again = "the model is asked again at the next add, import or consolidate"
     if over := [seq for seq, one in failed.items() if one.tries >= TRIES]:
         again = (
-            f"about {format_seqs(over[:LISTED])}{'…' * (len(over) > LISTED)} it was asked {TRIES} times and is not "
-            "any more: infinimem consolidate --retry asks again, --leave SEQ leaves a turn as it was said"
+            f"about {format_seqs(over[:LISTED])}{'…' * (len(over) > LISTED)} it was asked {TRIES} times and "
+            "is not any more: consolidate --retry asks again, --leave SEQ leaves a turn as it was said"
         )
     turns = f"{len(failed)} turn{'s' * (len(failed) > 1)}"
     return f"no usable answer about {turns} ({why}); what was said is recorded and found; {again}"

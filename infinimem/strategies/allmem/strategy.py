@@ -74,8 +74,9 @@ class AllMem(RecordStrategy):
             run = [left.popleft()]
             while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
                 run.append(left.popleft())
-            found = yield from settled(view, partial(self._written, self._describer.describe(view, run)))
-            if found is None:
+            described = self._describer.describe(view, run)
+            found = yield from settled(view, partial(self._written, described))
+            if found is None or all(one.failure for one in described):
                 return
             view = found
 

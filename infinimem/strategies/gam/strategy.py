@@ -53,12 +53,13 @@ class Gam(RecordStrategy):
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
         seen: list[int] = []
+        in_vain = False  # then what is active stays so until the next call
         for turn in new:
             for makes_due in (due_before, due_after):
-                plan = self._plan(view, makes_due(view, turn, self.own))
+                plan = None if in_vain else self._plan(view, makes_due(view, turn, self.own))
                 if plan is not None:
                     outcome = yield replace(plan, empty=tuple(seen))
-                    view = outcome.view
+                    view, in_vain = outcome.view, bool(plan.unanswered)
                     if not isinstance(outcome, Rejected):
                         seen = []
             seen.append(turn.seq)
@@ -77,6 +78,9 @@ class Gam(RecordStrategy):
                 yield plan
 
     def _plan(self, view: View, due: Sequence[Due]) -> Plan | None:
+        given_up = view.given_up(self.llm.name)
+        left = [one._replace(turns=[turn for turn in one.turns if turn.seq not in given_up]) for one in due]
+        due = [one for one in left if one.turns]
         if not due:
             return None
         with self._writing.at(view) as (store, index):

@@ -44,7 +44,7 @@ CLAUSE_WORDS = 3
 IN_VAIN = 3
 """Units in a row without any answer of use, after which a model is not asked about more of them."""
 HALVINGS = 8
-"""Askings in a row without an answer of use, after which a unit is left; more than it takes to find a turn."""
+"""Askings in a row without an answer of use, after which a unit is left; it takes fewer to find a turn."""
 TELLING = 8
 """Words of a turn that no entry holds, from which it is asked about once more."""
 
@@ -255,7 +255,7 @@ def _ask(
     asker: Asker,
 ) -> tuple[list[NewEntry], list[Reason], set[int], Failure | None]:
     """Entries from one call, and from a second about the turns of which something was wrong or was left out;
-    what is still wrong; the turns of which something was refused; and why there was no answer, if none was."""
+    what is still wrong; the turns of which something was refused; why there was no answer of use, if so."""
     people = [name for piece in said if (name := piece.shown["speaker"])]
     people = list(dict.fromkeys([*(name for turn in context if (name := turn["speaker"])), *people]))
     first = again = None

@@ -24,7 +24,16 @@ from infinimem.strategies.base import Event, Plans
 from infinimem.strategies.recmem.consolidate import Consolidation, merges
 from infinimem.strategies.recmem.read import read, retrieve
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
-from infinimem.strategies.recmem.subconscious import EPISODE, HELD, RAW, WAITING, Holding, Units, crowded
+from infinimem.strategies.recmem.subconscious import (
+    EPISODE,
+    HELD,
+    RAW,
+    WAITING,
+    Held,
+    Holding,
+    Units,
+    crowded,
+)
 from infinimem.strategies.records.figures import by_kind
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.rules import held_twice
@@ -103,7 +112,7 @@ class RecMem(RecordStrategy):
                     if unit is None:
                         seen.append(seq)
                     elif held.is_open(unit):
-                        if unit not in alone:
+                        if unit not in alone and self._may_ask(view, held, unit):
                             made = Consolidation(held, self.llm, self.own, self._thetas(view), unit)
                             plan = made.plan(self.faults, told if unit in hidden else ())
                         hidden.discard(unit)
@@ -116,6 +125,11 @@ class RecMem(RecordStrategy):
                     seen = []
         if seen:
             yield Plan(empty=tuple(seen))
+
+    def _may_ask(self, view: View, held: Held, unit: str) -> bool:
+        """Whether no turn of an exchange is given up."""
+        given_up = view.given_up(self.llm.name)
+        return not any(turn.seq in given_up for turn in held.units.turns([unit]))
 
     def _thetas(self, view: View) -> tuple[float, float]:
         """Least cosines of a cluster and of a merge."""

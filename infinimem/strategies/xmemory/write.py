@@ -12,7 +12,7 @@ from typing import Any
 
 from infinimem.grounding.claims import is_duplicate, unsupported
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import LLM
+from infinimem.llm.base import CUT, LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import RejectedReply
 from infinimem.store.records import stem
@@ -41,26 +41,33 @@ MOST = 40
 
 @dataclass(frozen=True)
 class Told:
-    """A block with what a model made of it; `episode` is None where that was of no use."""
+    """A block with what a model made of it; `episode` is None where that says nothing, `failure` tells why
+    there was no answer."""
 
     block: Block
     episode: Mapping[str, Any] | None
     facts: Sequence[Mapping[str, Any]]
     rejected: tuple[RejectedReply, ...]
+    failure: str | None = None
 
 
-def tell(llm: LLM, block: Block) -> Told:
-    """Ask for the episode of a block, and then for its facts.
+def tell(llm: LLM, block: Block) -> list[Told]:
+    """Ask for the episode of a block, and then for its facts; of its halves, where it does not fit.
 
     Raises:
         ModelUnavailable: the model does not answer.
     """
     asked, turns = Asked(llm), shown_turns(block.turns)
-    episode = asked.ask(EPISODE, turns=turns, reason=block.reason)
+    episode, found = asked.ask(EPISODE, turns=turns, reason=block.reason), None
     if episode and not narrative(episode["content"]):
         episode = None
-    found = asked.ask(FACTS, episode=episode["content"] if episode else "", turns=turns)
-    return Told(block, episode, found["facts"] if found else (), (*block.rejected, *asked.rejected))
+    if not asked.failure:
+        found = asked.ask(FACTS, episode=episode["content"] if episode else "", turns=turns)
+    if asked.failure in CUT and (half := len(block.turns) // 2):
+        halves = (block._replace(turns=turns) for turns in (block.turns[:half], block.turns[half:]))
+        return [told for some in halves for told in tell(llm, some)]
+    rejected = (*block.rejected, *asked.rejected)
+    return [Told(block, episode, found["facts"] if found else (), rejected, asked.failure)]
 
 
 def keep(store: RecordStore, told: Told) -> list[str]:
