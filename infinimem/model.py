@@ -49,10 +49,8 @@ class Turn:
 
     def __post_init__(self) -> None:
         for name in ("speaker", "time", "session", "turn", "key", "cwd", "branch"):
-            value = getattr(self, name)
-            if isinstance(value, str) and (
-                not value.strip() or (name == "time" and value.strip() in NOTHING)
-            ):
+            value, nothing = getattr(self, name), NOTHING if name == "time" else ("",)
+            if isinstance(value, str) and value.strip() in nothing:
                 object.__setattr__(self, name, None)
 
 

@@ -70,7 +70,8 @@ def applied(files: Files, view: View, plan: Plan, model: str) -> None:
         plan: which was carried out.
         model: that was asked.
     """
-    answered = {seq for one in (*plan.adds, *plan.records) for seq in one.origin}
+    origins = [*(add.origin for add in plan.adds), *(put.origin for put in plan.records)]
+    answered = {seq for origin in origins for seq in origin}
     if view.spec.has_entries:
         answered.update(plan.empty, plan.refused)
     settled = view.tried.keys() & answered - plan.unanswered.keys()

@@ -23,6 +23,7 @@ from infinimem.strategies.gam.consolidate import KIND, Consolidation
 from infinimem.strategies.gam.read import Search, is_verified
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.readers.pipeline import size
+from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.figures import by_kind, links
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record_store import RecordStore
@@ -53,13 +54,13 @@ class Gam(RecordStrategy):
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
         seen: list[int] = []
-        in_vain = False  # then what is active stays so until the next call
+        in_vain = 0  # then what is active stays so until the next call
         for turn in new:
             for makes_due in (due_before, due_after):
-                plan = None if in_vain else self._plan(view, makes_due(view, turn, self.own))
+                plan = None if in_vain == IN_VAIN else self._plan(view, makes_due(view, turn, self.own))
                 if plan is not None:
                     outcome = yield replace(plan, empty=tuple(seen))
-                    view, in_vain = outcome.view, bool(plan.unanswered)
+                    view, in_vain = outcome.view, in_vain + 1 if plan.unanswered else 0
                     if not isinstance(outcome, Rejected):
                         seen = []
             seen.append(turn.seq)

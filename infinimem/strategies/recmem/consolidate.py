@@ -105,7 +105,7 @@ class Consolidation:
         others = [*recurs(units, self._held.near, self._name, self._theta_sim, own.theta_count)]
         data = None
         while others and data is None:
-            cluster, self._asked.failure = units.turns([self._name, *others]), None
+            cluster, self._asked.failure = units.turns([self._name, *others]), ""
             data = self._asked.ask(EPISODES, turns=shown_turns(cluster))
             others = others if data else others[: len(others) // 2] if self._asked.failure in CUT else []
         if data is None:

@@ -34,6 +34,7 @@ from infinimem.strategies.recmem.subconscious import (
     Units,
     crowded,
 )
+from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.figures import by_kind
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.rules import held_twice
@@ -101,6 +102,7 @@ class RecMem(RecordStrategy):
         hidden = set(again)
         alone = hidden - self._crowded(view, again)
         told = {stem(doc_id) for doc_id in view.below(EPISODE.folder)} if again else set()
+        in_vain = 0
         while left:
             plan = None
             with self._to_write.at(view) as held:
@@ -112,7 +114,7 @@ class RecMem(RecordStrategy):
                     if unit is None:
                         seen.append(seq)
                     elif held.is_open(unit):
-                        if unit not in alone and self._may_ask(view, held, unit):
+                        if unit not in alone and in_vain < IN_VAIN and self._may_ask(view, held, unit):
                             made = Consolidation(held, self.llm, self.own, self._thetas(view), unit)
                             plan = made.plan(self.faults, told if unit in hidden else ())
                         hidden.discard(unit)
@@ -120,7 +122,7 @@ class RecMem(RecordStrategy):
                         held.move(unit, WAITING, RAW)
             if plan is not None:
                 outcome = yield replace(plan, empty=tuple(seen))
-                view = outcome.view
+                view, in_vain = outcome.view, in_vain + 1 if plan.unanswered else 0
                 if not isinstance(outcome, Rejected):
                     seen = []
         if seen:

@@ -10,6 +10,8 @@ from infinimem.model import RejectedReply
 
 TRIES = 2
 """How often a model is asked for a reply that can be read."""
+IN_VAIN = 3
+"""Plans in a row without one, after which it is not asked about more in the same call."""
 
 
 class Asked:
@@ -22,7 +24,7 @@ class Asked:
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
         self.rejected: list[RejectedReply] = []
-        self.failure: str | None = None
+        self.failure = ""
         """Why there was none in the end, of the last question of which that is so."""
 
     def ask(self, task: Task, **variables: object) -> Mapping[str, Any] | None:

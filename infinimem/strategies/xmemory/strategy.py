@@ -98,8 +98,8 @@ class XMemory(RecordStrategy):
     def _told(
         self, view: View, new: Sequence[Located], *, end: bool = False
     ) -> Generator[Plan, Outcome, View | None]:
-        """Write the blocks that end; the library then, or None where it would not take one, or the model gave no
-        answer about one."""
+        """Write the blocks that end; the library then, or None where it would not take one, or the model gave
+        no answer about one."""
         given_up = view.given_up(self.llm.name)
         open_ones = [one.without(given_up) for one in strands(view, new, self.own.block_max, end=end)]
         found = in_order(partial(ended, self.llm, self.own), open_ones, self.own.workers)
