@@ -1,5 +1,5 @@
-"""A failed extraction is not an empty one: what a model did not answer is told, found as it was said, and asked
-about again."""
+"""A failed extraction is not an empty one: what a model did not answer is told, found as it was said, and
+asked about again."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def server(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer
 
 
 def chat_log(shell: Shell, count: int = 25) -> str:
-    turns = [{"role": "user", "content": f"Guest {n} of the inn ordered dish number {n}."} for n in range(count)]
+    turns = [
+        {"role": "user", "content": f"Guest {n} of the inn ordered dish number {n}."} for n in range(count)
+    ]
     path = shell.home / "chat.json"
     path.write_text(json.dumps(turns))
     return str(path)
@@ -121,7 +123,7 @@ def chat_log(shell: Shell, count: int = 25) -> str:
 def test_an_added_turn_without_a_usable_answer_is_told_found_and_drawn_from_later(
     kind: str, shell: Shell, server: FakeServer
 ) -> None:
-    """`add` names the cause and ends with 3; status, doctor and search know the turn, a good model extracts it."""
+    """`add` names the cause and ends with 3; status, doctor and search know the turn."""
     shell("add", "My bike is red.")
     shell("search", "bike")  # an index is on disk before
     cause, fails = FAILURES[kind]
@@ -166,13 +168,16 @@ def test_an_import_without_a_usable_answer_keeps_its_turns_pending(
 def test_every_strategy_leaves_the_turns_to_a_model_that_answers(
     kind: str, strategy: str, shell: Shell, server: FakeServer
 ) -> None:
-    """Under every strategy a failed import and consolidation name the cause, nothing stands in, and a good model
-    tells all of it later."""
+    """Under every strategy a failed consolidation names the cause, nothing stands in, and a good model tells
+    all of it later."""
     (shell.library / "infinimem.toml").write_text(f'format = 1\nstrategy = "{strategy}"\n')
     turns = [
         {"role": role, "content": f"{words} on day {n}."}
         for n in range(6)
-        for role, words in (("user", "I watered the tomato plants"), ("assistant", "Well done, tomatoes need it"))
+        for role, words in (
+            ("user", "I fed the tomato plants"),
+            ("assistant", "Well done, tomato plants do"),
+        )
     ]
     path = shell.home / "chat.json"
     path.write_text(json.dumps(turns))
@@ -260,8 +265,8 @@ def test_a_turn_can_be_left_as_it_was_said(strategy: str, shell: Shell, server: 
     """`consolidate --leave SEQ` ends the asking, and the turn is found as before."""
     (shell.library / "infinimem.toml").write_text(f'format = 1\nstrategy = "{strategy}"\n')
     server.answers[:] = [FAILURES["refusal"][1]]
-    for _ in range(6):
-        shell("add", DISH, "--session", "s")
+    for role in ("user", "assistant") * 6:
+        shell("add", DISH, "--session", "s", "--role", role)
     shell("consolidate")
     rows = open_memory(shell.library, model="offline").unanswered()
     assert rows
