@@ -128,17 +128,13 @@ def test_replies_are_taken_in_order_whatever_order_they_come_in() -> None:
 @pytest.mark.parametrize(
     "reply", ["nonsense", "", '{"cards": [{"id": "1", "summary": []}]}', {"cards": [card(7, "Another")]}]
 )
-def test_a_reply_of_no_use_is_replaced_by_the_first_words(reply: Any) -> None:
+def test_a_reply_of_no_use_leaves_the_turn_pending(reply: Any) -> None:
     library = Library()
-    text = "A long story. " * 40
-    library.say(text)
+    library.say("A long story. " * 40)
     bank = observed(library, model([reply]))
-    unit = bank.records["u-000001"]
-    assert unit.summary == text[:200].rstrip()
-    assert unit.keywords == ()
-    assert not unit.aux
-    assert len(library.plans[0].rejected) == 1
-    assert "turn 1" in library.plans[0].notes[0]
+    assert not bank.records and [place.seq for place in library.pending()] == [1]
+    (plan,) = library.plans
+    assert list(plan.unanswered) == [1] and len(plan.rejected) == 1
 
 
 def test_a_long_or_hostile_descriptor_is_cut_and_an_invented_one_is_marked() -> None:
@@ -424,7 +420,8 @@ def test_a_card_that_a_reply_lacks_is_asked_for_once_more() -> None:
     assert library.plans[0].rejected == ()
     library.say("four", "five")
     bank = observed(library, model(["nonsense", {"cards": [card(4, "the fourth")]}, "nonsense"]))
-    assert (bank.records["u-000004"].summary, bank.records["u-000005"].summary) == ("the fourth", "five")
+    assert bank.records["u-000004"].summary == "the fourth" and "u-000005" not in bank.records
+    assert dict(library.plans[-1].unanswered) == {5: "JSON_PARSE_FAIL"}
     assert len(library.plans[-1].rejected) == 1
 
 

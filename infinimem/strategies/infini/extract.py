@@ -97,7 +97,7 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
             outcome = yield plan
             if isinstance(outcome, Rejected):
                 notes = [f"extract: {reason}" for reason in outcome.reasons]
-                outcome = yield _closed(unit, (), {place.entry.seq for place in unit}, {}, notes)
+                outcome = yield _closed(unit, (), {place.entry.seq for place in unit}, plan.unanswered, notes)
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view

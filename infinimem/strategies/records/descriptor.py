@@ -17,7 +17,6 @@ SUMMARY = 600
 KEYWORDS = 12
 KEYWORD = 60
 """Characters of a keyword."""
-UNDESCRIBED = 200
 """Characters of the evidence that stand in where a model gave no descriptor."""
 
 
@@ -53,11 +52,6 @@ def descriptor(summary: str, keywords: Iterable[str]) -> Descriptor:
 
 def _clean(text: str) -> str:
     return " ".join(one_line(clean_text(text)).split())
-
-
-def undescribed(text: str) -> Descriptor:
-    """What stands in where a model gave nothing of use: the beginning of the evidence."""
-    return Descriptor(_clean(text[: 2 * UNDESCRIBED])[:UNDESCRIBED].rstrip(), ())
 
 
 def unverified(found: Descriptor, quotes: Iterable[Quote]) -> bool:
