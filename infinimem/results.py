@@ -72,8 +72,9 @@ def log_json(receipts: Iterable[Receipt]) -> dict[str, Any]:
     }
 
 
-def unanswered_json(failed: Mapping[int, Unanswered]) -> list[dict[str, Any]]:
-    return [{"seq": seq, **one._asdict()} for seq, one in failed.items()]
+def unanswered_json(failed: Mapping[int, Unanswered]) -> dict[str, Any]:
+    rows = [{"seq": seq, **one._asdict()} for seq, one in failed.items()]
+    return {"unanswered": rows} if rows else {}
 
 
 def going_json(going: Forgotten) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def test_where_no_reply_can_be_read_the_turns_stay_active(tmp_path: Path) -> Non
     say(memory, "@20 a", "@20 b")
     end(memory)
     assert not topics(memory) and list(memory.unanswered()) == [1, 2]
-    assert memory.status()["active"]["turns"] == 2
+    assert memory.status()["active"]["turns"] == 3
 
 
 # ── relations ───────────────────────────────────────────────────────────────────────────────────

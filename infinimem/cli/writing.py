@@ -98,7 +98,7 @@ def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, 
             show_receipt(out, receipt)
 
     data = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
-    out.result({**data, "unanswered": unanswered_json(failed)}, show)
+    out.result(data | unanswered_json(failed), show)
     _end(out, failed)
 
 
@@ -198,8 +198,7 @@ def _show_import(
         "skipped_why": skipped,
         "left_out": found.left_out,
         "receipt": receipt_json(last),
-        "unanswered": unanswered_json(failed),
-    }
+    } | unanswered_json(failed)
     totals = [counted(found.sessions, "session"), counted(found.turns, "turn")]
     totals.append(f"{entries} {'entry' if entries == 1 else 'entries'}")
     if again := found.turns - recorded:
@@ -273,7 +272,7 @@ def consolidate(
         elif receipt:
             show_receipt(out, receipt)
 
-    out.result({"receipt": receipt_json(receipt), "unanswered": unanswered_json(failed)}, show)
+    out.result({"receipt": receipt_json(receipt)} | unanswered_json(failed), show)
     _end(out, failed)
 
 
@@ -305,8 +304,7 @@ def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
         "documents": status["documents"],
         "evidence": status["evidence"],
         "receipts": [receipt.id for receipt in receipts],
-        "unanswered": unanswered_json(failed),
-    }
+    } | unanswered_json(failed)
     out.result(
         found,
         lambda: out.line(

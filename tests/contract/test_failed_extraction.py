@@ -240,7 +240,7 @@ def test_a_model_is_asked_a_bounded_number_of_times(shell: Shell, server: FakeSe
     assert shell("consolidate").code == 0 and len(server.requests) == asked
     assert "--retry" in shell("doctor").out
     server.answers[:] = [good]
-    assert shell("--json", "add", "My bike is red.").json["unanswered"] == []
+    assert "unanswered" not in shell("--json", "add", "My bike is red.").json
     assert shell("status", "--json").json["pending"] == 1
     assert shell("consolidate", "--retry").code == 0
     assert shell("status", "--json").json["pending"] == 0
