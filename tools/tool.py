@@ -233,7 +233,7 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
     Args:
         schema: an object whose properties are strings, integers and booleans, with `required`, `default`,
             `minimum`, `maximum`, `maxLength` and `enum`.
-        arguments: what the caller gave; None counts as not given, and so does "" where nothing is required; an
+        arguments: what the caller gave; None counts as not given, as does "" where it is not required; an
             unknown name is ignored and told.
 
     Raises:

@@ -299,10 +299,14 @@ class View:
         there = filter(self._is_evidence, sorted(self.tried))
         return {seq: self.tried[seq] for seq in there if not self._left(seq)}
 
-    def given_up(self, model: str) -> Set[int]:
-        """Seqs of turns that a model is not asked about again."""
-        rows = self.tried.items()
-        return {seq for seq, one in rows if self._left(seq) or (one.model == model and one.tries >= TRIES)}
+    def given_up(self, model: str, began: View | None = None) -> Set[int]:
+        """Seqs of turns that a model is not asked about again, or not in the call that began with a view."""
+        before = began.tried if began else self.tried
+        return {
+            seq
+            for seq, one in self.tried.items()
+            if self._left(seq) or (one.model == model and one.tries >= TRIES) or before.get(seq) != one
+        }
 
     def _left(self, seq: int) -> bool:
         return seq in self.tried and self.tried[seq].kind == LEFT

@@ -54,10 +54,12 @@ class Gam(RecordStrategy):
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
         seen: list[int] = []
-        in_vain = 0  # then what is active stays so until the next call
+        in_vain, began = 0, view
         for turn in new:
             for makes_due in (due_before, due_after):
-                plan = None if in_vain == IN_VAIN else self._plan(view, makes_due(view, turn, self.own))
+                plan = (
+                    None if in_vain == IN_VAIN else self._plan(began, view, makes_due(view, turn, self.own))
+                )
                 if plan is not None:
                     outcome = yield replace(plan, empty=tuple(seen))
                     view, in_vain = outcome.view, in_vain + 1 if plan.unanswered else 0
@@ -74,12 +76,12 @@ class Gam(RecordStrategy):
             ModelUnavailable: what is active stays so.
         """
         if event == "consolidate":
-            plan = self._plan(view, [Due(said, "ended") for said in _active(view)])
+            plan = self._plan(view, view, [Due(said, "ended") for said in _active(view)])
             if plan is not None:
                 yield plan
 
-    def _plan(self, view: View, due: Sequence[Due]) -> Plan | None:
-        given_up = view.given_up(self.llm.name)
+    def _plan(self, began: View, view: View, due: Sequence[Due]) -> Plan | None:
+        given_up = view.given_up(self.llm.name, began)
         left = [one._replace(turns=[turn for turn in one.turns if turn.seq not in given_up]) for one in due]
         due = [one for one in left if one.turns]
         if not due:
