@@ -171,9 +171,7 @@ class Memory(Upkeep):
             UsageError: one is not among them; nothing is done.
         """
         if wrong := sorted(set(seqs) - self.view.tried.keys()):
-            raise UsageError(
-                f"--leave {format_seqs(wrong)}: no turn that waits for a usable answer; see doctor"
-            )
+            raise UsageError(f"{format_seqs(wrong)}: no turn without a usable answer; doctor lists those")
         self.library.mark(dict.fromkeys(seqs, LEFT))
 
     def retry(self) -> None:

@@ -57,9 +57,8 @@ class Gam(RecordStrategy):
         in_vain, began = 0, view
         for turn in new:
             for makes_due in (due_before, due_after):
-                plan = (
-                    None if in_vain == IN_VAIN else self._plan(began, view, makes_due(view, turn, self.own))
-                )
+                due = makes_due(view, turn, self.own) if in_vain < IN_VAIN else []
+                plan = self._plan(began, view, due)
                 if plan is not None:
                     outcome = yield replace(plan, empty=tuple(seen))
                     view, in_vain = outcome.view, in_vain + 1 if plan.unanswered else 0
