@@ -204,7 +204,7 @@ TRIES = 3
 
 
 KINDS: Mapping[str, str] = {
-    "JSON_PARSE_FAIL": "the answer is not JSON",
+    "JSON_PARSE_FAIL": "the answer is not JSON (perhaps a refusal in words)",
     "SCHEMA_FAIL": "the answer is JSON of another form",
     "EMPTY": "the answer is empty",
     "TRUNCATED": "the answer was cut off",

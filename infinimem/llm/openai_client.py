@@ -162,7 +162,7 @@ class OpenAIClient:
             )
         spent = used(response)
         self.usage.book(task.name, spent)
-        text = _text(message.get("content"))
+        text = "".join(text for kind, text in _parts(message.get("content")) if kind == "text")
         if choice.get("finish_reason") == "length":
             return Reply(None, "TRUNCATED", "the reply hit its token limit", text, spent)
         reply = reading.read(text, task.schema)
@@ -171,23 +171,22 @@ class OpenAIClient:
         return replace(reply, usage=spent, logprobs=_logprobs(choice) if task.logprobs else ())
 
 
-def _text(content: Any) -> str:
-    """What is the answer of a message's content: all of a text, of a list of parts the texts."""
-    if isinstance(content, list):
-        parts = (part for part in content if isinstance(part, dict) and part.get("type", "text") == "text")
-        return "".join(str(part["text"]) for part in parts if isinstance(part.get("text"), str))
-    return content if isinstance(content, str) else ""
+def _parts(content: Any) -> list[tuple[str, str]]:
+    """A message's content, a text or a list of parts, as kinds and texts."""
+    parts = content if isinstance(content, list) else [content]
+    rows = (part if isinstance(part, dict) else {"text": part} for part in parts)
+    found = ((str(row.get("type", "text")).removeprefix("output_"), row.get("text")) for row in rows)
+    return [(kind, text if isinstance(text, str) else "") for kind, text in found]
 
 
 def _instead(choice: Mapping[str, Any], message: Mapping[str, Any], empty: bool) -> Failure | None:
     """What came in place of an answer that can be read, where the server says so."""
-    parts = message.get("content")
-    kinds = {part.get("type") for part in parts if isinstance(part, dict)} if isinstance(parts, list) else ()
+    kinds = {kind for kind, _ in _parts(message.get("content"))}
     if message.get("refusal") or "refusal" in kinds or choice.get("finish_reason") == "content_filter":
         return "REFUSED"
     if empty and (message.get("tool_calls") or message.get("function_call")):
         return "TOOL_CALL"
-    told = any(message.get(name) for name in ("reasoning", "reasoning_content")) or set(kinds) - {"text"}
+    told = message.get("reasoning") or message.get("reasoning_content") or kinds & {"thinking", "reasoning"}
     return "REASONING" if empty and told else None
 
 

@@ -39,6 +39,7 @@ _ADVICE = {
 }
 _TOO_LONG = re.compile(
     r"context.?(?:length|size|window)|maximum context|prompt is too long|too many (?:input )?tokens|"
+    r"token count.{0,30}exceeds|"
     r"reduce the length|physical batch size",
     re.IGNORECASE,
 )
@@ -235,6 +236,7 @@ class Endpoint:
         """The error to raise for a status other than success."""
         status, (message, code) = answer.status, _complaint(answer.body)
         refused = Refused(self._scrubbed(message) or f"HTTP {status}", code)
+        refused.too_long = refused.too_long or status == 413
         if status in _NOT_THIS_WAY or (status >= 500 and refused.too_long):
             return refused
         if status == 402 or code == "insufficient_quota":

@@ -82,6 +82,7 @@ FAILURES: dict[str, tuple[str, Callable[[dict[str, Any]], Say]]] = {
     "filtered prompt": ("refused", lambda _: refuse(400, "filtered", code="content_filter")),
     "empty": ("is empty", lambda _: chat("")),
     "null": ("is empty", lambda _: chat(None)),
+    "too large": ("too long", lambda _: refuse(413, "Request Entity Too Large")),
     "no parts": ("is empty", lambda _: with_message(content=[])),
     "reasoning": ("reasoning", lambda said: with_message(content=None, reasoning=json.dumps(answer(said)))),
     "reasoning_content": (
@@ -196,13 +197,14 @@ def test_every_strategy_leaves_the_turns_to_a_model_that_answers(
     assert shell("doctor").code == 0
 
 
-def test_parts_of_text_are_the_answer(shell: Shell, server: FakeServer) -> None:
+@pytest.mark.parametrize("kind", ["text", "output_text"])
+def test_parts_of_text_are_the_answer(kind: str, shell: Shell, server: FakeServer) -> None:
     """Of an answer in parts the text counts, whole, and thinking is passed over."""
 
     def parts(request: dict[str, Any]) -> Say:
         text = json.dumps(answer(request))
         thought = {"type": "thinking", "thinking": [{"type": "text", "text": "{}"}]}
-        halves = [{"type": "text", "text": text[:9]}, {"type": "text", "text": text[9:]}]
+        halves = [{"type": "text", "text": text[:9]}, {"type": kind, "text": text[9:]}]
         return with_message(content=[thought, *halves])
 
     server.answers[:] = [parts]

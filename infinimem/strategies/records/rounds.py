@@ -59,12 +59,9 @@ def edited(
     touched = changed(before, after)
     wrong = new_faults(before, after, check, touched)
     notes += (f"not written, for {one.where} would be wrong: {one.what}" for one in wrong)
-    if touched and not wrong:
-        plan = Plan(op, records=puts(before, after))
-    elif not notes:
+    plan = Plan(op, records=puts(before, after)) if touched and not wrong else Plan()
+    if not (plan.records or notes or unanswered):
         return None
-    else:
-        plan = Plan()
     return replace(plan, notes=tuple(notes), rejected=tuple(rejected), unanswered=unanswered)
 
 
