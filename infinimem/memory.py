@@ -170,7 +170,7 @@ class Memory(Upkeep):
         Raises:
             UsageError: one is not among them; nothing is done.
         """
-        if wrong := sorted(set(seqs) - self.view.tried.keys()):
+        if wrong := sorted(set(seqs) - self.unanswered().keys()):
             raise UsageError(f"{format_seqs(wrong)}: no turn without a usable answer; doctor lists those")
         self.library.mark(dict.fromkeys(seqs, LEFT))
 

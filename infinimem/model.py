@@ -197,8 +197,8 @@ class RejectedReply:
 
 
 LEFT, AGAIN = "LEFT", "-"
-"""In place of the kind of a failure: a person wants a turn left as it was said; or there was an answer, or
-the model is to be asked as though for the first time."""
+"""In place of the kind of a failure: a person wants a turn left as it was said; or the count of tries
+ends, for there was an answer, or a person wants the model asked again."""
 TRIES = 3
 """Calls of a person or program in which one model is asked about a turn, before it is given up."""
 

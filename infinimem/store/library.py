@@ -347,7 +347,7 @@ class Library:
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         drawn.applied(self.files, view, plan)
-        unanswered.applied(self.files, view, plan, head.model)
+        unanswered.note(self.files, self.spec, plan.unanswered, head.model)
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
         if receipt is None:

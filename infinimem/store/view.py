@@ -296,7 +296,8 @@ class View:
 
     def unanswered(self) -> Mapping[int, Unanswered]:
         """Turns about which no answer of a model was of use, by seq; without those that are to be left."""
-        there = filter(self._is_evidence, sorted(self.tried))
+        open_ones = self.lines.places if self.spec.sparse else self.lines.waiting
+        there = (seq for seq in sorted(self.tried) if seq in open_ones and seq not in self.cited)
         return {seq: self.tried[seq] for seq in there if not self._left(seq)}
 
     def given_up(self, model: str, began: View | None = None) -> Set[int]:

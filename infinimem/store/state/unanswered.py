@@ -13,11 +13,10 @@ from contextlib import suppress
 from urllib.parse import quote, unquote
 
 from infinimem.markdown.signature import format_seqs, parse_seqs
-from infinimem.model import AGAIN, KINDS, TRIES, Plan, Unanswered
+from infinimem.model import AGAIN, KINDS, TRIES, Unanswered
 from infinimem.spec import StrategySpec
 from infinimem.store.files import Files
 from infinimem.store.state import append_log
-from infinimem.store.view import View
 
 PATH = ".infinimem/unanswered"
 LISTED = 20
@@ -48,34 +47,13 @@ def _added(before: dict[int, Unanswered], rows: list[bytes]) -> dict[int, Unansw
 
 
 def note(files: Files, spec: StrategySpec, kinds: Mapping[int, str], model: str = "") -> None:
-    """Add to the list, under the lock.
-
-    Args:
-        kinds: what became of the try, by seq.
-        model: that was asked.
-    """
+    """Add to the list, under the lock, what became of the try of a model, by seq."""
     by_kind: dict[str, list[int]] = {}
     for seq, kind in sorted(kinds.items()):
         by_kind.setdefault(kind, []).append(seq)
     rows = (f"{format_seqs(seqs)} {kind} {quote(model, safe='')}{_END}\n" for kind, seqs in by_kind.items())
     if data := "".join(rows).encode():
         files.append(f"{PATH}-{spec.name}", data)
-
-
-def applied(files: Files, view: View, plan: Plan, model: str) -> None:
-    """Keep the list after a plan, under the lock: of what is settled by it nothing is told any more.
-
-    Args:
-        view: the library before.
-        plan: which was carried out.
-        model: that was asked.
-    """
-    origins = [*(add.origin for add in plan.adds), *(put.origin for put in plan.records)]
-    answered = {seq for origin in origins for seq in origin}
-    if view.spec.has_entries:
-        answered.update(plan.empty, plan.refused)
-    settled = view.tried.keys() & answered - plan.unanswered.keys()
-    note(files, view.spec, {**dict.fromkeys(settled, AGAIN), **plan.unanswered}, model)
 
 
 def newly(before: Mapping[int, Unanswered], now: Mapping[int, Unanswered]) -> dict[int, Unanswered]:
