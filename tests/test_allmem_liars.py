@@ -62,7 +62,7 @@ class Liar:
         def row(turn: Mapping[str, Any]) -> dict[str, Any]:
             said = chance.choice((turn["text"], chance.choice(NASTY)))
             words = chance.choices((*NASTY, said[:20]), k=3)
-            name, when = chance.choice((*[turn["id"]] * 9, *NASTY[:2])), chance.choice((None, "2024", *NASTY))
+            name, when = chance.choice((turn["id"], *NASTY[:2])), chance.choice((None, "2024", *NASTY))
             return {"id": name, "summary": said, "keywords": words, "when": when}
 
         return _json({"cards": [row(turn) for turn in asked["turns"]]})
@@ -136,6 +136,7 @@ def lived(llm: Any, **settings: Any) -> Library:
         for doc_id, document in before.items():
             if doc_id.startswith(("evidence/", "allmem/audit/")):
                 assert library.documents[doc_id] is document
+        assert not library.pending()
         errors = [one for one in strategy.check(library.view()) if one.level == "error"]
         assert not errors, errors
     return library
@@ -162,8 +163,7 @@ def harmless(library: Library) -> None:
             assert folder in ("audit", "buffer")
     bank = library.bank()
     assert bank.findings == ()
-    waiting = {f"u-{place.seq:06d}" for place in library.pending()}  # of which no reply was of use
-    assert {f"u-{seq:06d}" for seq in range(1, 19)} == waiting ^ {name for name in names if len(name) == 8}
+    assert {f"u-{seq:06d}" for seq in range(1, 19)} <= names
     for unit in bank.records.values():
         assert len(unit.summary) <= 600
         assert len(unit.keywords) <= 12
@@ -172,7 +172,7 @@ def harmless(library: Library) -> None:
 
 
 def _within(plan: Plan) -> None:
-    assert plan.op in ("write", "consolidate") or not plan.records
+    assert plan.op in ("write", "consolidate")
     assert len({put.doc_id for put in plan.records}) == len(plan.records)
     for put in plan.records:
         assert put.doc_id.startswith("allmem/")
@@ -186,8 +186,8 @@ def test_lies_in_every_field_do_no_harm() -> None:
         harmless(library)
         bank = library.bank()
         assert all(len(bank.graph.out(name, "semantic")) <= 3 for name in bank.records)
-        applied += sum(len(name) > 8 for name in bank.records)
-    assert applied > 2  # some lies are good enough to be edits
+        applied += len(bank.records) - 18
+    assert applied > 5  # some lies are good enough to be edits
 
 
 @pytest.mark.soak
@@ -210,14 +210,7 @@ def test_a_reply_past_every_schema_does_no_harm() -> None:
         merges = [{"node_ids": ["TARGET", *near], "confidence": sure, "reason": ""} for sure in odd]
         return Reply({"split_tasks": [], "merge_tasks": merges, "update_tasks": []})
 
-    def plain(variables: Mapping[str, Any]) -> Reply:
-        rows = [
-            {"id": turn["id"], "summary": turn["text"][:50], "keywords": [], "when": None}
-            for turn in variables["turns"]
-        ]
-        return Reply({"cards": rows})
-
-    llm = ScriptedLLM({"describe": plain, "diagnose": diagnose})
+    llm = ScriptedLLM({"describe": lambda _: {"cards": []}, "diagnose": diagnose})
     library = lived(llm)
     harmless(library)
     assert len(library.bank()) == 18

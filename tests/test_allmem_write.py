@@ -125,9 +125,7 @@ def test_replies_are_taken_in_order_whatever_order_they_come_in() -> None:
     assert files[0] == files[1] == files[2]
 
 
-@pytest.mark.parametrize(
-    "reply", ["nonsense", "", '{"cards": [{"id": "1", "summary": []}]}', {"cards": [card(7, "Another")]}]
-)
+@pytest.mark.parametrize("reply", ["nonsense", "", '{"cards": [{"id": "1", "summary": []}]}'])
 def test_a_reply_of_no_use_leaves_the_turn_pending(reply: Any) -> None:
     library = Library()
     library.say("A long story. " * 40)
@@ -135,6 +133,15 @@ def test_a_reply_of_no_use_leaves_the_turn_pending(reply: Any) -> None:
     assert not bank.records and [place.seq for place in library.pending()] == [1]
     (plan,) = library.plans
     assert list(plan.unanswered) == [1] and len(plan.rejected) == 1
+
+
+def test_a_turn_that_a_reply_leaves_out_has_its_first_words() -> None:
+    library = Library()
+    text = "A long story. " * 40
+    library.say(text)
+    unit = observed(library, model([{"cards": [card(7, "Another")]}])).records["u-000001"]
+    assert (unit.summary, unit.keywords, unit.aux) == (text[:200].rstrip(), (), ())
+    assert len(library.plans[0].rejected) == 1 and "turn 1" in library.plans[0].notes[0]
 
 
 def test_a_long_or_hostile_descriptor_is_cut_and_an_invented_one_is_marked() -> None:

@@ -71,9 +71,15 @@ def written(
             last = unit
     if wrong := new_faults(bank, after, partial(faults, settings=settings), names):
         return Plan(notes=tuple(f"not written, for {one.where} would be wrong: {one.what}" for one in wrong))
+    notes = (
+        f"turn {one.turn.seq}: no descriptor ({one.wrong.reasons[0]}); its first words stand in"
+        for one in described
+        if one.wrong and not one.failure
+    )
     return Plan(
         op="write",
         records=(*puts(bank, after), Put(BUFFER, buffer_text(waiting))),
+        notes=tuple(notes),
         rejected=rejected,
         unanswered=unanswered,
     )

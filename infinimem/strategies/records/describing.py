@@ -17,7 +17,7 @@ from infinimem.llm.parallel import in_order
 from infinimem.llm.tasks import turn as shown_turn
 from infinimem.model import Located, RejectedReply
 from infinimem.store.view import View
-from infinimem.strategies.records.descriptor import Descriptor, descriptor, unverified
+from infinimem.strategies.records.descriptor import Descriptor, descriptor, undescribed, unverified
 from infinimem.strategies.records.prompt_views import LONGEST
 from infinimem.strategies.records.record import Quote, Ref
 
@@ -34,11 +34,11 @@ class Described:
 
     Args:
         turn: as it was shown.
-        descriptor: of the model; empty where its reply was of no use, too.
+        descriptor: of the model; where its reply was of no use the turn's first words.
         when: when what it tells of happened, if the model said so and the words can mean it.
-        wrong: the reply, if it was of no use.
+        wrong: what was wrong with the reply, if anything.
         unverified: whether it claims what neither the turn nor those before it say.
-        failure: why it was of no use, "" if it was.
+        failure: why nothing could be read, "" if something could.
     """
 
     turn: Located
@@ -112,12 +112,12 @@ class Describer:
         }
 
     def _read(self, said: Sequence[Located], card: Mapping[str, Any] | None, reply: Reply) -> Described:
-        """The last of some turns by its card."""
+        """The last of some turns by its card; without one by its first words."""
         turn = said[-1]
         if card is None:
-            why = reply.failure or "SCHEMA_FAIL"
-            wrong = RejectedReply(self.task.name, reply.text, (f"{why}: {reply.detail or 'no card of it'}",))
-            return Described(turn, EMPTY, wrong=wrong, failure=why)
+            why = f"{reply.failure}: {reply.detail}" if reply.data is None else "MISSING: no card of it"
+            wrong = RejectedReply(self.task.name, reply.text, (why,))
+            return Described(turn, undescribed(turn.text), wrong=wrong, failure=reply.failure or "")
         found = descriptor(card["summary"], card["keywords"]).cut()
         if not found.summary:
             return Described(turn, EMPTY)

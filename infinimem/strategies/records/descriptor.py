@@ -17,6 +17,7 @@ SUMMARY = 600
 KEYWORDS = 12
 KEYWORD = 60
 """Characters of a keyword."""
+UNDESCRIBED = 200
 """Characters of the evidence that stand in where a model gave no descriptor."""
 
 
@@ -52,6 +53,11 @@ def descriptor(summary: str, keywords: Iterable[str]) -> Descriptor:
 
 def _clean(text: str) -> str:
     return " ".join(one_line(clean_text(text)).split())
+
+
+def undescribed(text: str) -> Descriptor:
+    """What stands in where a model left a turn out: its beginning."""
+    return Descriptor(_clean(text[: 2 * UNDESCRIBED])[:UNDESCRIBED].rstrip(), ())
 
 
 def unverified(found: Descriptor, quotes: Iterable[Quote]) -> bool:
