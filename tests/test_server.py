@@ -108,9 +108,10 @@ class DescribingClient(HastyClient):
 @pytest.mark.soak
 def test_units_that_a_model_describes_and_diagnoses(tmp_path: Path, model_url: str) -> None:
     client = DescribingClient("smollm2", model_url, api_key="none", timeout=120, retries=0)
-    memory = open_memory(tmp_path / "m", model=client, strategy="allmem", create=True)
     turns = [Turn(text, role, session="s1", time="2025-05-01") for role, text in TALK]
-    memory.observe(turns)
+    open_memory(tmp_path / "m", model="offline", strategy="allmem", create=True).observe(turns[:1])
+    memory = open_memory(tmp_path / "m", model=client, strategy="allmem")
+    memory.observe(turns[1:])
     receipt = memory.consolidate()
     assert receipt is not None and receipt.op == "consolidate"
     assert 1 <= client.usage["describe"].calls <= 1 + len(turns)
