@@ -82,6 +82,9 @@ class AsyncMemory(AsyncReader[Memory]):
 
     observe = _in_thread(Memory.observe)
     draw = _in_thread(Memory.draw)
+    unanswered = _in_thread(Memory.unanswered)
+    leave = _in_thread(Memory.leave)
+    retry = _in_thread(Memory.retry)
     record = _in_thread(Memory.record)
     consolidate = _in_thread(Memory.consolidate)
     preview = _in_thread(Memory.preview)

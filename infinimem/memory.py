@@ -13,18 +13,21 @@ from datetime import UTC
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from infinimem.embedders.connect import Choice
-from infinimem.errors import ModelUnavailable
+from infinimem.errors import ModelUnavailable, UsageError
 from infinimem.llm.base import LLM, Capped, total
 from infinimem.llm.connect import permitted
-from infinimem.model import Located, Plan, Receipt, Turn, Usage
+from infinimem.markdown.signature import format_seqs
+from infinimem.model import AGAIN, LEFT, Located, Plan, Receipt, Turn, Unanswered, Usage
 from infinimem.reader import Compared
 from infinimem.spec import spec_of
 from infinimem.store.library import Clock, Library, system_clock
 from infinimem.store.outcome import Applied, Outcome
 from infinimem.store.state import usage
+from infinimem.store.state.unanswered import newly
 from infinimem.store.view import View
 from infinimem.upkeep import Upkeep
 
@@ -39,6 +42,12 @@ Progress = Callable[[int, int], None]
 """Called with the turns done and the turns to do."""
 PORTION = 1000
 """Turns that are held at once while they are drawn from."""
+
+
+class Observed(tuple[Located, ...]):
+    """New entries. `unanswered` has the turns about which no answer of the model was of use, by seq."""
+
+    unanswered: Mapping[int, Unanswered] = MappingProxyType({})
 
 
 def open_memory(
@@ -111,7 +120,7 @@ class Memory(Upkeep):
 
     def observe(
         self, turns: Iterable[Turn | Message], progress: Progress | None = None, max_tokens: int | None = None
-    ) -> tuple[Located, ...]:
+    ) -> Observed:
         """Record turns and draw entries from them, and from turns that are still pending.
 
         Args:
@@ -122,7 +131,8 @@ class Memory(Upkeep):
 
         Returns:
             The new entries, where they stand in CURRENT (or already in a topic); of a strategy that keeps
-            records, the turns that have one now.
+            records, the turns that have one now. `unanswered` tells of which turns there are none because no
+            answer of the model was of use; they stay pending.
 
         Raises:
             UsageError: a turn is empty, its time is no time, or a message is none; nothing is recorded.
@@ -130,10 +140,13 @@ class Memory(Upkeep):
             ModelUnavailable: the turns are recorded, and drawn from at the next call.
         """
         self.record(turns)
+        before = self.unanswered()
         with self._spending(max_tokens):
             new = self._extract(progress)
         view = self.view
-        return tuple(place for seq in new if (place := view.entry(seq)))
+        found = Observed(place for seq in new if (place := view.entry(seq)))
+        found.unanswered = newly(before, view.unanswered())
+        return found
 
     def draw(self, progress: Progress | None = None, max_tokens: int | None = None) -> int:
         """Draw from pending turns as `observe` does, and tell only how many entries are new: an import's are
@@ -144,6 +157,26 @@ class Memory(Upkeep):
         """
         with self._spending(max_tokens):
             return len(self._extract(progress))
+
+    def unanswered(self) -> Mapping[int, Unanswered]:
+        """Turns about which no answer of the model was of use, by seq: why, which model, and how often it was
+        asked. They are found as they were said, and asked about at the next call that draws, three times by
+        one model; another is asked anew."""
+        return self.view.unanswered()
+
+    def leave(self, seqs: Collection[int]) -> None:
+        """Leave such turns as they were said: no model is asked about them any more.
+
+        Raises:
+            UsageError: one is not among them; nothing is done.
+        """
+        if wrong := sorted(set(seqs) - self.unanswered().keys()):
+            raise UsageError(f"{format_seqs(wrong)}: no turn without a usable answer; doctor lists those")
+        self.library.mark(dict.fromkeys(seqs, LEFT))
+
+    def retry(self) -> None:
+        """Have the next call that draws ask about such turns again, also those that were given up or left."""
+        self.library.mark(dict.fromkeys(self.view.tried, AGAIN))
 
     def record(self, turns: Iterable[Turn | Message]) -> tuple[Located, ...]:
         """Write turns down, without a model, and give the new lines; the next `observe` draws from them.
@@ -162,7 +195,8 @@ class Memory(Upkeep):
     def _extracted(self, progress: Progress | None) -> Collection[int]:
         view = self.view
         # Seqs, here and below: the lines themselves would keep every document alive that they stood in.
-        pending = [place.seq for place in view.each_uncited()]
+        given_up = view.given_up(self.llm.name)
+        pending = [place.seq for place in view.each_uncited() if place.seq not in given_up]
         if not pending:
             return ()
         new: dict[int, None] = {}

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Source = Literal["tool", "AI", "user", "human"]
 SOURCES: tuple[Source, ...] = ("tool", "AI", "user", "human")
 """From the least to the most trusted; an entry drawn from several origins has the least of theirs."""
 _ROLES: Mapping[Source, str] = {"user": "user", "human": "user", "AI": "assistant", "tool": "tool"}
 
+NOTHING = frozenset({"", "null", "Null", "none", "None", "undefined"})
+"""What models and scripts write for a value that is not given."""
 CURRENT = "CURRENT"
 """Id of the buffer document."""
 
@@ -31,6 +33,8 @@ class Turn:
         turn: the source's own id of the message, for example LoCoMo's "D1:3".
         key: idempotency key; a second turn with the same key is not recorded again.
         cwd, branch: the folder that an agent's session was in, and the git branch there.
+
+    What is blank counts as not given, and so does a time that is the word "null" or "none".
     """
 
     text: str
@@ -42,6 +46,12 @@ class Turn:
     key: str | None = None
     cwd: str | None = None
     branch: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("speaker", "time", "session", "turn", "key", "cwd", "branch"):
+            value, nothing = getattr(self, name), NOTHING if name == "time" else ("",)
+            if isinstance(value, str) and value.strip() in nothing:
+                object.__setattr__(self, name, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +196,35 @@ class RejectedReply:
     reasons: tuple[str, ...]
 
 
+LEFT, AGAIN = "LEFT", "-"
+"""In place of the kind of a failure: a person wants a turn left as it was said; or the count of tries
+ends, for there was an answer, or a person wants the model asked again."""
+TRIES = 3
+"""Calls of a person or program in which one model is asked about a turn, before it is given up."""
+
+
+KINDS: Mapping[str, str] = {
+    "JSON_PARSE_FAIL": "the answer is not JSON (perhaps a refusal in words)",
+    "SCHEMA_FAIL": "the answer is JSON of another form",
+    "EMPTY": "the answer is empty",
+    "TRUNCATED": "the answer was cut off",
+    "TOO_LONG": "the prompt is too long for the model",
+    "REFUSED": "the model refused to answer",
+    "REASONING": "the answer stands only in the model's reasoning",
+    "TOOL_CALL": "the model called a tool in place of an answer",
+}
+"""Failures of a model (llm/base.py), for people."""
+
+
+class Unanswered(NamedTuple):
+    """Why no answer of a model about a turn was of use: the kind, the model, and in how
+    many calls it was asked."""
+
+    kind: str
+    model: str
+    tries: int
+
+
 @dataclass(frozen=True)
 class Reason:
     """Why a plan, or a part of it, was refused: exactly one code each (law.py lists them)."""
@@ -228,6 +267,8 @@ class Plan:
     """Evidence seqs in which there was nothing to keep."""
     refused: tuple[int, ...] = ()
     """Evidence seqs of which no entry was accepted: readers see these turns until an entry cites them."""
+    unanswered: Mapping[int, str] = field(default_factory=dict)
+    """Evidence seqs about which no answer was of use, and its kind: they stay to be drawn from."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way and how it was mended; lines of the receipt."""
     rejected: tuple[RejectedReply, ...] = ()

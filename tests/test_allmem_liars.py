@@ -210,7 +210,7 @@ def test_a_reply_past_every_schema_does_no_harm() -> None:
         merges = [{"node_ids": ["TARGET", *near], "confidence": sure, "reason": ""} for sure in odd]
         return Reply({"split_tasks": [], "merge_tasks": merges, "update_tasks": []})
 
-    llm = ScriptedLLM({"describe": lambda _: "", "diagnose": diagnose})
+    llm = ScriptedLLM({"describe": lambda _: {"cards": []}, "diagnose": diagnose})
     library = lived(llm)
     harmless(library)
     assert len(library.bank()) == 18

@@ -125,20 +125,23 @@ def test_replies_are_taken_in_order_whatever_order_they_come_in() -> None:
     assert files[0] == files[1] == files[2]
 
 
-@pytest.mark.parametrize(
-    "reply", ["nonsense", "", '{"cards": [{"id": "1", "summary": []}]}', {"cards": [card(7, "Another")]}]
-)
-def test_a_reply_of_no_use_is_replaced_by_the_first_words(reply: Any) -> None:
+@pytest.mark.parametrize("reply", ["nonsense", "", '{"cards": [{"id": "1", "summary": []}]}'])
+def test_a_reply_of_no_use_leaves_the_turn_pending(reply: Any) -> None:
+    library = Library()
+    library.say("A long story. " * 40)
+    bank = observed(library, model([reply]))
+    assert not bank.records and [place.seq for place in library.pending()] == [1]
+    (plan,) = library.plans
+    assert list(plan.unanswered) == [1] and len(plan.rejected) == 1
+
+
+def test_a_turn_that_a_reply_leaves_out_has_its_first_words() -> None:
     library = Library()
     text = "A long story. " * 40
     library.say(text)
-    bank = observed(library, model([reply]))
-    unit = bank.records["u-000001"]
-    assert unit.summary == text[:200].rstrip()
-    assert unit.keywords == ()
-    assert not unit.aux
-    assert len(library.plans[0].rejected) == 1
-    assert "turn 1" in library.plans[0].notes[0]
+    unit = observed(library, model([{"cards": [card(7, "Another")]}])).records["u-000001"]
+    assert (unit.summary, unit.keywords, unit.aux) == (text[:200].rstrip(), (), ())
+    assert len(library.plans[0].rejected) == 1 and "turn 1" in library.plans[0].notes[0]
 
 
 def test_a_long_or_hostile_descriptor_is_cut_and_an_invented_one_is_marked() -> None:
@@ -424,7 +427,8 @@ def test_a_card_that_a_reply_lacks_is_asked_for_once_more() -> None:
     assert library.plans[0].rejected == ()
     library.say("four", "five")
     bank = observed(library, model(["nonsense", {"cards": [card(4, "the fourth")]}, "nonsense"]))
-    assert (bank.records["u-000004"].summary, bank.records["u-000005"].summary) == ("the fourth", "five")
+    assert bank.records["u-000004"].summary == "the fourth" and "u-000005" not in bank.records
+    assert dict(library.plans[-1].unanswered) == {5: "JSON_PARSE_FAIL"}
     assert len(library.plans[-1].rejected) == 1
 
 

@@ -70,7 +70,7 @@ def test_a_dead_endpoint_strands_nothing(shell: Shell, monkeypatch: pytest.Monke
 
 def test_a_reply_that_stops_in_the_middle_costs_no_line(shell: Shell, stopping: None) -> None:
     done = shell("add", "I moved to Lisbon in March.", "--json")
-    assert done.code == 0, done.err
+    assert done.code == 3, done.err
     assert done.json["entries"] == []
     assert "I moved to Lisbon in March." in shell("search", "Lisbon").out
     assert "I moved to Lisbon in March." in shell("grep", "Lisbon", "--scope", "evidence").out

@@ -237,10 +237,12 @@ def test_an_answer_that_stays_unusable_leaves_its_turns_to_be_found_as_they_were
     with serve(answer) as server:
         memory = offline(root, model=client(server.url))
         assert memory.observe(turns([*MORNING, "two\n lines"], "s1")) == ()
-        assert len(server.requests) == 2  # the question, and one call to mend the answer
+        assert len(server.requests) < 16  # each turn by itself in the end
+        assert memory.observe([]) == memory.observe([]) == ()  # three times
+        asked = len(server.requests)
         assert memory.observe([]) == ()
-        assert len(server.requests) == 2
-    assert memory.status()["pending"] == 0
+        assert len(server.requests) == asked
+    assert memory.status()["pending"] == len(memory.unanswered()) == 4
     again = offline(root)
     assert again.view.unfiled() == (1, 2, 3, 4)
     for number, text in enumerate(MORNING, 1):

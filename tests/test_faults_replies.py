@@ -78,7 +78,9 @@ def check(run: Run, root: Path, before: list[tuple[int, str]]) -> None:
     """Nothing lost, nothing said twice, nothing that no one said."""
     view = run.memory.view
     assert not set(before) - set(lines(view)), "a line was lost or changed"
-    assert view.uncited() == ()
+    assert {place.seq for place in view.uncited()} == set(run.memory.unanswered()), (
+        "a turn is told of nowhere"
+    )
     for scope in ("default", "archive", "evidence"):
         for place in view.entries(scope):  # type: ignore[arg-type]
             run.told.setdefault(place.seq, place.text)
@@ -86,7 +88,9 @@ def check(run: Run, root: Path, before: list[tuple[int, str]]) -> None:
     for scope in ("default", "archive"):
         for place in view.entries(scope):  # type: ignore[arg-type]
             assert (wrong := invented(place.entry, view)) is None, f"{place.entry.line}: {wrong}"
-    assert {place.seq for place in view.entries("evidence")} <= view.cited | run.passed_over()
+    assert {place.seq for place in view.entries("evidence")} <= view.cited | run.passed_over() | set(
+        run.memory.unanswered()
+    )
 
 
 def invented(entry: Entry, view: View) -> str | None:

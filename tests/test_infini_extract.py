@@ -261,12 +261,14 @@ def test_problems_are_listed_and_what_no_entry_names_is_empty() -> None:
     assert plan.empty == (2, 3)
 
 
-def test_a_reply_that_cannot_be_read_twice_leaves_every_turn_to_stand_for_itself() -> None:
+def test_turns_about_which_no_reply_can_be_read_stay_pending_and_are_asked_about_in_halves() -> None:
     library = Library()
     library.say("one\n\n  two", "three")
-    (plan,), llm = observe(library, "no JSON", '{"entries": [')
-    assert (plan.adds, plan.refused) == ((), (1, 2))
-    assert len(llm.calls) == 2
+    bad = ("no JSON", '{"entries": [')
+    (plan,), llm = observe(library, *bad, *bad, reply(item("three", 2)))
+    assert ([add.text for add in plan.adds], plan.refused, plan.empty) == (["three"], (), ())
+    assert dict(plan.unanswered) == {1: "JSON_PARSE_FAIL"}
+    assert len(llm.calls) == 5
 
 
 def test_a_dead_endpoint_leaves_the_turns_pending_and_what_came_before_applied() -> None:
@@ -337,10 +339,9 @@ def test_a_turn_larger_than_a_chunk_is_asked_about_in_parts_and_planned_once() -
 
     llm = ScriptedLLM({"extract": answer})
     library.drive(Infini(llm, library.settings).observe(view, view.uncited()))
-    assert [(len(plan.adds), plan.refused) for plan in library.plans] == [(0, ()), (1, ()), (0, ())]
+    assert [(plan.adds, list(plan.unanswered)) for plan in library.plans] == [((), []), ((), [2]), ((), [])]
     assert all(tokens.count(part) <= 60 for part in shown)
     assert "".join(dict.fromkeys(shown[1:-1])).split() == text.split()
-    assert library.plans[1].adds[0].origin == (2,)
 
 
 # ── feeding ─────────────────────────────────────────────────────────────────────────────────────

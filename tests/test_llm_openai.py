@@ -108,20 +108,20 @@ def test_adapts_to_reasoning_models() -> None:
         assert request["response_format"]["type"] == "json_schema"
 
 
-def test_a_prompt_that_is_too_long_leaves_out_the_limit_then_counts_as_truncated() -> None:
+def test_a_prompt_that_is_too_long_leaves_out_the_limit_then_counts_as_too_long() -> None:
     full = refuse(400, "This model's maximum context length is 4096 tokens. Use fewer max_completion_tokens.")
     with serve(full, chat(GOOD), full, full, chat(GOOD)) as server:
         patient = Patient(server.url)
         assert patient.ask().data
         reply = patient.ask()
         assert patient.ask().data
-    assert (reply.data, reply.failure) == (None, "TRUNCATED")
+    assert (reply.data, reply.failure) == (None, "TOO_LONG")
     assert ["max_tokens" in request for request in server.requests] == [True, False, True, False, True]
 
 
-def test_a_content_filter_leaves_an_empty_reply() -> None:
+def test_a_content_filter_counts_as_a_refusal() -> None:
     with serve(refuse(400, "filtered", code="content_filter")) as server:
-        assert Patient(server.url).ask().failure == "EMPTY"
+        assert Patient(server.url).ask().failure == "REFUSED"
     assert len(server.requests) == 1
 
 
@@ -133,7 +133,7 @@ def test_a_content_filter_leaves_an_empty_reply() -> None:
         (chat('{"answer": 1.5, "cites": []}'), "SCHEMA_FAIL"),
         (chat("  "), "EMPTY"),
         (chat(None), "EMPTY"),
-        (chat(None, refusal="I will not"), "EMPTY"),
+        (chat(None, refusal="I will not"), "REFUSED"),
     ],
 )
 def test_bad_replies_are_failures_not_errors(say: Say, failure: str) -> None:

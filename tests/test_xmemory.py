@@ -124,11 +124,10 @@ class TestRecords:
         assert 'summary: "Ann said a @1"\n' in group and "  - {record: xf-000001-01}\n" in group
 
     @pytest.mark.parametrize("reply", ["no", {"title": "T", "content": " \n", "when": None}])
-    def test_an_episode_without_a_text_has_its_first_words(self, tmp_path: Path, reply: Any) -> None:
+    def test_a_block_without_an_episode_stays_open(self, tmp_path: Path, reply: Any) -> None:
         memory = library(tmp_path, model(episode=lambda _: reply))
         memory.observe(turns("a @1", "b @2", "New c @50"))
-        (found,) = records(memory, "episode").values()
-        assert (found.summary, found.prose) == ("a @1 b @2", "") and dict(found.aux) == {"degraded": "true"}
+        assert not records(memory, "episode") and list(memory.unanswered()) == [1, 2]
         assert memory.retrieve("@1").items
 
     def test_facts_without_a_source_or_said_twice_are_none(self, tmp_path: Path) -> None:

@@ -233,7 +233,8 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
     Args:
         schema: an object whose properties are strings, integers and booleans, with `required`, `default`,
             `minimum`, `maximum`, `maxLength` and `enum`.
-        arguments: what the caller gave; None counts as not given, an unknown name is ignored and told.
+        arguments: what the caller gave; None counts as not given, as does "" where it is not required; an
+            unknown name is ignored and told.
 
     Raises:
         ArgumentError: one is missing, empty, or of a kind that cannot be mended.
@@ -247,7 +248,7 @@ def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[dict
     ]
     for name, rule in properties.items():
         value = arguments.get(name)
-        if value is None:
+        if value is None or (value == "" and name not in schema["required"]):
             if name in schema["required"]:
                 raise ArgumentError(f"{name!r} is missing: {rule['description']}")
             checked[name] = rule.get("default")

@@ -11,7 +11,7 @@ import click
 from infinimem.cli.options import Command, Options, pass_options
 from infinimem.cli.output import Output, ago
 from infinimem.errors import FormatTooNew, SettingsError
-from infinimem.model import Finding
+from infinimem.model import KINDS, Finding
 from infinimem.results import counted
 
 _LABELS = {
@@ -23,6 +23,10 @@ _LABELS = {
     "git waiting": "receipts not committed to git",
 }
 """What `status` calls a count in its table, where the key alone says too little."""
+_LABELS |= {
+    f"unanswered {kind.replace('_', ' ')}": f"turns without a usable answer: {why}"
+    for kind, why in KINDS.items()
+}
 
 
 @click.command(cls=Command)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from infinimem.cli.options import Command, Options, pass_options
+from infinimem.cli.options import Command, Options, numbers, pass_options
 from infinimem.cli.output import Output
-from infinimem.errors import UsageError
 from infinimem.model import SOURCES
 from infinimem.results import counted, forgotten_json, going_json
 
@@ -41,7 +40,7 @@ def forget(
     out, memory = options.out, options.reading()
     wanted: dict[str, Any] = {"match": match, "source": source, "session": session}
     with out.progress("Looking"):
-        going = memory.forget(_numbers(seqs), **wanted, dry_run=True)
+        going = memory.forget(numbers(seqs, "--seq"), **wanted, dry_run=True)
     for note in going.notes:
         out.say(f"note: {note}")
     asked = bool(going.files) and not (dry_run or yes) and out.for_people and sys.stdin.isatty()
@@ -57,16 +56,8 @@ def forget(
             out.say("nothing was forgotten" if asked else "nothing was forgotten; add --yes to forget them")
         return
     with out.progress("Forgetting"):
-        done = memory.forget(_numbers(seqs), **wanted)
+        done = memory.forget(numbers(seqs, "--seq"), **wanted)
     out.result(forgotten_json(done), lambda: _report(out, done))
-
-
-def _numbers(text: str | None) -> list[int]:
-    """ "12,15" as numbers."""
-    parts = text.split(",") if text is not None else []
-    if not all(part.strip().isdecimal() and len(part.strip()) < 19 for part in parts):
-        raise UsageError(f"--seq {text!r}: write numbers with commas between, for example 12,15")
-    return [int(part) for part in parts]
 
 
 def _show(out: Output, going: Forgotten) -> None:

@@ -15,7 +15,7 @@ import click
 
 from infinimem.cli.commands import COMMANDS, FIRST_STEPS
 from infinimem.cli.output import Output
-from infinimem.errors import LibraryError, ModelError
+from infinimem.errors import LibraryError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from infinimem.cli.locate import Location
@@ -216,6 +216,14 @@ def _globals() -> list[click.Option]:
         click.Option(["-q", "--quiet"], is_flag=True, help="Print no messages on stderr.", **keep),
         click.Option(["-v", "--verbose"], is_flag=True, help="Show tracebacks, token use, traces.", **keep),
     ]
+
+
+def numbers(text: str | None, option: str) -> list[int]:
+    """ "12,15" as numbers."""
+    parts = text.split(",") if text is not None else []
+    if not all(part.strip().isdecimal() and len(part.strip()) < 19 for part in parts):
+        raise UsageError(f"{option} {text!r}: write numbers with commas between, for example 12,15")
+    return [int(part) for part in parts]
 
 
 def words(name: str, required: bool = True, metavar: str | None = None) -> Callable[[C], C]:

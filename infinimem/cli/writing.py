@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from infinimem.cli.options import (
     Options,
     cap_option,
     estimate_option,
+    numbers,
     pass_options,
     raw_option,
     words,
@@ -24,8 +25,10 @@ from infinimem.cli.options import (
 from infinimem.cli.output import Output
 from infinimem.cli.show import show_receipt, unsigned
 from infinimem.errors import UsageError
-from infinimem.model import Receipt, Turn
-from infinimem.results import counted, diff, receipt_json
+from infinimem.model import Receipt, Turn, Unanswered
+from infinimem.results import counted, diff, receipt_json, unanswered_json
+from infinimem.store.state import unanswered
+from infinimem.store.state.unanswered import newly
 
 if TYPE_CHECKING:
     from infinimem.importers import Survey
@@ -79,6 +82,7 @@ def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, 
     with out.progress("Reading"):
         evidence = [place.entry.seq for place in memory.record([turn])]
         entries = memory.observe((), max_tokens=max_tokens)
+    failed = entries.unanswered
     receipt = next(iter(deque(later(memory.view, before - 1), 1)), None)  # the buffer fell due on the way
     seqs = [place.entry.seq for place in entries]
 
@@ -88,11 +92,22 @@ def add(options: Options, /, text: str, estimate: bool, max_tokens: int | None, 
         if not evidence:
             out.say("it was recorded before, nothing was added")
         elif not entries:
-            out.say(f"recorded as evidence {evidence[0]}; nothing in it to keep beyond that")
+            nothing = "" if evidence[0] in memory.unanswered() else "; nothing in it to keep beyond that"
+            out.say(f"recorded as evidence {evidence[0]}{nothing}")
         if receipt:
             show_receipt(out, receipt)
 
-    out.result({"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}, show)
+    data = {"evidence": evidence, "entries": seqs, "receipt": receipt_json(receipt)}
+    out.result(data | unanswered_json(failed), show)
+    _end(out, failed)
+
+
+def _end(out: Output, failed: Mapping[int, Unanswered]) -> None:
+    """End with exit code 3 where the model gave no usable answer about turns."""
+    if failed:
+        if not out.as_json:
+            click.echo(f"error: {unanswered.words(failed)}", err=True)
+        click.get_current_context().exit(3)
 
 
 def _stdin() -> str:
@@ -139,7 +154,7 @@ def import_(
         texts = (turn.text for batch in found.batches() for turn in batch)
         _estimate(out, memory, () if record else texts)
         return
-    before = next_number(memory.view)
+    before, tried = next_number(memory.view), memory.unanswered()
     done = recorded = entries = 0
     try:
         with out.progress(f"Recording {path.name}") as step:
@@ -153,13 +168,20 @@ def import_(
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise
-    _show_import(out, found, recorded, entries, later(memory.view, before - 1))
+    failed = newly(tried, memory.unanswered())
+    _show_import(out, found, recorded, entries, failed, later(memory.view, before - 1))
     if record and recorded:
         out.say("recorded only: the next add, import or consolidate extracts entries")
+    _end(out, failed)
 
 
 def _show_import(
-    out: Output, found: Survey, recorded: int, entries: int, receipts: Iterable[Receipt]
+    out: Output,
+    found: Survey,
+    recorded: int,
+    entries: int,
+    failed: Mapping[int, Unanswered],
+    receipts: Iterable[Receipt],
 ) -> None:
     skipped = dict(sorted(found.skipped.items()))
     first = last = None
@@ -176,7 +198,7 @@ def _show_import(
         "skipped_why": skipped,
         "left_out": found.left_out,
         "receipt": receipt_json(last),
-    }
+    } | unanswered_json(failed)
     totals = [counted(found.sessions, "session"), counted(found.turns, "turn")]
     totals.append(f"{entries} {'entry' if entries == 1 else 'entries'}")
     if again := found.turns - recorded:
@@ -196,13 +218,24 @@ def _show_import(
 @click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Show the changes as a diff; write nothing.")
 @click.option("--keep", is_flag=True, help="With --dry-run: keep the plan for `infinimem review`.")
+@click.option("--retry", is_flag=True, help="Ask again about turns that were given up or left.")
+@click.option("--leave", metavar="N[,N…]", help="Turns to leave as they were said.")
 @raw_option
 @estimate_option
 @cap_option
 @pass_options
 def consolidate(
-    options: Options, dry_run: bool, keep: bool, raw: bool, estimate: bool, max_tokens: int | None
+    options: Options,
+    dry_run: bool,
+    keep: bool,
+    retry: bool,
+    leave: str | None,
+    raw: bool,
+    estimate: bool,
+    max_tokens: int | None,
 ) -> None:
+    if (retry or leave) and (dry_run or estimate):
+        raise UsageError("--retry and --leave write; take them without --dry-run and --estimate")
     if dry_run and estimate:
         raise UsageError("--dry-run and --estimate exclude each other; choose one")
     if keep and not dry_run:
@@ -224,16 +257,23 @@ def consolidate(
         if typed := memory.library.unsigned():
             out.say(f"{counted(typed, 'line')} that people typed will be signed first, and may be sorted too")
         return
+    if retry:
+        memory.retry()
+    if leave:
+        memory.leave(numbers(leave, "--leave"))
+    tried = memory.unanswered()
     with out.progress("Consolidating"):
         receipt = memory.consolidate(max_tokens)
+    failed = newly(tried, memory.unanswered())
 
     def show() -> None:
-        if receipt is None:
+        if receipt is None and not failed:
             out.say("the buffer is empty, there was nothing to do")
-        else:
+        elif receipt:
             show_receipt(out, receipt)
 
-    out.result({"receipt": receipt_json(receipt)}, show)
+    out.result({"receipt": receipt_json(receipt)} | unanswered_json(failed), show)
+    _end(out, failed)
 
 
 def _estimate(
@@ -255,15 +295,16 @@ def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
     if estimate:
         _estimate(out, memory, anew=True)
         return
+    tried = memory.unanswered()
     with out.progress("Rebuilding") as step:
         receipts = memory.rebuild(step, max_tokens)
-    status = memory.status()
+    status, failed = memory.status(), newly(tried, memory.unanswered())
     found = {
         "strategy": status["strategy"],
         "documents": status["documents"],
         "evidence": status["evidence"],
         "receipts": [receipt.id for receipt in receipts],
-    }
+    } | unanswered_json(failed)
     out.result(
         found,
         lambda: out.line(
@@ -272,3 +313,4 @@ def rebuild(options: Options, estimate: bool, max_tokens: int | None) -> None:
     )
     if status["evidence"] and not status["documents"]:
         out.say(f"{status['strategy']} makes nothing of these turns; a question finds them as they were said")
+    _end(out, failed)

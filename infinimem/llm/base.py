@@ -17,7 +17,11 @@ from typing import Any, Literal, Protocol
 from infinimem.errors import SpendingCapReached
 from infinimem.model import Usage
 
-Failure = Literal["JSON_PARSE_FAIL", "SCHEMA_FAIL", "EMPTY", "TRUNCATED"]
+Failure = Literal[
+    "JSON_PARSE_FAIL", "SCHEMA_FAIL", "EMPTY", "TRUNCATED", "TOO_LONG", "REFUSED", "REASONING", "TOOL_CALL"
+]
+CUT = ("TRUNCATED", "TOO_LONG")
+"""Of these less text may help: the reply did not fit, or the prompt did not."""
 
 
 @dataclass(frozen=True)

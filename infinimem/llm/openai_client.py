@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from infinimem.errors import ModelNotConfigured, ModelUnavailable
 from infinimem.llm import reading, tasks
-from infinimem.llm.base import Bill, Reply, Task
+from infinimem.llm.base import Bill, Failure, Reply, Task
 from infinimem.llm.tasks import Prompt
+from infinimem.model import KINDS
 from infinimem.remote.endpoint import Endpoint, Refused, used
 
 _LARGEST = 4 * 1024 * 1024
@@ -125,9 +126,9 @@ class OpenAIClient:
             response = self._ask(task, prompt)
         except Refused as refusal:
             if refusal.too_long:
-                return Reply(None, "TRUNCATED", "the prompt is too long for the model's context")
+                return Reply(None, "TOO_LONG", "the prompt is too long for the model's context")
             if "content" in refusal.code:  # content_filter, content_policy_violation
-                return Reply(None, "EMPTY", f"the server's content filter refused: {refusal}")
+                return Reply(None, "REFUSED", f"the server's content filter refused: {refusal}")
             raise ModelUnavailable(f"{self._endpoint.host} refuses the request: {refusal}") from None
         return self._reply(task, response)
 
@@ -161,14 +162,32 @@ class OpenAIClient:
             )
         spent = used(response)
         self.usage.book(task.name, spent)
-        content = message.get("content")
-        text = content if isinstance(content, str) else ""
+        text = "".join(text for kind, text in _parts(message.get("content")) if kind == "text")
         if choice.get("finish_reason") == "length":
             return Reply(None, "TRUNCATED", "the reply hit its token limit", text, spent)
         reply = reading.read(text, task.schema)
-        if reply.failure == "EMPTY" and message.get("refusal"):
-            reply = replace(reply, detail="the model refused to answer")
+        if reply.data is None and (kind := _instead(choice, message, empty=not text.strip())):
+            reply = replace(reply, failure=kind, detail=KINDS[kind])
         return replace(reply, usage=spent, logprobs=_logprobs(choice) if task.logprobs else ())
+
+
+def _parts(content: Any) -> list[tuple[str, str]]:
+    """A message's content, a text or a list of parts, as kinds and texts."""
+    parts = content if isinstance(content, list) else [content]
+    rows = (part if isinstance(part, dict) else {"text": part} for part in parts)
+    found = ((str(row.get("type", "text")).removeprefix("output_"), row.get("text")) for row in rows)
+    return [(kind, text if isinstance(text, str) else "") for kind, text in found]
+
+
+def _instead(choice: Mapping[str, Any], message: Mapping[str, Any], empty: bool) -> Failure | None:
+    """What came in place of an answer that can be read, where the server says so."""
+    kinds = {kind for kind, _ in _parts(message.get("content"))}
+    if message.get("refusal") or "refusal" in kinds or choice.get("finish_reason") == "content_filter":
+        return "REFUSED"
+    if empty and (message.get("tool_calls") or message.get("function_call")):
+        return "TOOL_CALL"
+    told = message.get("reasoning") or message.get("reasoning_content") or kinds & {"thinking", "reasoning"}
+    return "REASONING" if empty and told else None
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from infinimem.llm.base import Failure, Reply
+from infinimem.model import KINDS
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
@@ -32,14 +33,17 @@ def read(text: str, schema: Mapping[str, Any]) -> Reply:
         schema: JSON schema of an object.
 
     Returns:
-        A reply with `data`, or with `failure` (EMPTY, TRUNCATED, JSON_PARSE_FAIL, SCHEMA_FAIL) and `detail`.
+        A reply with `data`, or with `failure` (EMPTY, REASONING, TRUNCATED, JSON_PARSE_FAIL, SCHEMA_FAIL) and
+        `detail`.
     """
     if len(text) > MAX_REPLY:
         return Reply(None, "TRUNCATED", f"the reply is longer than {MAX_REPLY} characters", text[:MAX_REPLY])
-    if not text.strip():
-        return Reply(None, "EMPTY", "the reply is empty", text)
+    said = _THINKING.sub("", text)
+    if not said.strip():
+        kind: Failure = "REASONING" if text.strip() else "EMPTY"
+        return Reply(None, kind, KINDS[kind], text)
     fault: Fault = ("JSON_PARSE_FAIL", "the reply holds no JSON object")
-    for candidate in _candidates(_THINKING.sub("", text)):
+    for candidate in _candidates(said):
         data, problem = _parse(candidate, schema)
         if problem is None:
             return Reply(data, text=text)

@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 
 from infinimem.errors import ModelUnavailable
 from infinimem.memory import Memory
-from infinimem.model import Turn
+from infinimem.model import NOTHING, Turn
+from infinimem.store.state.unanswered import words
 from infinimem.tools.tool import Result, Rule, Tool, shown
 
 
@@ -50,10 +51,13 @@ def tool(memory: Memory, trust_user: bool = False) -> Tool:
             key: the same key is recorded once
             role: user: these are the user's own words; assistant: yours, or a summary
         """
-        places = memory.record([Turn(text, role, speaker, time, session, key=key)])
+        given = {"speaker": speaker, "time": time, "session": session, "key": key}
+        about = {name: value for name, value in given.items() if value and value.strip() not in NOTHING}
+        places = memory.record([Turn(text, role, **about)])
         notes = []
         try:
-            memory.observe(())
+            if failed := memory.observe(()).unanswered:
+                notes.append(words(failed))
         except ModelUnavailable as error:
             notes.append(str(error))
         seq = places[0].entry.seq if places else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from infinimem.model import CURRENT
@@ -20,6 +21,7 @@ def counts(library: Library) -> dict[str, Any]:
     return {
         "library": str(library.root),
         **view.derived(_of_lines),
+        "unanswered": dict(Counter(one.kind for one in view.unanswered().values())),
         "lines_awaiting_review": len(library.proposals()),
         "plans_awaiting_review": len(kept_plans.plans(library.files)),
         "git": {"waiting": len(git.receipts), "why": git.why} if git else None,

@@ -13,7 +13,9 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -65,8 +67,11 @@ class Connections:
     def __init__(self, url: str, largest: int) -> None:
         self._largest = largest
         self._clock = _Clock()
+        proxy, variable = _proxy(url)
+        self.via = f"{proxy.url.host.decode()}:{proxy.url.port} of {variable}" if proxy else ""
+        """The proxy, and the variable that names it."""
         self._pool = httpcore2.ConnectionPool(
-            proxy=_proxy(url),
+            proxy=proxy,
             max_connections=None,
             keepalive_expiry=_IDLE,
             network_backend=_Backend(self._clock),
@@ -189,17 +194,27 @@ def _addresses(host: str, port: int, seconds: float) -> list[str]:
     return answer
 
 
-def _proxy(url: str) -> httpcore2.Proxy | None:
-    """The proxy that the environment or the system names for an address."""
+def _is_here(host: str) -> bool:
+    """Whether a name or address is this machine's own."""
+    with suppress(ValueError):
+        address = ip_address(host)
+        return address.is_loopback or address.is_unspecified
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _proxy(url: str) -> tuple[httpcore2.Proxy | None, str]:
+    """The proxy that environment or system name for an address, unless it is this machine's; and where."""
     wanted, named = urlsplit(url), getproxies()
-    address = named.get(wanted.scheme) or named.get("all")
-    if not address or proxy_bypass(wanted.hostname or ""):
-        return None
+    scheme = wanted.scheme if named.get(wanted.scheme) else "all"
+    address, host, variable = named.get(scheme), wanted.hostname or "", f"{scheme.upper()}_PROXY"
+    if not address or _is_here(host) or proxy_bypass(host):
+        return None, ""
     parts = urlsplit(address if "://" in address else f"http://{address}")
     if parts.scheme not in ("http", "https") or not parts.hostname or not parts.hostname.isascii():
         raise ValueError(parts.scheme)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     place = httpcore2.URL(scheme=parts.scheme, host=parts.hostname, port=port, target="/")
     if parts.username is None:
-        return httpcore2.Proxy(place)
-    return httpcore2.Proxy(place, (unquote(parts.username).encode(), unquote(parts.password or "").encode()))
+        return httpcore2.Proxy(place), variable
+    login = (unquote(parts.username).encode(), unquote(parts.password or "").encode())
+    return httpcore2.Proxy(place, login), variable

@@ -39,6 +39,7 @@ _ADVICE = {
 }
 _TOO_LONG = re.compile(
     r"context.?(?:length|size|window)|maximum context|prompt is too long|too many (?:input )?tokens|"
+    r"token count.{0,30}exceeds|"
     r"reduce the length|physical batch size",
     re.IGNORECASE,
 )
@@ -164,6 +165,12 @@ class Endpoint:
                 problem = str(again)
                 if attempt < self._retries:
                     self._sleep(max(wait, again.wait))
+        if via := self._connections and self._connections.via:
+            raise ModelUnavailable(
+                f"the model at {self.host} does not answer through the proxy {via} "
+                f"({problem}); check that the proxy runs, or name the "
+                "host in NO_PROXY"
+            )
         raise ModelUnavailable(
             f"the model at {self.host} does not answer ({problem}); check that it runs, and base_url (it "
             "often ends in /v1), then try again"
@@ -229,6 +236,7 @@ class Endpoint:
         """The error to raise for a status other than success."""
         status, (message, code) = answer.status, _complaint(answer.body)
         refused = Refused(self._scrubbed(message) or f"HTTP {status}", code)
+        refused.too_long = refused.too_long or status == 413
         if status in _NOT_THIS_WAY or (status >= 500 and refused.too_long):
             return refused
         if status == 402 or code == "insufficient_quota":

@@ -340,10 +340,10 @@ class Ranking:
             return frozenset(view.unfiled())
         over = [found for read in self.over.values() for found in read.entries]
         said = self.tables.said
-        waiting = {seq for seq in said.keys() - view.drawn if not self._dead.issuperset(said[seq])}
-        waiting.update(found.row.seq for found in over if found.row.group == SAID and found.row.seq)
-        waiting.difference_update(view.drawn)
-        waiting.update(seq for seq in view.refused if seq in said)
+        shown = (said.keys() - view.drawn) | (said.keys() & view.refused)
+        waiting = {seq for seq in shown if not self._dead.issuperset(said[seq])}
+        beside = (found.row.seq for found in over if found.row.group == SAID and found.row.seq)
+        waiting.update(seq for seq in beside if seq not in view.drawn or seq in view.refused)
         for found in over:
             if found.cites and found.row.group != SAID and not view.is_note(found.row.doc_id):
                 waiting.difference_update(found.cites)

@@ -135,6 +135,7 @@ def near(
         view.settings,
         drawn=view.drawn,
         refused=view.refused,
+        unanswered=view.tried,
         stored=replace(view.stored, stamps=stamps),
         spec=view.spec,
         before=(view, ()),

@@ -28,7 +28,7 @@ from infinimem.store.hooks import operations
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
-from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, withheld
+from infinimem.store.state import drawn, last_seen, rejected, sequence, tails, unanswered, withheld
 from infinimem.store.view import Stored, View
 
 if TYPE_CHECKING:  # who only reads needs nothing of what writes
@@ -99,7 +99,8 @@ class Library:
         """The library as it is now; the same object as long as no file changes."""
         listing = self.fresh.look()
         known, refused = drawn.lists(self.files, self.spec) if self.initialised else (None, frozenset[int]())
-        state = (listing, (known, refused))
+        tried = unanswered.read(self.files, self.spec) if self.initialised else {}
+        state = (listing, (known, refused, tried))
         buffer = listing.stamps.get(CURRENT)
         age = self.clock().timestamp() - buffer.mtime_ns / 1e9 if buffer else 0.0
         if self._view is not None and self._view[0] == state:
@@ -131,6 +132,7 @@ class Library:
             initialised=self.initialised,
             drawn=known,
             refused=refused,
+            unanswered=tried,
             buffer_age=age,
             stored=Stored(str(self.files.root), listing.stamps, read, lambda: self._is_newest(state)),
             embedder=self._embedder,
@@ -277,6 +279,11 @@ class Library:
         notice = last_seen.differences(view, known, done.documents)
         return self.commit(done, view, self.of_people("stamp"), (), notice)
 
+    def mark(self, kinds: Mapping[int, str]) -> None:
+        """Have turns left as they were said, or asked about anew (state/unanswered.py)."""
+        with self.locked():
+            unanswered.note(self.files, self.spec, kinds)
+
     def seen_lines(self) -> Mapping[int, last_seen.SeenLine]:
         """Every line as it was last seen, by seq."""
         return last_seen.read(self.files)
@@ -340,6 +347,7 @@ class Library:
             with suppress(LibraryError):  # decided already, and the receipt names them too
                 withheld.keep(self.files, receipt.number, (*plan.withheld, *verdict.withheld), view.entry)
         drawn.applied(self.files, view, plan)
+        unanswered.note(self.files, self.spec, plan.unanswered, head.model)
         now = self.view()
         added = tuple(place for seq, _ in done.added if (place := now.entry(seq)))
         if receipt is None:

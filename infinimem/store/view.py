@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal
 
 from immutables import Map
@@ -20,7 +21,7 @@ from infinimem.embedders.base import Embedder
 from infinimem.embedders.connect import lazily
 from infinimem.errors import DocumentNotFound, closest
 from infinimem.markdown.document import Document
-from infinimem.model import CURRENT, Entry, Located
+from infinimem.model import CURRENT, LEFT, TRIES, Entry, Located, Unanswered
 from infinimem.settings import Settings
 from infinimem.spec import StrategySpec, owned_folders, spec_of
 from infinimem.store import names
@@ -82,6 +83,7 @@ class View:
         initialised: whether the folder has an infinimem.toml; without it every document is a note.
         drawn: evidence seqs that were drawn from; None where that list is lost.
         refused: those of which no entry was accepted.
+        unanswered: those about which no answer of a model was of use, or that a person wants left.
         buffer_age: seconds since CURRENT last changed.
         stored: the files that it shows; None where it shows them otherwise than they are.
         embedder: connects to what gives texts vectors; None takes the settings and the environment.
@@ -100,6 +102,7 @@ class View:
         initialised: bool = True,
         drawn: Set[int] | None = None,
         refused: Set[int] = frozenset(),
+        unanswered: Mapping[int, Unanswered] = MappingProxyType({}),
         buffer_age: float = 0.0,
         stored: Stored | None = None,
         embedder: Callable[[], Embedder] | None = None,
@@ -117,6 +120,7 @@ class View:
         self.buffer_age = buffer_age
         self.drawn = drawn
         self.refused = refused
+        self.tried = unanswered
         self._ids = ids
         self._load = load
         self._derived: Derived = before[0]._derived.handed_on(before[1]) if before else Derived()
@@ -236,6 +240,7 @@ class View:
             initialised=self.initialised,
             drawn=self.processed,
             refused=self.refused,
+            unanswered=self.tried,
             buffer_age=self.buffer_age,
             embedder=self.connect_embedder,
             root=self.root,
@@ -286,13 +291,31 @@ class View:
             newest = max((said_at(place.entry) for place in cited if place), default=0)
         wanted = lines.waiting if among is None else (seq for seq in among if seq in lines.waiting)
         for place in map(self.entry, sorted(wanted)):
-            if place and said_at(place.entry) > newest and not self.repeats(place):
+            if place and said_at(place.entry) > newest and not (self._left(place.seq) or self.repeats(place)):
                 yield place
+
+    def unanswered(self) -> Mapping[int, Unanswered]:
+        """Turns about which no answer of a model was of use, by seq; without those that are to be left."""
+        open_ones = self.lines.places if self.spec.sparse else self.lines.waiting
+        there = (seq for seq in sorted(self.tried) if seq in open_ones and seq not in self.cited)
+        return {seq: self.tried[seq] for seq in there if not self._left(seq)}
+
+    def given_up(self, model: str, began: View | None = None) -> Set[int]:
+        """Seqs of turns that a model is not asked about again, or not in the call that began with a view."""
+        before = began.tried if began else self.tried
+        return {
+            seq
+            for seq, one in self.tried.items()
+            if self._left(seq) or (one.model == model and one.tries >= TRIES) or before.get(seq) != one
+        }
+
+    def _left(self, seq: int) -> bool:
+        return seq in self.tried and self.tried[seq].kind == LEFT
 
     def unfiled(self) -> tuple[int, ...]:
         """Seqs of the turns that readers see themselves: no entry says yet, or acceptably, what they say."""
-        seqs, cites = self.lines.places if self.spec.sparse else self.refused, self.lines.cites
-        refused = (seq for seq in seqs if self._is_evidence(seq) and seq not in cites)
+        seqs = self.lines.places if self.spec.sparse else {*self.refused, *filter(self._left, self.tried)}
+        refused = (seq for seq in seqs if self._is_evidence(seq) and seq not in self.lines.cites)
         return tuple(sorted({place.seq for place in self.each_uncited()}.union(refused)))
 
     @property

@@ -61,6 +61,7 @@ CHECKS = (
     Check("packages", "doctor", folder.broken_packages, notes_too=True),
     Check("machine-state", "doctor", folder.machine_state),
     Check("withheld", "doctor", folder.withheld),
+    Check("unanswered", "doctor", folder.unanswered),
     Check("lines", "doctor", checks.lines),
     Check("receipts", "doctor", receipts.missing),
     Check("stale-dependents", "doctor", _stale),

@@ -11,7 +11,7 @@ from infinimem.configuration import SETTINGS, shown
 from infinimem.errors import LibraryError, LockTimeout, escape
 from infinimem.model import Finding
 from infinimem.operations.doctor.checks import FINISHED, REBUILT
-from infinimem.operations.doctor.inspection import Inspection
+from infinimem.operations.doctor.inspection import Inspection, listed
 from infinimem.operations.review import CODES, awaiting
 from infinimem.spec import broken
 from infinimem.store.commit.install import CONFLICTS
@@ -19,6 +19,7 @@ from infinimem.store.commit.transaction import FOLDER
 from infinimem.store.lock import exclusive
 from infinimem.store.spec import unlawful
 from infinimem.store.state import sequence
+from infinimem.store.state import unanswered as tried
 from infinimem.store.state.drawn import PATH as DRAWN
 from infinimem.store.state.sequence import MARK
 
@@ -111,6 +112,13 @@ def withheld(inspection: Inspection) -> Iterator[Finding]:
             words = "outdated by" if row.why == "superseded" else "a duplicate of"
             what = f"line {row.seq} may be {words} {row.by}; archiving it awaits review ({CODES[row.code]})"
             yield Finding("note", what, row.was)
+
+
+def unanswered(inspection: Inspection) -> Iterator[Finding]:
+    """Turns about which no answer of a model was of use."""
+    if failed := inspection.view.unanswered():
+        what = f"{tried.words(failed)}; turns {listed(sorted(failed))}"
+        yield Finding("note", what, f"{tried.PATH}-{inspection.view.spec.name}")
 
 
 def _entries(folder: Path) -> list[Path]:

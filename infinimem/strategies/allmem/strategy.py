@@ -31,6 +31,7 @@ from infinimem.strategies.allmem.spec import SPEC, AllmemSettings
 from infinimem.strategies.allmem.tasks import DESCRIBE
 from infinimem.strategies.allmem.write import RUN, session_of, written
 from infinimem.strategies.base import Event, Plans
+from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.describing import Described, Describer
 from infinimem.strategies.records.figures import counts
 from infinimem.strategies.records.ledger import next_run
@@ -66,18 +67,19 @@ class AllMem(RecordStrategy):
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
         most = self.own.buffer_max
-        left = deque(new)
-        while left:
+        left, in_vain = deque(new), 0
+        while left and in_vain < IN_VAIN:
             if self._full(view, session_of(left[0])):
                 view = yield from self._consolidate(view)
             room = most - len(buffered(view)) if most else RUN
             run = [left.popleft()]
             while left and left[0].doc_id == run[0].doc_id and len(run) < min(RUN, room):
                 run.append(left.popleft())
-            found = yield from settled(view, partial(self._written, self._describer.describe(view, run)))
+            described = self._describer.describe(view, run)
+            found = yield from settled(view, partial(self._written, described))
             if found is None:
                 return
-            view = found
+            view, in_vain = found, in_vain + 1 if all(one.failure for one in described) else 0
 
     def _written(self, described: Sequence[Described], view: View) -> Plan | None:
         with self._writing.at(view) as (bank, space):

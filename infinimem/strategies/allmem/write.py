@@ -38,7 +38,8 @@ def written(
     described: Sequence[Described],
     settings: AllmemSettings,
 ) -> Plan | None:
-    """The plan that makes units of described turns; None where none of them lacks one.
+    """The plan that makes units of turns, but for those of which the model gave no answer; None where none of
+    them lacks one.
 
     Args:
         view: the library; its buffer grows.
@@ -50,9 +51,14 @@ def written(
         ModelUnavailable, ModelNotConfigured: of the embedder.
     """
     after = bank.copy()
-    new = [_unit(after, one) for one in described if one.turn.seq not in bank.held and bank.stands(one.turn)]
-    if not new:
+    open_ones = [one for one in described if one.turn.seq not in bank.held and bank.stands(one.turn)]
+    if not open_ones:
         return None
+    unanswered = {one.turn.seq: one.failure for one in open_ones if one.failure}
+    rejected = tuple(one.wrong for one in described if one.wrong)
+    new = [_unit(after, one) for one in open_ones if not one.failure]
+    if not new:
+        return Plan(unanswered=unanswered, rejected=rejected)
     for unit in new:
         after.put(unit)
     names = [unit.id for unit in new]
@@ -65,16 +71,17 @@ def written(
             last = unit
     if wrong := new_faults(bank, after, partial(faults, settings=settings), names):
         return Plan(notes=tuple(f"not written, for {one.where} would be wrong: {one.what}" for one in wrong))
-    notes = [
+    notes = (
         f"turn {one.turn.seq}: no descriptor ({one.wrong.reasons[0]}); its first words stand in"
         for one in described
-        if one.wrong
-    ]
+        if one.wrong and not one.failure
+    )
     return Plan(
         op="write",
         records=(*puts(bank, after), Put(BUFFER, buffer_text(waiting))),
         notes=tuple(notes),
-        rejected=tuple(one.wrong for one in described if one.wrong),
+        rejected=rejected,
+        unanswered=unanswered,
     )
 
 

@@ -9,8 +9,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
-from infinimem.llm.base import LLM
+from infinimem.llm.base import CUT, LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import Plan
 from infinimem.store.records import stem
@@ -21,10 +22,11 @@ from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.gam.tasks import RELATE, TOPIC
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.asking import Asked
-from infinimem.strategies.records.descriptor import Descriptor, descriptor, undescribed
+from infinimem.strategies.records.describing import EMPTY
+from infinimem.strategies.records.descriptor import Descriptor, descriptor
 from infinimem.strategies.records.narrated import narrated
 from infinimem.strategies.records.prompt_views import shown_descriptor, shown_turns
-from infinimem.strategies.records.record import DEGRADED, Ref
+from infinimem.strategies.records.record import Ref
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.rounds import edited
 from infinimem.strategies.records.rules import Check
@@ -71,22 +73,30 @@ class Consolidation:
         own = self._own
         cut = in_order(lambda one: parts(self._llm, one, own), due, own.workers)
         ended = [part for some, _ in cut for part in some]
-        for part, told in zip(ended, in_order(self._told, ended, own.workers), strict=True):
-            self._add(part, told)
+        unanswered: dict[int, str] = {}
+        for part, told, failure in chain.from_iterable(in_order(self._told, ended, own.workers)):
+            if failure:
+                unanswered |= {turn.seq: failure for turn in part.turns}
+            else:
+                self._add(part, told)
         rejected = [*(one for _, some in cut for one in some), *self._asked.rejected]
-        return edited("consolidate", self._before, self._after, check, rejected)
+        return edited("consolidate", self._before, self._after, check, rejected, unanswered)
 
-    def _told(self, part: Part) -> Descriptor | None:
-        """c_sum of Eq. 7; None where no reply is of use."""
-        data = self._asked.ask(TOPIC, turns=shown_turns(part.turns))
-        found = descriptor(data["summary"], data["keywords"]).cut() if data else None
-        return found if found and found.summary else None
+    def _told(self, part: Part) -> list[tuple[Part, Descriptor, str]]:
+        """c_sum of Eq. 7, or why there is none; of halves, where a part does not fit."""
+        asked = Asked(self._llm)
+        data = asked.ask(TOPIC, turns=shown_turns(part.turns))
+        if asked.failure in CUT and (half := len(part.turns) // 2):
+            halves = (part._replace(turns=turns) for turns in (part.turns[:half], part.turns[half:]))
+            return [told for some in halves for told in self._told(some)]
+        self._asked.rejected += asked.rejected
+        found = descriptor(data["summary"], data["keywords"]).cut() if data else EMPTY
+        return [(part, found, asked.failure or ("" if found.summary else "EMPTY"))]
 
-    def _add(self, part: Part, told: Descriptor | None) -> None:
+    def _add(self, part: Part, found: Descriptor) -> None:
         """Put a topic into the network."""
         after, first = self._after, part.turns[0]
-        found = told or undescribed("\n".join(turn.text for turn in part.turns))
-        aux = [*([FORCED] if part.forced else ()), *(() if told else DEGRADED)]
+        aux = [FORCED] if part.forced else []
         name = after.own_id(KIND.prefix, first.seq)
         refs = (Ref(turn.seq) for turn in part.turns)
         topic = narrated(after, name, found.summary, refs, aux, found.keywords)

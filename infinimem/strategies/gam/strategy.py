@@ -23,6 +23,7 @@ from infinimem.strategies.gam.consolidate import KIND, Consolidation
 from infinimem.strategies.gam.read import Search, is_verified
 from infinimem.strategies.gam.spec import SPEC, GamSettings
 from infinimem.strategies.readers.pipeline import size
+from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.figures import by_kind, links
 from infinimem.strategies.records.open_turns import open_turns
 from infinimem.strategies.records.record_store import RecordStore
@@ -53,12 +54,14 @@ class Gam(RecordStrategy):
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
         seen: list[int] = []
+        in_vain, began = 0, view
         for turn in new:
             for makes_due in (due_before, due_after):
-                plan = self._plan(view, makes_due(view, turn, self.own))
+                due = makes_due(view, turn, self.own) if in_vain < IN_VAIN else []
+                plan = self._plan(began, view, due)
                 if plan is not None:
                     outcome = yield replace(plan, empty=tuple(seen))
-                    view = outcome.view
+                    view, in_vain = outcome.view, in_vain + 1 if plan.unanswered else 0
                     if not isinstance(outcome, Rejected):
                         seen = []
             seen.append(turn.seq)
@@ -72,11 +75,14 @@ class Gam(RecordStrategy):
             ModelUnavailable: what is active stays so.
         """
         if event == "consolidate":
-            plan = self._plan(view, [Due(said, "ended") for said in _active(view)])
+            plan = self._plan(view, view, [Due(said, "ended") for said in _active(view)])
             if plan is not None:
                 yield plan
 
-    def _plan(self, view: View, due: Sequence[Due]) -> Plan | None:
+    def _plan(self, began: View, view: View, due: Sequence[Due]) -> Plan | None:
+        given_up = view.given_up(self.llm.name, began)
+        left = [one._replace(turns=[turn for turn in one.turns if turn.seq not in given_up]) for one in due]
+        due = [one for one in left if one.turns]
         if not due:
             return None
         with self._writing.at(view) as (store, index):

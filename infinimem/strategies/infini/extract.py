@@ -1,7 +1,9 @@
 """EXTRACT: what was said into standing facts under titles of topics, one plan for each unit that is fed.
 
 Every turn ends up cited by an entry, or marked as empty or as refused: what a model says without support goes
-back to it once, then the turn stands for itself. A model that cannot be reached leaves the turns pending.
+back to it once, then the turn stands for itself. A model that cannot be reached leaves the turns pending, and
+so does one that gives no answer of use: its turns are asked about in halves, so that one that it does not
+take, or the length of all, keeps no other back; what is left is for the next time.
 
 Source: Infini Memory, section 3.3 and prompt A. The paper groups what was drawn in a later call; here the
 model is told the titles that there are, and an entry stands in CURRENT under the one that it names.
@@ -19,6 +21,7 @@ from infinimem import tokens
 from infinimem.errors import ModelError
 from infinimem.grounding.sentences import sentences
 from infinimem.grounding.when import day_of, fits
+from infinimem.llm.base import CUT, Failure
 from infinimem.llm.parallel import in_order
 from infinimem.llm.shown import shown
 from infinimem.llm.tasks import turn as shown_turn
@@ -38,6 +41,10 @@ from infinimem.terms import query_terms
 CONTEXT_TURNS = 2
 REFERS_LENGTH = 200
 CLAUSE_WORDS = 3
+IN_VAIN = 3
+"""Units in a row without any answer of use, after which a model is not asked about more of them."""
+HALVINGS = 8
+"""Askings in a row without an answer of use, after which a unit is left; it takes fewer to find a turn."""
 TELLING = 8
 """Words of a turn that no entry holds, from which it is asked about once more."""
 
@@ -75,7 +82,8 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
     """
     settings = view.settings.of(InfiniSettings)
     portions, few = units(new, settings), max(1, settings.workers)
-    while portions:
+    in_vain = 0
+    while portions and in_vain < IN_VAIN:
         titles = topic_titles(view, portions[0])
         begun = titles or view.buffer.entries  # else each would make up titles of its own
         side_by_side = portions[: few if begun else 1]
@@ -85,10 +93,11 @@ def extract(view: View, new: Sequence[Located], asker: Asker) -> Plans:
             asker.take(own)
             if isinstance(plan, ModelError):
                 raise plan
+            in_vain = 0 if len(plan.unanswered) < len(unit) else in_vain + 1
             outcome = yield plan
             if isinstance(outcome, Rejected):
                 notes = [f"extract: {reason}" for reason in outcome.reasons]
-                outcome = yield _closed(unit, (), {place.entry.seq for place in unit}, notes)
+                outcome = yield _closed(unit, (), {place.entry.seq for place in unit}, plan.unanswered, notes)
                 if isinstance(outcome, Rejected):
                     return
             view = outcome.view
@@ -178,29 +187,46 @@ def _plan(view: View, unit: Sequence[Located], titles: Sequence[str], asker: Ask
         calls = [[ShownTurn(told[0], part)] for part in cut(told[0].entry.text, limit)]
     entries: list[NewEntry] = []
     refused: set[int] = set()
+    unanswered: dict[int, str] = {}
     notes: list[str] = []
     context = [shown_turn(place.entry, place.entry.text) for place in _context(view, unit[0])]
-    for said in calls:
-        found, reasons, unfit = _ask(said, context, titles, asker)
+    in_a_row = 0
+    while calls:
+        said = calls.pop(0)
+        found, reasons, unfit, failure = _ask(said, context, titles, asker)
+        in_a_row = in_a_row + 1 if failure else 0
+        if failure and in_a_row == HALVINGS:
+            calls, said = [], [piece for some in (said, *calls) for piece in some]
+        elif failure and len(said) > 1:
+            calls[:0] = [said[: len(said) // 2], said[len(said) // 2 :]]
+            continue
         entries += found
         refused |= unfit
+        unanswered |= dict.fromkeys((piece.seq for piece in said), failure) if failure else {}
         notes += (f"extract: {reason}" for reason in reasons)
         context = [piece.shown for piece in said[-1:]]
+    entries = [entry for entry in entries if unanswered.keys().isdisjoint(entry.origin)]  # of parts of a turn
     if _topics(entries) or any(map(heading_of, view.buffer.entries)):
         entries = [replace(entry, heading=entry.heading or unsorted(view)) for entry in entries]
-    return _closed(unit, entries, refused, notes)
+    return _closed(unit, entries, refused, unanswered, notes)
 
 
 def _closed(
-    unit: Sequence[Located], entries: Sequence[NewEntry], refused: Collection[int], notes: Sequence[str]
+    unit: Sequence[Located],
+    entries: Sequence[NewEntry],
+    refused: Collection[int],
+    unanswered: Mapping[int, str],
+    notes: Sequence[str],
 ) -> Plan:
-    """The plan of a unit: of the turns that no entry cites some are refused, the others hold nothing."""
-    cited = {seq for entry in entries for seq in entry.origin}
+    """The plan of a unit: of the turns that no entry cites some are refused, some wait for an answer, and the
+    others hold nothing."""
+    cited = {seq for entry in entries for seq in entry.origin}.union(unanswered)
     left = [place.entry.seq for place in unit if place.entry.seq not in cited]
     return Plan(
         adds=tuple(entries),
         empty=tuple(seq for seq in left if seq not in refused),
         refused=tuple(seq for seq in left if seq in refused),
+        unanswered=unanswered,
         notes=tuple(one_line(clean_text(note)) for note in notes),
     )
 
@@ -227,13 +253,14 @@ def _ask(
     context: Sequence[Mapping[str, str | None]],
     titles: Sequence[str],
     asker: Asker,
-) -> tuple[list[NewEntry], list[Reason], set[int]]:
+) -> tuple[list[NewEntry], list[Reason], set[int], Failure | None]:
     """Entries from one call, and from a second about the turns of which something was wrong or was left out;
-    what is still wrong; and the turns of which something was refused."""
+    what is still wrong; the turns of which something was refused; why there was no answer of use, if so."""
     people = [name for piece in said if (name := piece.shown["speaker"])]
     people = list(dict.fromkeys([*(name for turn in context if (name := turn["speaker"])), *people]))
     first = again = None
     problems: list[Reason] = []
+    failure: Failure | None = None
     for _ in range(2):
         asked = {
             "turns": _told(said),
@@ -243,7 +270,9 @@ def _ask(
         }
         reply = asker.complete(EXTRACT, asked)
         if reply.data is None:
-            problems = [unreadable(reply)]
+            problems, failure = [unreadable(reply)], reply.failure or "EMPTY"
+            if failure in CUT and len(said) > 1 and first is None:
+                break
             continue
         found = _drawn(reply.data, {piece.seq: piece for piece in said}, people, titles)
         asker.reject(EXTRACT, reply, found.wrong)
@@ -257,8 +286,8 @@ def _ask(
         said = _concerned(said, found.wrong, problems) or said
         titles = list(dict.fromkeys([*titles, *_topics(found.entries)]))
     if first is None and again is None:
-        return [], problems, {piece.seq for piece in said}
-    return _settled(first or _Drawn(), again or _Drawn())
+        return [], problems, set(), failure
+    return *_settled(first or _Drawn(), again or _Drawn()), None
 
 
 def _topics(entries: Iterable[NewEntry]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
+from infinimem.llm.base import CUT
 from infinimem.llm.shown import shown as line_of
 from infinimem.model import Entry, Reason
 from infinimem.retrieval.searcher import searcher
@@ -146,7 +147,7 @@ class Planner:
             assigned, failure = self._ask(topics, known, ())
             if assigned is not None:
                 return assigned
-            if failure == "TRUNCATED":  # the same question would be cut off again
+            if failure in CUT:  # the same question would be cut off again
                 break
         if depth >= MAX_DEPTH or len(known) < 2:
             return []

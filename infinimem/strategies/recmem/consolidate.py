@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from infinimem.grounding.claims import claims
-from infinimem.llm.base import LLM
+from infinimem.llm.base import CUT, LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import Located, Plan
 from infinimem.store.view import whole
@@ -64,8 +64,11 @@ class Consolidation:
             ModelUnavailable, ModelNotConfigured: of the model or the embedder.
         """
         op = "merge" if self._merge(without) else "consolidate"
-        if op == "consolidate":
+        if op == "consolidate" and not self._asked.failure:
             self._cluster()
+        if failure := self._asked.failure:  # the exchange stays raw, with all that was told of it
+            said = {turn.seq: failure for turn in self._held.units.turns([self._name])}
+            return edited(op, self._after, self._after, check, self._asked.rejected, said)
         return edited(op, self._held.records, self._after, check, self._asked.rejected)
 
     def _merge(self, without: Collection[str]) -> bool:
@@ -99,9 +102,12 @@ class Consolidation:
         as the whole cluster leaves the raw ones in the paper.
         """
         units, own = self._held.units, self._own
-        others = recurs(units, self._held.near, self._name, self._theta_sim, own.theta_count)
-        cluster = units.turns([self._name, *others]) if others else []
-        data = self._asked.ask(EPISODES, turns=shown_turns(cluster)) if cluster else None
+        others = [*recurs(units, self._held.near, self._name, self._theta_sim, own.theta_count)]
+        data = None
+        while others and data is None:
+            cluster, self._asked.failure = units.turns([self._name, *others]), ""
+            data = self._asked.ask(EPISODES, turns=shown_turns(cluster))
+            others = others if data else others[: len(others) // 2] if self._asked.failure in CUT else []
         if data is None:
             return
         left, made = {self._name, *others}, []

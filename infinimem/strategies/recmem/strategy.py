@@ -15,7 +15,7 @@ from typing import Any
 
 from infinimem import tokens
 from infinimem.llm.base import LLM
-from infinimem.model import Evidence, Finding, Located, Plan
+from infinimem.model import AGAIN, Evidence, Finding, Located, Plan
 from infinimem.settings import Settings
 from infinimem.store.outcome import Rejected
 from infinimem.store.records import stem
@@ -25,6 +25,7 @@ from infinimem.strategies.recmem.consolidate import Consolidation, merges
 from infinimem.strategies.recmem.read import read, retrieve
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import EPISODE, HELD, RAW, WAITING, Holding, Units, crowded
+from infinimem.strategies.records.asking import IN_VAIN
 from infinimem.strategies.records.figures import by_kind
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.records.rules import held_twice
@@ -92,6 +93,7 @@ class RecMem(RecordStrategy):
         hidden = set(again)
         alone = hidden - self._crowded(view, again)
         told = {stem(doc_id) for doc_id in view.below(EPISODE.folder)} if again else set()
+        in_vain = 0
         while left:
             plan = None
             with self._to_write.at(view) as held:
@@ -103,15 +105,19 @@ class RecMem(RecordStrategy):
                     if unit is None:
                         seen.append(seq)
                     elif held.is_open(unit):
-                        if unit not in alone:
+                        seqs = {turn.seq for turn in held.units.turns([unit])}
+                        asks = in_vain < IN_VAIN and seqs.isdisjoint(view.given_up(self.llm.name))
+                        if asks and unit not in alone:
                             made = Consolidation(held, self.llm, self.own, self._thetas(view), unit)
                             plan = made.plan(self.faults, told if unit in hidden else ())
+                        if asks and plan is None and (answered := view.tried.keys() & seqs):
+                            plan = Plan(unanswered=dict.fromkeys(answered, AGAIN))
                         hidden.discard(unit)
                         looked.append(unit)
                         held.move(unit, WAITING, RAW)
             if plan is not None:
                 outcome = yield replace(plan, empty=tuple(seen))
-                view = outcome.view
+                view, in_vain = outcome.view, in_vain + 1 if {*plan.unanswered.values()} - {AGAIN} else 0
                 if not isinstance(outcome, Rejected):
                     seen = []
         if seen:

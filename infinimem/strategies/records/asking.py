@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from infinimem.llm.base import LLM, Task
+from infinimem.llm.base import CUT, LLM, Task
 from infinimem.model import RejectedReply
 
 TRIES = 2
 """How often a model is asked for a reply that can be read."""
+IN_VAIN = 3
+"""Plans in a row without one, after which it is not asked about more in the same call."""
 
 
 class Asked:
@@ -22,6 +24,8 @@ class Asked:
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
         self.rejected: list[RejectedReply] = []
+        self.failure = ""
+        """Why there was none in the end, of the last question of which that is so."""
 
     def ask(self, task: Task, **variables: object) -> Mapping[str, Any] | None:
         """A reply, or None where none can be read.
@@ -33,7 +37,11 @@ class Asked:
             reply = self._llm.complete(task, variables)
             if reply.data is not None:
                 return reply.data
-            self.rejected.append(RejectedReply(task.name, reply.text, (f"{reply.failure}: {reply.detail}",)))
+            failure = reply.failure or "EMPTY"
+            self.rejected.append(RejectedReply(task.name, reply.text, (f"{failure}: {reply.detail}",)))
+            if failure in CUT:  # it would not fit the next time either
+                break
+        self.failure = failure
         return None
 
 

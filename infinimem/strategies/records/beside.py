@@ -26,7 +26,7 @@ def beside(
         open_turns: the open ones among which is looked; None for all that wait.
     """
     unread = {finding.where for finding in store.findings}
-    waiting = {place.seq for place in view.uncited()} if open_turns is None else set(open_turns)
+    waiting = set(view.unfiled()) if open_turns is None else set(open_turns)
     if lost := {seq for doc_id in unread for seq in held_by(view.document(doc_id))}:
         waiting |= lost - {ref.seq for record in store.records.values() for ref in record.refs}
     if not waiting and not view.derived(_has_notes):

@@ -38,6 +38,7 @@ class Described:
         when: when what it tells of happened, if the model said so and the words can mean it.
         wrong: what was wrong with the reply, if anything.
         unverified: whether it claims what neither the turn nor those before it say.
+        failure: why nothing could be read, "" if something could.
     """
 
     turn: Located
@@ -45,6 +46,7 @@ class Described:
     when: str | None = None
     wrong: RejectedReply | None = None
     unverified: bool = False
+    failure: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Describer:
         if card is None:
             why = f"{reply.failure}: {reply.detail}" if reply.data is None else "MISSING: no card of it"
             wrong = RejectedReply(self.task.name, reply.text, (why,))
-            return Described(turn, undescribed(turn.text), wrong=wrong)
+            return Described(turn, undescribed(turn.text), wrong=wrong, failure=reply.failure or "")
         found = descriptor(card["summary"], card["keywords"]).cut()
         if not found.summary:
             return Described(turn, EMPTY)

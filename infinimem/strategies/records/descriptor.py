@@ -56,7 +56,7 @@ def _clean(text: str) -> str:
 
 
 def undescribed(text: str) -> Descriptor:
-    """What stands in where a model gave nothing of use: the beginning of the evidence."""
+    """What stands in where a model left a turn out: its beginning."""
     return Descriptor(_clean(text[: 2 * UNDESCRIBED])[:UNDESCRIBED].rstrip(), ())
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from infinimem.model import Plan, Put, RejectedReply
 from infinimem.store.outcome import Outcome, Rejected
@@ -41,6 +43,7 @@ def edited(
     after: RecordStore,
     check: Check,
     rejected: Sequence[RejectedReply] = (),
+    unanswered: Mapping[int, str] = MappingProxyType({}),
 ) -> Plan | None:
     """The plan of an edit that was tried on a copy; where it would break a rule, one that writes nothing and
     says why. None where there is nothing to write or to say.
@@ -50,14 +53,16 @@ def edited(
         before, after: the records, and the copy.
         check: the rules.
         rejected: replies of the model that could not be read.
+        unanswered: turns about which none could, and so nothing is written.
     """
     notes = [f"{one.task}: a reply that could not be read ({one.reasons[0]})" for one in rejected]
     touched = changed(before, after)
     wrong = new_faults(before, after, check, touched)
     notes += (f"not written, for {one.where} would be wrong: {one.what}" for one in wrong)
-    if touched and not wrong:
-        return Plan(op, records=puts(before, after), notes=tuple(notes), rejected=tuple(rejected))
-    return Plan(notes=tuple(notes), rejected=tuple(rejected)) if notes else None
+    plan = Plan(op, records=puts(before, after)) if touched and not wrong else Plan()
+    if not (plan.records or notes or unanswered):
+        return None
+    return replace(plan, notes=tuple(notes), rejected=tuple(rejected), unanswered=unanswered)
 
 
 def emptied(view: View, folder: str) -> Iterator[Plan]:

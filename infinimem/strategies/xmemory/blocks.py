@@ -5,7 +5,7 @@ Source: xMemory, section 3.2, and Appendix C.1 (boundaries).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from infinimem.llm.base import LLM
@@ -31,6 +31,12 @@ class Strand(NamedTuple):
     turns: tuple[Located, ...]
     seen: int
     by: int | None
+
+    def without(self, seqs: Collection[int]) -> Strand:
+        """Without some turns."""
+        first = [turn for turn in self.turns[: self.seen] if turn.seq not in seqs]
+        last = (turn for turn in self.turns[self.seen :] if turn.seq not in seqs)
+        return Strand((*first, *last), len(first), self.by)
 
 
 class Block(NamedTuple):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -76,9 +77,10 @@ class XMemory(RecordStrategy):
         Raises:
             ModelUnavailable: what was applied stays; the other turns stay pending.
         """
+        began = view
         for start in range(0, len(new), PORTION):
             portion = new[start : start + PORTION]
-            found = yield from self._told(view, portion)
+            found = yield from self._told(began, view, portion)
             if found is None:
                 return
             view = (yield Plan(empty=tuple(turn.seq for turn in portion))).view
@@ -90,23 +92,31 @@ class XMemory(RecordStrategy):
             ModelUnavailable: what was applied stays.
         """
         if event == "consolidate":
-            found = yield from self._told(view, (), end=True)
+            found = yield from self._told(view, view, (), end=True)
             if found is not None:
                 yield from settled(found, partial(self._written, None))
 
     def _told(
-        self, view: View, new: Sequence[Located], *, end: bool = False
+        self, began: View, view: View, new: Sequence[Located], *, end: bool = False
     ) -> Generator[Plan, Outcome, View | None]:
-        """Write the blocks that end; the library then, or None where it would not take one."""
-        open_ones = [*strands(view, new, self.own.block_max, end=end)]
+        """Write the blocks that end; the library then, or None where it would not take one, or the model gave
+        no answer about any."""
+        given_up = view.given_up(self.llm.name, began)
+        open_ones = [one.without(given_up) for one in strands(view, new, self.own.block_max, end=end)]
         found = in_order(partial(ended, self.llm, self.own), open_ones, self.own.workers)
         blocks = sorted((block for those in found for block in those), key=lambda block: block.order)
-        for told in in_order(partial(tell, self.llm), blocks, self.own.workers):
+        failed = 0
+        for told in chain.from_iterable(in_order(partial(tell, self.llm), blocks, self.own.workers)):
+            if told.failure:
+                unanswered = {turn.seq: told.failure for turn in told.block.turns}
+                view = (yield Plan(unanswered=unanswered, rejected=told.rejected)).view
+                failed += 1
+                continue
             after = yield from settled(view, partial(self._written, told))
             if after is None:
                 return None
             view = after
-        return view
+        return None if blocks and failed == len(blocks) else view
 
     def _written(self, told: Told | None, view: View) -> Plan | None:
         """The plan that writes what was told of a block, and groups all facts that are in no theme."""

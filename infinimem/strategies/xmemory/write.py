@@ -12,16 +12,15 @@ from typing import Any
 
 from infinimem.grounding.claims import is_duplicate, unsupported
 from infinimem.grounding.when import day_of, fits
-from infinimem.llm.base import LLM
+from infinimem.llm.base import CUT, LLM
 from infinimem.llm.parallel import in_order
 from infinimem.model import RejectedReply
 from infinimem.store.records import stem
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.asking import Asked, named
-from infinimem.strategies.records.descriptor import undescribed
 from infinimem.strategies.records.narrated import narrated, narrative, one_liner
 from infinimem.strategies.records.prompt_views import shown_turns
-from infinimem.strategies.records.record import DEGRADED, UNVERIFIED, Record, Ref, number_of, record_id
+from infinimem.strategies.records.record import UNVERIFIED, Record, Ref, number_of, record_id
 from infinimem.strategies.records.record_store import RecordStore
 from infinimem.strategies.vector_index import VectorIndex
 from infinimem.strategies.xmemory.blocks import Block
@@ -41,26 +40,32 @@ MOST = 40
 
 @dataclass(frozen=True)
 class Told:
-    """A block with what a model made of it; `episode` is None where that was of no use."""
+    """A block with what a model made of it, or why there is nothing (`failure`)."""
 
     block: Block
-    episode: Mapping[str, Any] | None
+    episode: Mapping[str, Any]
     facts: Sequence[Mapping[str, Any]]
     rejected: tuple[RejectedReply, ...]
+    failure: str = ""
 
 
-def tell(llm: LLM, block: Block) -> Told:
-    """Ask for the episode of a block, and then for its facts.
+def tell(llm: LLM, block: Block) -> list[Told]:
+    """Ask for the episode of a block, and then for its facts; of its halves, where it does not fit.
 
     Raises:
         ModelUnavailable: the model does not answer.
     """
     asked, turns = Asked(llm), shown_turns(block.turns)
-    episode = asked.ask(EPISODE, turns=turns, reason=block.reason)
+    episode, found = asked.ask(EPISODE, turns=turns, reason=block.reason), None
     if episode and not narrative(episode["content"]):
-        episode = None
-    found = asked.ask(FACTS, episode=episode["content"] if episode else "", turns=turns)
-    return Told(block, episode, found["facts"] if found else (), (*block.rejected, *asked.rejected))
+        asked.failure = "EMPTY"
+    if episode and not asked.failure:
+        found = asked.ask(FACTS, episode=episode["content"], turns=turns)
+    if asked.failure in CUT and (half := len(block.turns) // 2):
+        halves = (block._replace(turns=turns) for turns in (block.turns[:half], block.turns[half:]))
+        return [told for some in halves for told in tell(llm, some)]
+    rejected = (*block.rejected, *asked.rejected)
+    return [Told(block, episode or {}, found["facts"] if found else (), rejected, asked.failure)]
 
 
 def keep(store: RecordStore, told: Told) -> list[str]:
@@ -84,9 +89,6 @@ def keep(store: RecordStore, told: Told) -> list[str]:
 def _episode(store: RecordStore, told: Told) -> Record:
     turns = told.block.turns
     name, refs = store.own_id(EPISODES.prefix, turns[0].seq), [Ref(turn.seq) for turn in turns]
-    if told.episode is None:
-        first = undescribed(" ".join(turn.entry.text for turn in turns)).summary
-        return replace(narrated(store, name, first, refs), summary=first, prose="", aux=DEGRADED)
     title, when = one_liner(told.episode["title"]), told.episode["when"] or ""
     new = narrated(store, name, narrative(told.episode["content"]), refs)
     said = [(turn.entry.text, day_of(turn.entry.time)) for turn in turns]
