@@ -73,6 +73,22 @@ def settled(text: str, said: date | None) -> str | None:
     return when_of(span) if span and span != (said, said) else None
 
 
+def is_outdated(when: str, text: str, said: date | None) -> bool:
+    """Whether an older version of these rules settled a `when` that the words do not: there, any verb of the
+    sentence told the side on which a date lies, and what lasted "a week" was in a week."""
+    if said is None or settled(text, said) == when or len({one.span for one in mentions(text, said)}) != 1:
+        return False
+    mention = mentions(text, said)[0]
+    at = text.find(mention.words)
+    sentence = text[max(text.rfind(mark, 0, at) for mark in ".!?") + 1 : at + len(mention.words) + 40]
+    options = mention.others or (mention.span,)
+    if len(options) > 1 and _ANY_FUTURE.search(sentence):
+        options = (min(one for one in options if one[1] >= said),)
+    elif len(options) > 1:
+        options = (max(one for one in options if one[0] <= said),)
+    return when in map(when_of, options)
+
+
 def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     """Whether words can mean a `when`.
 
@@ -198,6 +214,11 @@ _VERB = re.compile(
 )
 """Verbs, and words (`open`) after which a date is mostly not that of the verb before: the concert's for which
 tickets were bought, the move's on which was agreed."""
+_ANY_FUTURE = re.compile(
+    r"\b(?:will|going to|gonna|shall|must|should|would|due|starting|upcoming|plann?(?:ed|s|ing)?"
+    r"|hop(?:e|es|ing)|(?:need|want|have|has) to|let['’]s)\b|['’](?:ll|d)\b",
+    re.I,
+)
 _CLAUSE = re.compile(
     r"[,;:()!?\n–—]|\s-\s|\b(?:and|but|or|so|because|as|when|while|although|though|if|unless|whether|that|which"
     r"|who|whom|whose|where|what|how|why|than|after|before|I|we|he|she|they)\b",
@@ -205,7 +226,8 @@ _CLAUSE = re.compile(
 )
 _OTHER_TIMES = re.compile(
     r"\b(?:always|usually|often|sometimes|every|each|if|unless|wish|born|childhood"
-    r"|as an? (?:child|kid|student|teenager|boy|girl)|back then|those days|when (?:I|we|he|she|they) (?:was|were))\b|\?",
+    r"|as an? (?:child|kid|student|teenager|boy|girl)|back then|those days"
+    r"|when (?:I|we|he|she|they) (?:was|were))\b|\?",
     re.I,
 )
 """Words of what happens again and again, might, or was long ago: no verb tells its year."""
@@ -332,7 +354,8 @@ def _weekday(match: re.Match[str], said: date) -> Mention | None:
     if which == "this":
         past = None if past else False
     if past is None or which == "next":  # "next Friday": of this week or of the next
-        return Mention(match[0], (before if past is None else after, after + timedelta(days=7)), sure=False)
+        start = before if past is None else after
+        return Mention(match[0], (start, after + timedelta(days=7)), False, (_day(before), _day(after)))
     return Mention(match[0], _day(before if past else after))
 
 

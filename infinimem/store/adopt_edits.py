@@ -6,11 +6,11 @@ Source: docs/FORMAT.md, Entry and Merged clones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from infinimem.markdown.signature import format_entry, format_seqs, resigned
-from infinimem.model import Entry, ReceiptRow
+from infinimem.model import Entry, Located, ReceiptRow
 from infinimem.store.external_edits import (
     ExternalEdits,
     Position,
@@ -71,6 +71,21 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     _sign(done, view, signed | {place: resigned(old[place], entry) for place, entry in new.items()})
     done.removed += [(old[place].seq, old[place].line) for place in new]
     return done
+
+
+def undate(view: View, lines: Sequence[Located]) -> Rendered:
+    """Take `when` out of the signatures of lines; the receipt quotes them as they were."""
+    done = Rendered()
+    for line in lines:
+        done.quoted.append(line.entry.line)
+        done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "undated"))
+        done.removed.append((line.seq, line.entry.line))
+    _sign(done, view, {position(line): resigned(line.entry, _undated(line.entry)) for line in lines})
+    return done
+
+
+def _undated(entry: Entry) -> Entry:
+    return replace(entry, fields={key: value for key, value in entry.fields.items() if key != "when"})
 
 
 def turns_without_entries(view: View, edits: ExternalEdits, first_seq: int) -> list[int]:

@@ -31,6 +31,8 @@ REVIEW = "review"
 """What receipts call that which a person approved."""
 MEMORY = "memory"
 """What they call a change of a model's own files."""
+SIGNS = ("stamp", "undate")
+"""What they call changes of signatures: the lines stay where they stand."""
 _WRITES = {REVIEW: (TOPICS,), MEMORY: (MEMORIES,)}
 """Where plans may write that are no strategy's, whoever keeps the library just now."""
 
@@ -112,7 +114,9 @@ def receipt_and_changes(
             f"{doc_id}.md",
             before.to_bytes() if (before := old[doc_id]) else None,
             new.to_bytes() if new else None,
-            Moves() if head.op == "stamp" else Moves.between(before, new),  # signed where they stand
+            Moves()
+            if head.op in ("stamp", "undate")
+            else Moves.between(before, new),  # signed where they stand
         )
         for doc_id, new in done.documents.items()
     ]
