@@ -16,7 +16,7 @@ Reason codes of `verify`:
     STALE_RECORD       a record that someone changed since the plan was made (store/plans.py)
 and of archivings that are withheld (the line stays live):
     UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
-    NOT_A_DUPLICATE    the two texts differ in more than wording
+    NOT_A_DUPLICATE    the two texts differ in more than wording, or tell of what happened on two days
     OTHER_SPEAKER      two people say it: neither repeats nor replaces the other
     NOT_NEWER          what supersedes is older than what it supersedes
     PROTECTED          a person's line, or a pinned one
@@ -65,8 +65,8 @@ def conserved(
 
 # ── plans ───────────────────────────────────────────────────────────────────────────────────────
 
-Same = Callable[[str, str], bool]
-"""Whether two texts say the same; grounding.claims.is_duplicate knows."""
+Same = Callable[[Entry, Entry], bool]
+"""Whether a line says what another one says; grounding.claims.is_repetition knows."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def why_not(
     new = survivor.entry
     if len({old.fields.get("speaker"), new.fields.get("speaker")} - {None}) > 1:
         return Reason("OTHER_SPEAKER", seqs)
-    if move.why == "duplicate" and not same(old.text, new.text):
+    if move.why == "duplicate" and not same(old, new):
         return Reason("NOT_A_DUPLICATE", seqs)
     if move.why == "superseded" and not is_newer(new, old, lookup):
         return Reason("NOT_NEWER", seqs)

@@ -31,13 +31,13 @@ def told(root: Path, *texts: str, session: str = "s1", **about: str) -> Memory:
 def test_a_newer_value_takes_the_place_of_the_older(tmp_path: Path) -> None:
     memory = told(tmp_path, *FACTS)
     counts = memory.status()
-    assert counts["archived"] == 3, "the older capital, and what was told twice"
+    assert counts["archived"] == 1, "the older capital; what was told twice is two things"
     assert "allmem/archive/u-000001" in memory.view and "allmem/units/u-000004" in memory.view
     evidence = memory.read("What is the capital of Chad?")
     found = [item.text for item in evidence.items]
     assert found.index("The capital of Chad is N'Djamena.") < found.index("The capital of Chad is Abeche.")
     (linked,) = (step.found for step in evidence.trace if step.stage == "links")
-    assert sum(f"allmem/archive/{unit.id}" in memory.view for unit in linked) == 3
+    assert sum(f"allmem/archive/{unit.id}" in memory.view for unit in linked) == 1
     assert "N'Djamena" in memory.ask("What is the capital of Chad?").text
 
 
@@ -57,5 +57,4 @@ def test_numbered_facts_of_a_benchmark(tmp_path: Path) -> None:
     facts = [line.split(". ", 1)[1] for line in lines.splitlines()[1:161]]
     memory = told(tmp_path, *facts)
     counts = memory.status()
-    assert counts["archived"] > 10
     assert [finding for finding in memory.doctor() if finding.level == "error"] == []

@@ -124,41 +124,12 @@ def test_no_rule_splits_a_text() -> None:
 
 # ── merging ─────────────────────────────────────────────────────────────────────────────────────
 
-FACT = "My sister Rita is allergic to peanuts."
-
-
-def test_the_same_lasting_fact_twice_is_merged() -> None:
-    assert merges(unit(FACT), older("My sister, Rita, is allergic to peanuts!")) == [["TARGET", "u-000007"]]
-
-
-def test_a_merge_has_four_units_at_most() -> None:
-    many = [unit(FACT, unit_id=f"u-{i}") for i in range(9)]
-    assert merges(unit(FACT), *many) == [["TARGET", "u-0", "u-1", "u-2"]]
-
 
 @pytest.mark.parametrize(
-    ("new", "old"),
-    [
-        (FACT, "My sister Rita is allergic to walnuts."),
-        (FACT, "My sister Rita is not allergic to peanuts."),
-        (FACT, "My sister Joan is allergic to peanuts."),
-        ("The kiln of my sister holds 12 bowls.", "The kiln of my sister holds 13 bowls."),
-        ("My brother beats my sister Rita at chess.", "My sister Rita beats my brother at chess."),
-        ("I went to the museum in Porto with Rita.",) * 2,
-        ("I'm so happy about the kiln in Porto.",) * 2,
-        ("My sister Rita is in Porto today.",) * 2,
-        ("Is my sister Rita allergic to peanuts?",) * 2,
-        ("Thanks a lot, that is so great to hear!",) * 2,
-        ("Tea is nice.",) * 2,
-    ],
+    "fact", ["My sister Rita is allergic to peanuts.", "Paid the rent.", "The scale said 80 kg."]
 )
-def test_what_is_alike_or_may_have_changed_is_not_merged(new: str, old: str) -> None:
-    assert merges(unit(new), older(old)) == []
-
-
-def test_two_speakers_are_not_merged_nor_a_part_of_a_text() -> None:
-    assert merges(unit(FACT), older(FACT, "Bo")) == [] == merges(unit(FACT), older(FACT, None))
-    assert merges(unit(FACT), older(FACT) | {"summary": f"Ana: {FACT} …"}) == []
+def test_no_rule_merges_units(fact: str) -> None:
+    assert merges(unit(fact), older(fact)) == []
 
 
 # ── updating ────────────────────────────────────────────────────────────────────────────────────
@@ -231,12 +202,6 @@ def test_newer_is_the_later_time_then_the_higher_number() -> None:
     assert updates(unit(new, unit_id="u-000003"), older(old))[0][:2] == ("u-000007", "u-000003")
 
 
-def test_two_values_are_not_merged_in_the_same_breath() -> None:
-    fact = "The capital of Chad is Oslo."
-    other = unit("The capital of Chad is N'Djamena.", unit_id="u-000009")
-    assert merges(unit(fact), older(fact)) and not merges(unit(fact), older(fact), other)
-
-
 # ── descriptors of what was put in order ────────────────────────────────────────────────────────
 
 
@@ -259,7 +224,7 @@ def test_an_update_tells_what_holds_and_what_does_not() -> None:
 
 _SENTENCES = st.sampled_from(
     [
-        FACT,
+        "My sister Rita is allergic to peanuts.",
         ASIDE,
         "I do not eat fish.",
         'She said "no 7".',
@@ -320,12 +285,6 @@ def _check_proposals(target: Unit, neighbours: Sequence[Unit]) -> None:
     known = {target["id"], *(item["id"] for item in neighbours)}
     for split in reply["split_tasks"]:
         assert split["node_id"] == target["id"]
-    for merge in reply["merge_tasks"]:
-        assert 2 <= len(merge["node_ids"]) <= 4 and set(merge["node_ids"]) <= known
-        assert (
-            len({item["speaker"] or "" for item in (target, *neighbours) if item["id"] in merge["node_ids"]})
-            == 1
-        )
     for update in reply["update_tasks"]:
         assert {update["current_id"], update["superseded_id"]} <= known
         assert update["current_id"] != update["superseded_id"]

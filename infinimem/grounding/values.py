@@ -43,7 +43,7 @@ _TAILS = (
 _DEFINITE = re.compile(
     rf"(?:the|[^\W\d_][\w .&'’-]*(?:'s|’s)) (?P<what>[\w -]+?)(?: (?:of|that|where|in|for) .+)? {_IS}"
 )
-"""The author of Emma is, Kenya's capital is; the value is a name or a number."""
+"""The author of Emma is, Kenya's capital is; the value is a name."""
 _KINDS = frozenset(
     "language sport religion position type kind genre colour color status job title occupation profession "
     "currency".split()
@@ -118,7 +118,7 @@ def _stated(said: Said) -> Iterator[Value]:
     sure = next((sure for sure, tail in _tails() if tail.search(folded)), None)
     if sure is None and (found := _DEFINITE.fullmatch(folded)):
         what = found["what"].split()
-        named = value[0].isupper() or value[0].isdigit()
+        named = value[0].isupper()  # a number may have been measured on its day
         if not _MANY.intersection(what) and (named or _KINDS.intersection(what)):
             sure = SURE
     if sure is not None:

@@ -110,6 +110,12 @@ def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     return False
 
 
+def tells_of_past(text: str) -> bool:
+    """Whether a verb of a text does, or the text names a day, a month or a span of time."""
+    past = any(verb.lastgroup in ("was", "past", "being") for verb in _VERB.finditer(text))
+    return past or _TEMPORAL.search(text) is not None
+
+
 def mentions(text: str, said: date) -> list[Mention]:
     """The times that a text names, read against the day on which it was said."""
     found: list[Mention] = []
@@ -206,7 +212,7 @@ _VERB = re.compile(
     | (?P<being>\b(?:was|were)\s(?:\w+\s)?\w+ing\b)
     | (?P<was>\b(?:was|were|did|had|been|wasn['’]t|weren['’]t|didn['’]t|hadn['’]t)\b)
     | (?P<past>\b(?:(?<!\b(?:an|my)\s)(?<!\b(?:the|our|his|her)\s)(?<!\ba\s)(?<!ly\s)
-      (?!(?:need|feed|speed|indeed|breed)\b)[a-z]{2,}ed
+      (?!(?:need|feed|speed|indeed|breed|shed|sled|seed|weed|hundred)\b)[a-z]{2,}ed
       |began|bought|broke|brought|built|came|caught|drank|drew|drove|ate|fell|felt|flew|forgot|found|gave|grew|held
       |kept|knew|left|lost|made|met|paid|ran|read|rode|sang|sat|saw|sent|slept|sold|spent|spoke|swam|taught|took|went
       |woke|won|wore|wrote)\b)""",

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from infinimem import law
-from infinimem.grounding.claims import is_duplicate
+from infinimem.grounding.claims import is_repetition
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
@@ -49,7 +49,7 @@ def verified(plan: Plan, base: View | None, now: View, approved: Collection[int]
     if stale := _overtaken(plan, base, now):
         return Verdict(plan, (), stale)
     roots = _WRITES.get(plan.op, now.spec.writes)
-    return law.verify(_current(plan, base, now), now.entry, roots, approved, same=is_duplicate)
+    return law.verify(_current(plan, base, now), now.entry, roots, approved, same=is_repetition)
 
 
 def _current(plan: Plan, base: View | None, now: View) -> Plan:
