@@ -74,7 +74,7 @@ def test_facts_are_what_the_episode_leaves_out_and_no_fact_says() -> None:
         (f"Ann: {TURNS[0][3]}", "1"),
         (f"Ann: {TURNS[2][3]}", "7"),
     }
-    known = [{"id": "f1", "time": None, "text": f"Ann: {TURNS[0][3]}"}]
+    known = [{"id": "f1", "time": TURNS[0][1], "text": f"Ann: {TURNS[0][3]}"}]
     (left,) = by_rules(REFINE, episode="", turns=turns, facts=known)["facts"]
     assert left["from"] == ["7"] and left["replaces"] is None
     assert by_rules(REFINE, episode=TURNS[2][3], turns=turns, facts=known) == {"facts": []}

@@ -5,16 +5,18 @@ An episode is what tells most of its exchanges, a merge adds new sentences, fact
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from infinimem.grounding.claims import is_duplicate
+from infinimem.grounding.claims import is_repetition, lasts
 from infinimem.grounding.sentences import Said, sentences, split_speaker
 from infinimem.grounding.values import LIKELY, values
 from infinimem.llm.offline.extract import split
 from infinimem.llm.offline.lexicon import content_terms, is_filler
 from infinimem.llm.offline.salience import SHORTEST, Corpus, central
 from infinimem.llm.offline.topics import day_of
+from infinimem.model import Entry
 
 SENTENCES = 6
 """Of an episode."""
@@ -26,6 +28,10 @@ SHARED = 2
 """Telling words that such a sentence has in common with the episode."""
 
 
+_DAY = re.compile(r"(?=\b\d{4}-\d\d-\d\d )")
+"""Before a day of `_dated`."""
+
+
 class _Row(NamedTuple):
     """A sentence: of which turn, when and by whom it was said."""
 
@@ -33,6 +39,11 @@ class _Row(NamedTuple):
     day: str
     speaker: str
     text: str
+
+    @property
+    def entry(self) -> Entry:
+        """What a fact would say of it."""
+        return Entry(0, Said(self.speaker, self.text).line, "", self.day or None)
 
 
 def episodes(variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +60,7 @@ def merge_episodes(variables: Mapping[str, Any]) -> dict[str, Any]:
     new = [
         row
         for row in _telling(turns, ADDED)
-        if row.text not in old
+        if not _holds(old, row)
         and (not row.speaker or f"{row.speaker}: " in old)
         and len(known.intersection(content_terms(row.text))) >= SHARED
     ]
@@ -73,25 +84,24 @@ def episode(variables: Mapping[str, Any]) -> dict[str, Any]:
 def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `facts`: what was said, each piece that says something new."""
     order = {turn["id"]: at for at, turn in enumerate(variables["turns"])}
-    found = list[dict[str, Any]]()
+    found = list[tuple[Entry, str]]()
     for row in sorted(_rows(variables["turns"], split), key=lambda row: order[row.id]):
-        line = Said(row.speaker, row.text).line
-        if not any(is_duplicate(line, other["text"]) for other in found):
-            found.append({"text": line, "from": [row.id]})
-    return {"facts": found}
+        if not any(is_repetition(row.entry, other) for other, _ in found):
+            found.append((row.entry, row.id))
+    return {"facts": [{"text": entry.text, "from": [turn]} for entry, turn in found]}
 
 
 def refine(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `refine`: what was said that stands neither in the episode nor in a fact."""
     old, found = variables["facts"], list[dict[str, Any]]()
+    known = [Entry(0, fact["text"], "", fact.get("time")) for fact in old]
     for row in _rows(variables["turns"], split):
-        line = Said(row.speaker, row.text).line
-        known = [fact["text"] for fact in (*old, *found)]
-        if row.text in variables["episode"] or any(is_duplicate(line, other) for other in known):
+        if _holds(variables["episode"], row) or any(is_repetition(row.entry, other) for other in known):
             continue
+        known.append(row.entry)
         replaces = next((fact["id"] for fact in old if _changes(row, fact["text"])), None)
         kind = "TIME_ANCHORED_UPDATE" if replaces else "USER_EVENT"
-        found.append({"text": line, "type": kind, "from": [row.id], "replaces": replaces})
+        found.append({"text": row.entry.text, "type": kind, "from": [row.id], "replaces": replaces})
     return {"facts": found}
 
 
@@ -104,7 +114,7 @@ def _rows(turns: Sequence[Mapping[str, Any]], cut: Callable[[str], Iterable[str]
         for sentence in (" ".join(piece.split()) for piece in cut(turn["text"]))
         if any(_tells(part, names) for part in sentences(sentence))
     ]
-    rows = list({row.text: row for row in reversed(rows)}.values())[::-1]
+    rows = list({(row.text, row.day): row for row in reversed(rows)}.values())[::-1]
     return [rows[at] for at in central([row.text for row in rows], names)]
 
 
@@ -132,6 +142,12 @@ def _dated(rows: Sequence[_Row]) -> str:
         told.append(f"{row.day} {line}" if row.day and row.day != day else line)
         day = row.day
     return " ".join(told)
+
+
+def _holds(episode: str, row: _Row) -> bool:
+    """Whether an episode tells a sentence; one of what happened, under its own day."""
+    days = [episode] if lasts(row.text) else _DAY.split(episode)
+    return any(row.text in told for told in days if len(days) == 1 or told.startswith(row.day))
 
 
 def _changes(row: _Row, fact: str) -> bool:
