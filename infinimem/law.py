@@ -20,6 +20,7 @@ and of archivings that are withheld (the line stays live):
     OTHER_SPEAKER      two people say it: neither repeats nor replaces the other
     NOT_NEWER          what supersedes is older than what it supersedes
     PROTECTED          a person's line, or a pinned one
+    NOT_APPROVED       what an import archives, without the import
     TOO_MANY           more than a fifth of the lines of one run
 """
 
@@ -196,6 +197,9 @@ def why_not(
         archived: lines that go as well.
     """
     seqs = (move.seq, *((move.by,) if move.by is not None else ()))
+    if move.why == "reimported":  # nothing stands for it; whoever imported the note approved
+        code = "PROTECTED" if _protected(old) else "" if approved else "NOT_APPROVED"
+        return Reason(code, seqs) if code else None
     if survivor is None or move.by == move.seq or move.by in archived or is_archive(survivor.doc_id):
         return Reason("UNKNOWN_SURVIVOR", seqs)
     if _protected(old) and not approved:
