@@ -126,7 +126,7 @@ def _live(view: View) -> Iterator[Located]:
 
 
 def archiving(gone: Set[int], view: View) -> Plan | None:
-    """The plan that archives what was drawn from these turns alone, nothing that a person edited or pinned."""
+    """The plan that archives what was drawn from these turns alone, nothing edited or pinned by people."""
     moves = []
     for place in _live(view):
         entry, topic = place.entry, place.doc_id

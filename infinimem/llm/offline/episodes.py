@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from infinimem.grounding.claims import is_repetition, lasts
-from infinimem.grounding.sentences import Said, sentences, split_speaker
-from infinimem.grounding.values import LIKELY, values
+from infinimem.grounding.sentences import Said, sentences
 from infinimem.llm.offline.extract import split
 from infinimem.llm.offline.lexicon import content_terms, is_filler
 from infinimem.llm.offline.salience import SHORTEST, Corpus, central
@@ -93,15 +92,13 @@ def facts(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def refine(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `refine`: what was said that stands neither in the episode nor in a fact."""
-    old, found = variables["facts"], list[dict[str, Any]]()
-    known = [Entry(0, fact["text"], "", fact.get("time")) for fact in old]
+    known = [Entry(0, fact["text"], "", fact.get("time")) for fact in variables["facts"]]
+    found = list[dict[str, Any]]()
     for row in _rows(variables["turns"], split):
         if _holds(variables["episode"], row) or any(is_repetition(row.entry, other) for other in known):
             continue
         known.append(row.entry)
-        replaces = next((fact["id"] for fact in old if _changes(row, fact["text"])), None)
-        kind = "TIME_ANCHORED_UPDATE" if replaces else "USER_EVENT"
-        found.append({"text": row.entry.text, "type": kind, "from": [row.id], "replaces": replaces})
+        found.append({"text": row.entry.text, "type": "USER_EVENT", "from": [row.id], "replaces": None})
     return {"facts": found}
 
 
@@ -148,9 +145,3 @@ def _holds(episode: str, row: _Row) -> bool:
     """Whether an episode tells a sentence; one of what happened, under its own day."""
     days = [episode] if lasts(row.text) else _DAY.split(episode)
     return any(row.text in told for told in days if len(days) == 1 or told.startswith(row.day))
-
-
-def _changes(row: _Row, fact: str) -> bool:
-    """Whether a sentence surely gives another value to what the fact gave one."""
-    ours, theirs = values(Said(row.speaker, row.text)), values(Said(*split_speaker(fact)))
-    return any(one.sure >= LIKELY and one.differs(other) for one in ours for other in theirs)
