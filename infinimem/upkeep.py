@@ -6,7 +6,7 @@ In: numbers, receipts, moments. Out: receipts, findings, earlier states. Promise
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import LibraryError, UsageError, escape
 from infinimem.llm.base import Capped
-from infinimem.model import Finding, Plan, Receipt
+from infinimem.model import Finding, Receipt
 from infinimem.reader import Reader
 from infinimem.store.library import Library
-from infinimem.store.outcome import Applied
 from infinimem.store.state import usage
 
 if TYPE_CHECKING:
@@ -178,27 +177,6 @@ class Upkeep(Reader):
             },
             "model": escape(self.llm.name),
         }
-
-    def set_aside(self, gone: Set[int]) -> Receipt | None:
-        """Archive what was drawn from turns that their note no longer holds, but no line that a person edited
-        or pinned. The turns stay recorded, and nothing is drawn from them any more.
-
-        Args:
-            gone: their seqs (importers/again.py).
-        """
-        from infinimem.importers.again import archiving
-
-        if not gone:
-            return None
-        self.library.adopt_edits()
-        view = self.view
-        if pending := tuple(place.seq for place in view.uncited(gone)):
-            self.library.apply(Plan(empty=pending), base=view)
-        if (plan := archiving(gone, view)) is None:
-            return None
-        approved = {move.seq for move in plan.moves}
-        done = self.library.apply(plan, base=view, strategy="people", model="none", approved=approved)
-        return done.receipt if isinstance(done, Applied) else None
 
     def doctor(self) -> list[Finding]:
         """Check the folder, and the invariants of each strategy that keeps it; nothing is written."""

@@ -143,7 +143,7 @@ def import_(
     resumes an import that was interrupted.
     """
     from infinimem.importers import survey
-    from infinimem.importers.again import again
+    from infinimem.importers.again import again, set_aside
     from infinimem.store.receipts import later, next_number
 
     out = options.out
@@ -167,7 +167,7 @@ def import_(
         if not record:
             with out.progress("Extracting") as step:
                 entries = memory.draw(step, max_tokens)
-        receipt = memory.set_aside(notes.gone)
+        receipt = set_aside(memory.library, notes.gone) if notes.gone else None
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise

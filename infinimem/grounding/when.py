@@ -198,7 +198,7 @@ _NTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>(?:19|20)\d\d)"
 _WEEKDAY = rf"(?P<weekday>{'|'.join(_DAYS)})"
 _VERB = re.compile(
     r"""(?P<future>['’]ll\b|\b(?:will|shall|won['’]t|gonna|must|let['’]s|(?:need|have|has|am|are|is)\s(?:going\s)?to
-      |needs\sto|['’](?:m|re|s)\sgoing\sto|(?:is|are)\s(?:\w+\s)?due)\b)
+      |needs\sto|['’](?:m|re|s)\sgoing\sto|(?:is|are)\s(?:\w+\s)?(?:due|planned|scheduled))\b)
     | (?P<open>\b(?:(?:was|were)\s(?:\w+\s)?(?:going|due|supposed|meant|about|to)|used\sto|about|for
       |signed\sup|tickets?|appointments?|reservations?|invit\w+|bookings?|flights?|offer\w*|deadlines?|slots?|visas?|accepted
       |agreed|announced|appl(?:y|ies|ied)|approved|arranged|asked|booked|chose|confirmed|decided|enrolled
@@ -277,7 +277,7 @@ def _past(match: re.Match[str]) -> bool | None:
                 return None
             if kind in ("open", "future"):
                 break
-    elif len(text[left:at].split()) < 3:
+    elif len(text[left:at].split()) < 4:
         subject = _SUBJECT.match(text, after, end)
         right = subject.end() if subject else after
         stop = _CLAUSE.search(text, right, end)

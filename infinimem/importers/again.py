@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from infinimem.markdown.characters import clean_text
-from infinimem.model import CURRENT, Located, Move, Plan, Turn
+from infinimem.model import CURRENT, Located, Move, Plan, Receipt, Turn
+from infinimem.store.library import Library
+from infinimem.store.outcome import Applied
 from infinimem.store.spec import ARCHIVE, EVIDENCE, REIMPORTED, TOPICS, slug
 from infinimem.store.view import View
 
@@ -125,13 +127,22 @@ def _live(view: View) -> Iterator[Located]:
         yield from view.document(doc_id).entries if doc_id in view else ()
 
 
-def archiving(gone: Set[int], view: View) -> Plan | None:
-    """The plan that archives what was drawn from these turns alone, nothing edited or pinned by people."""
-    moves = []
+def set_aside(library: Library, gone: Set[int]) -> Receipt | None:
+    """Archive what was drawn from nothing but turns that their notes no longer hold, except what people
+    edited or pinned. The turns stay recorded, and nothing is drawn from them any more.
+    """
+    library.adopt_edits()
+    view, moves = library.view(), list[Move]()
+    if pending := tuple(place.seq for place in view.uncited(gone)):
+        library.apply(Plan(empty=pending), base=view)
     for place in _live(view):
         entry, topic = place.entry, place.doc_id
         if entry.origin and gone.issuperset(entry.origin) and entry.source != "human" and not entry.pinned:
             if topic == CURRENT and (turn := view.entry(entry.origin[0])):
                 topic = f"{TOPICS}{slug(turn.doc_id.rpartition('/')[2])}"
             moves.append(Move(place.seq, topic, why="reimported"))
-    return Plan("reimport", moves=tuple(moves)) if moves else None
+    if not moves:
+        return None
+    plan, approved = Plan("reimport", moves=tuple(moves)), {move.seq for move in moves}
+    done = library.apply(plan, base=view, strategy="people", model="none", approved=approved)
+    return done.receipt if isinstance(done, Applied) else None
