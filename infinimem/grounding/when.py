@@ -200,20 +200,20 @@ _VERB = re.compile(
     r"""(?P<future>['’]ll\b|\b(?:will|shall|won['’]t|gonna|must|let['’]s|(?:need|have|has|am|are|is)\s(?:going\s)?to
       |needs\sto|['’](?:m|re|s)\sgoing\sto|(?:is|are)\s(?:\w+\s)?(?:due|planned|scheduled))\b)
     | (?P<open>\b(?:(?:was|were)\s(?:\w+\s)?(?:going|due|supposed|meant|about|to)|used\sto|about|for
-      |signed\sup|tickets?|appointments?|reservations?|invit\w+|bookings?|flights?|offer\w*|deadlines?|slots?|visas?|accepted
-      |agreed|announced|appl(?:y|ies|ied)|approved|arranged|asked|booked|chose|confirmed|decided|enrolled
-      |expected|extended|got|heard|hired|hoped|intended|know|knows|learn(?:ed|t)|mentioned|needed|noticed|ordered
-      |planned|postponed|prepared|promised|proposed|pushed|registered|(?:re)?scheduled|reserved|says?|said
-      |suggested|thinks?|thought|told|understood|wanted|wished)\b)
+      |signed\sup|tickets?|appointments?|reservations?|invit\w+|bookings?|flights?|offer\w*|deadlines?|slots?
+      |visas?|accepted|agreed|announced|appl(?:y|ies|ied)|approved|arranged|asked|booked|confirmed|decided
+      |enrolled|expected|extended|heard|hired|hoped|intended|knows?|mentioned|needed|ordered|planned
+      |prepared|promised|proposed|pushed|registered|(?:re)?scheduled|reserved|says?|said|suggested|thinks?|thought|told|wanted|wished)\b)
     | (?P<does>\b(?:starts?|begins?|opens?|ends?|closes?|runs?|leaves?
       |expires?|arrives?|comes?|goe?s?|moves?|flies|fly|returns?|retires?|takes?|turns?|visits?|joins?|gets?)\b)
-    | (?P<be>['’](?:m|re|s|d)\b|\b(?:am|is|are|be|being|can|could|may|might|would|should|do|does|don['’]t)\b)
+    | (?P<be>(?:['’](?:m|re|d)|(?:(?<=\bit|\bhe)|(?<=she|hat|ere|who))['’]s)\b
+      |\b(?:am|is|are|be|being|can|could|may|might|would|should|do|does|don['’]t)\b)
     | (?P<have>['’]ve\b|\b(?:have|has|having|haven['’]t|hasn['’]t)\b)
     | (?P<being>\b(?:was|were)\s(?:\w+\s)?\w+ing\b)
     | (?P<was>\b(?:was|were|did|had|been|wasn['’]t|weren['’]t|didn['’]t|hadn['’]t)\b)
     | (?P<past>\b(?:(?<!\b(?:an|my)\s)(?<!\b(?:the|our|his|her)\s)(?<!\ba\s)(?<!ly\s)
       (?!(?:need|feed|speed|indeed|breed|shed|sled|seed|weed|hundred)\b)[a-z]{2,}ed
-      |began|bought|broke|brought|built|came|caught|drank|drew|drove|ate|fell|felt|flew|forgot|found|gave|grew|held
+      |began|bought|broke|brought|built|came|caught|drank|drew|drove|ate|fell|felt|flew|forgot|found|gave|got|grew|held
       |kept|knew|left|lost|made|met|paid|ran|read|rode|sang|sat|saw|sent|slept|sold|spent|spoke|swam|taught|took|went
       |woke|won|wore|wrote)\b)""",
     re.I | re.VERBOSE,
