@@ -75,17 +75,15 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
 
 def undate(view: View, lines: Sequence[Located]) -> Rendered:
     """Take `when` out of the signatures of lines; the receipt quotes them as they were."""
-    done = Rendered()
+    done, signed = Rendered(), dict[Position, str]()
     for line in lines:
+        fields = {key: value for key, value in line.entry.fields.items() if key != "when"}
+        signed[position(line)] = resigned(line.entry, replace(line.entry, fields=fields))
         done.quoted.append(line.entry.line)
         done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "undated"))
         done.removed.append((line.seq, line.entry.line))
-    _sign(done, view, {position(line): resigned(line.entry, _undated(line.entry)) for line in lines})
+    _sign(done, view, signed)
     return done
-
-
-def _undated(entry: Entry) -> Entry:
-    return replace(entry, fields={key: value for key, value in entry.fields.items() if key != "when"})
 
 
 def turns_without_entries(view: View, edits: ExternalEdits, first_seq: int) -> list[int]:

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from infinimem.grounding.claims import is_repetition, lasts
-from infinimem.grounding.sentences import Said, sentences
+from infinimem.grounding.sentences import Said, sentences, split_speaker
+from infinimem.llm.offline.describe import keywords, said_by, summary
 from infinimem.llm.offline.extract import split
 from infinimem.llm.offline.lexicon import content_terms, is_filler
 from infinimem.llm.offline.salience import SHORTEST, Corpus, central
 from infinimem.llm.offline.topics import day_of
 from infinimem.model import Entry
+from infinimem.terms import query_terms
+from infinimem.terms import tokens as terms_of
 
 SENTENCES = 6
 """Of an episode."""
@@ -23,6 +26,10 @@ ADDED = 2
 """Sentences that an exchange adds to one."""
 TITLE = 3
 """Phrases of a title."""
+TOPIC, TOPIC_KEYWORDS = 4, 12
+"""Sentences and keywords of a topic; with 2 and 8 fewer of its turns are found by it."""
+ENOUGH = 8
+"""Telling words in common by which it is certain that two topics have to do with each other."""
 SHARED = 2
 """Telling words that such a sentence has in common with the episode."""
 
@@ -145,3 +152,56 @@ def _holds(episode: str, row: _Row) -> bool:
     """Whether an episode tells a sentence; one of what happened, under its own day."""
     days = [episode] if lasts(row.text) else _DAY.split(episode)
     return any(row.text in told for told in days if len(days) == 1 or told.startswith(row.day))
+
+
+# ── topics, themes, and what a question needs of them ──────────────────────────────────────────
+
+
+def topic(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `topic`; where nothing is told, the first words stand."""
+    turns = variables["turns"]
+    said = [said_by(turn) for turn in turns]
+    told = lines(turns, TOPIC) or [summary(one) for one in said[:1]]
+    return {"keywords": keywords(said, TOPIC_KEYWORDS), "summary": " ".join(told)}
+
+
+def relate(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `relate`."""
+    own, rows = _words_of(variables["topic"]), list[dict[str, Any]]()
+    for other in variables["others"]:
+        shared = len(own & _words_of(other))
+        confidence = min(shared / ENOUGH, 1.0)
+        rows.append(
+            {"id": other["id"], "relation": "semantic" if shared else "unrelated", "confidence": confidence}
+        )
+    return {"relations": rows}
+
+
+def _words_of(shown: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(content_terms(" ".join([shown.get("summary", ""), *shown.get("keywords", ())])))
+
+
+def theme(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `theme`: who speaks, and the phrases that most facts share."""
+    said = [split_speaker(fact["text"]) for fact in variables["facts"]]
+    names = sorted({speaker for speaker, _ in said if speaker})
+    corpus = Corpus([text for _, text in said], names)
+    phrases = corpus.phrases(range(len(said)), TITLE)
+    return {"summary": ": ".join(filter(None, (" and ".join(names), ", ".join(phrases))))}
+
+
+def gate(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `gate`: each episode whose title has a word of the question that nothing before has."""
+    known = (terms_of(fact["text"]) for fact in variables["facts"])
+    left = set(query_terms(variables["question"])).difference(*known)
+    chosen: list[str] = []
+    for episode in variables["episodes"]:
+        if new := left.intersection(terms_of(episode["title"])):
+            left -= new
+            chosen.append(episode["id"])
+    return {"sufficient": not left, "episodes": chosen, "messages": chosen if left else []}
+
+
+def guess(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `guess`: rules know no probabilities, and guess nothing."""
+    return {"answer": ""}
