@@ -137,7 +137,7 @@ def set_aside(library: Library, gone: Set[int]) -> Receipt | None:
         library.apply(Plan(empty=pending), base=view)
     for place in _live(view):
         entry, topic = place.entry, place.doc_id
-        if entry.origin and gone.issuperset(entry.origin) and entry.source != "human" and not entry.pinned:
+        if entry.origin and gone >= set(entry.origin) and entry.source != "human" and not entry.pinned:
             if topic == CURRENT and (turn := view.entry(entry.origin[0])):
                 topic = f"{TOPICS}{slug(turn.doc_id.rpartition('/')[2])}"
             moves.append(Move(place.seq, topic, why="reimported"))
