@@ -16,10 +16,11 @@ Reason codes of `verify`:
     STALE_RECORD       a record that someone changed since the plan was made (store/plans.py)
 and of archivings that are withheld (the line stays live):
     UNKNOWN_SURVIVOR   `by` names no line, or a line that is archived itself
-    NOT_A_DUPLICATE    the two texts differ in more than wording
+    NOT_A_DUPLICATE    the two texts differ in more than wording, or tell of what happened on two days
     OTHER_SPEAKER      two people say it: neither repeats nor replaces the other
     NOT_NEWER          what supersedes is older than what it supersedes
     PROTECTED          a person's line, or a pinned one
+    NOT_APPROVED       what an import archives, without the import
     TOO_MANY           more than a fifth of the lines of one run
 """
 
@@ -65,8 +66,8 @@ def conserved(
 
 # ── plans ───────────────────────────────────────────────────────────────────────────────────────
 
-Same = Callable[[str, str], bool]
-"""Whether two texts say the same; grounding.claims.is_duplicate knows."""
+Same = Callable[[Entry, Entry], bool]
+"""Whether a line says what another one says; grounding.claims.is_repetition knows."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,9 @@ def why_not(
         archived: lines that go as well.
     """
     seqs = (move.seq, *((move.by,) if move.by is not None else ()))
+    if move.why == "reimported":  # nothing stands for it; whoever imported the note approved
+        code = "PROTECTED" if _protected(old) else "" if approved else "NOT_APPROVED"
+        return Reason(code, seqs) if code else None
     if survivor is None or move.by == move.seq or move.by in archived or is_archive(survivor.doc_id):
         return Reason("UNKNOWN_SURVIVOR", seqs)
     if _protected(old) and not approved:
@@ -203,7 +207,7 @@ def why_not(
     new = survivor.entry
     if len({old.fields.get("speaker"), new.fields.get("speaker")} - {None}) > 1:
         return Reason("OTHER_SPEAKER", seqs)
-    if move.why == "duplicate" and not same(old.text, new.text):
+    if move.why == "duplicate" and not same(old, new):
         return Reason("NOT_A_DUPLICATE", seqs)
     if move.why == "superseded" and not is_newer(new, old, lookup):
         return Reason("NOT_NEWER", seqs)

@@ -33,6 +33,7 @@ class Turn:
         turn: the source's own id of the message, for example LoCoMo's "D1:3".
         key: idempotency key; a second turn with the same key is not recorded again.
         cwd, branch: the folder that an agent's session was in, and the git branch there.
+        note: path of the note that it was read from.
 
     What is blank counts as not given, and so does a time that is the word "null" or "none".
     """
@@ -46,6 +47,7 @@ class Turn:
     key: str | None = None
     cwd: str | None = None
     branch: str | None = None
+    note: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("speaker", "time", "session", "turn", "key", "cwd", "branch"):
@@ -127,7 +129,7 @@ class NewEntry:
     refers: str | None = None
 
 
-Why = Literal["moved", "split", "merged", "superseded", "duplicate"]
+Why = Literal["moved", "split", "merged", "superseded", "duplicate", "reimported"]
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,8 @@ class Move:
 
     Args:
         seq: the line.
-        to: id of the topic document that receives it. For "superseded" and "duplicate" it is the topic
-            whose archive receives the line.
+        to: id of the topic document that receives it; of a line that is archived the topic whose archive
+            receives it.
         heading: section of that document ("" for its end); created at the end when missing.
         why: the reason that the receipt records.
         by: for "superseded" and "duplicate" the seq of the surviving line.
@@ -151,7 +153,7 @@ class Move:
 
     @property
     def archives(self) -> bool:
-        return self.why in ("superseded", "duplicate")
+        return self.why in ("superseded", "duplicate", "reimported")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from in_memory import Driven
 
 from infinimem import law
-from infinimem.grounding.claims import is_duplicate
+from infinimem.grounding.claims import is_repetition
 from infinimem.markdown.document import Document
 from infinimem.markdown.signature import format_entry
 from infinimem.model import CURRENT, Plan, Reason, Receipt, Source, Usage
@@ -88,7 +88,7 @@ class Library(Driven):
         view = self.view()
         if self.refuse and (code := self.refuse.pop(0)):
             return Rejected(view, (Reason(code),))
-        verdict = law.verify(plan, view.entry, (TOPICS,), same=is_duplicate)
+        verdict = law.verify(plan, view.entry, (TOPICS,), same=is_repetition)
         if verdict.refused:
             return Rejected(view, verdict.refused)
         done = render(verdict.plan, view, self._high + 1, len(self.plans), NOW)

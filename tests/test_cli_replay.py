@@ -6,6 +6,7 @@ import re
 
 import pytest
 from cli_runner import Shell
+from unit_updates import updates as updates
 
 FACTS = (
     "The capital of Chad is Abeche.",
@@ -16,12 +17,12 @@ FACTS = (
 
 
 @pytest.fixture
-def units(shell: Shell) -> Shell:
+def units(shell: Shell, updates: None) -> Shell:
     assert shell("init", "--strategy", "allmem").code == 0
     for fact in FACTS:
         assert shell("add", fact, "--session", "s1").code == 0
     assert shell("consolidate").code == 0
-    assert len(list(shell.library.glob("allmem/archive/*.md"))) == 3
+    assert len(list(shell.library.glob("allmem/archive/*.md"))) == 2
     return shell
 
 

@@ -139,7 +139,7 @@ def test_duplicates_that_consolidation_missed() -> None:
 
 
 def test_of_one_kind_of_note_only_so_many_are_listed() -> None:
-    lines = [f"|Thing number {n} was bought" for n in range(MOST + 5)]
+    lines = [f"|Thing {chr(97 + n // 26)}{chr(97 + n % 26)} is mine" for n in range(MOST + 5)]
     told = found(topic(*lines, *lines))
     assert len(told) == MOST + 2
     assert any(one.what.startswith("5 more like this") for one in told)

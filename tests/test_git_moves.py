@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 from git_repository import Repository
 from trusting import write_trusted
+from unit_updates import updates as updates
 
 from infinimem import Turn, open_memory
 
@@ -108,6 +109,7 @@ def test_a_line_that_was_edited_is_no_move(tmp_path: Path) -> None:
     assert [(row.sign, row.moved, row.seq) for row in rows] == [("-", True, 41), ("+", True, 41)]
 
 
+@pytest.mark.usefixtures("updates")
 def test_an_archived_unit_is_a_rename(tmp_path: Path) -> None:
     place = Repository.begun(tmp_path / "repo")
     place.memory.mkdir()

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem import chronology, law
-from infinimem.grounding.claims import is_duplicate
+from infinimem.grounding.claims import is_repetition
 from infinimem.model import CURRENT, Entry, Located, Move, NewEntry, Plan, Put, Source
 
-verify = partial(law.verify, same=is_duplicate)
+verify = partial(law.verify, same=is_repetition)
 
 
 def entry(seq: int, text: str = "", time: str | None = None, source: Source = "user", **fields: str) -> Entry:
@@ -147,7 +147,7 @@ def test_two_lines_cannot_archive_each_other() -> None:
 
 
 def test_who_is_not_named_may_repeat_anybody() -> None:
-    lines = lookup(entry(1, "x", speaker="Ann"), entry(2, "x"))
+    lines = lookup(entry(1, "Drinks tea", speaker="Ann"), entry(2, "Drinks tea"))
     verdict = verify(Plan(moves=(Move(1, "topics/a", why="duplicate", by=2),)), lines, ("topics/",))
     assert (verdict.withheld, [move.archives for move in verdict.plan.moves]) == ((), [True])
 

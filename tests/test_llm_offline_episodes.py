@@ -74,15 +74,7 @@ def test_facts_are_what_the_episode_leaves_out_and_no_fact_says() -> None:
         (f"Ann: {TURNS[0][3]}", "1"),
         (f"Ann: {TURNS[2][3]}", "7"),
     }
-    known = [{"id": "f1", "time": None, "text": f"Ann: {TURNS[0][3]}"}]
+    known = [{"id": "f1", "time": TURNS[0][1], "text": f"Ann: {TURNS[0][3]}"}]
     (left,) = by_rules(REFINE, episode="", turns=turns, facts=known)["facts"]
     assert left["from"] == ["7"] and left["replaces"] is None
     assert by_rules(REFINE, episode=TURNS[2][3], turns=turns, facts=known) == {"facts": []}
-
-
-def test_a_fact_that_gives_another_value_replaces_the_one_that_is_known() -> None:
-    known = [{"id": "f1", "time": "2025-01-04", "text": "Ann: I moved to Lisbon."}]
-    (fact,) = by_rules(
-        REFINE, episode="", turns=[turn("9", "2025-03-01", "Ann", "I just moved to Porto.")], facts=known
-    )["facts"]
-    assert (fact["type"], fact["replaces"]) == ("TIME_ANCHORED_UPDATE", "f1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infinimem.llm.offline.standing import parted, standing
+from infinimem.llm.offline.extract import parted, standing
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -36,15 +36,6 @@ def diagnose(target: Unit, *neighbours: Unit) -> Mapping[str, Any]:
         target=told,
         anchors=[{key: item[key] for key in shown} for item in neighbours],
     )
-
-
-def updates(target: Unit, *neighbours: Unit) -> list[tuple[str, str, float]]:
-    tasks = diagnose(target, *neighbours)["update_tasks"]
-    return [(task["current_id"], task["superseded_id"], task["confidence"]) for task in tasks]
-
-
-def merges(target: Unit, *neighbours: Unit) -> list[list[str]]:
-    return [task["node_ids"] for task in diagnose(target, *neighbours)["merge_tasks"]]
 
 
 def older(text: str, speaker: str | None = "Ana", time: str | None = None) -> Unit:
@@ -104,7 +95,6 @@ def test_no_text_breaks_a_rule(text: str, speaker: str | None) -> None:
     told = unit(text, speaker)
     _check_descriptor(told)
     _check_split(told)
-    _check_proposals(told, [older(text, speaker), older("Kiln", speaker)])
     _check_restated(told, older(text, "Bo"))
 
 
@@ -117,124 +107,14 @@ ASIDE = (
 
 
 def test_no_rule_splits_a_text() -> None:
-    assert diagnose(unit(ASIDE))["split_tasks"] == []
     reply = by_rules(SPLIT_UNIT, unit=unit(ASIDE), reason="a wrong one")
     assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [ASIDE]
 
 
-# ── merging ─────────────────────────────────────────────────────────────────────────────────────
-
-FACT = "My sister Rita is allergic to peanuts."
-
-
-def test_the_same_lasting_fact_twice_is_merged() -> None:
-    assert merges(unit(FACT), older("My sister, Rita, is allergic to peanuts!")) == [["TARGET", "u-000007"]]
-
-
-def test_a_merge_has_four_units_at_most() -> None:
-    many = [unit(FACT, unit_id=f"u-{i}") for i in range(9)]
-    assert merges(unit(FACT), *many) == [["TARGET", "u-0", "u-1", "u-2"]]
-
-
-@pytest.mark.parametrize(
-    ("new", "old"),
-    [
-        (FACT, "My sister Rita is allergic to walnuts."),
-        (FACT, "My sister Rita is not allergic to peanuts."),
-        (FACT, "My sister Joan is allergic to peanuts."),
-        ("The kiln of my sister holds 12 bowls.", "The kiln of my sister holds 13 bowls."),
-        ("My brother beats my sister Rita at chess.", "My sister Rita beats my brother at chess."),
-        ("I went to the museum in Porto with Rita.",) * 2,
-        ("I'm so happy about the kiln in Porto.",) * 2,
-        ("My sister Rita is in Porto today.",) * 2,
-        ("Is my sister Rita allergic to peanuts?",) * 2,
-        ("Thanks a lot, that is so great to hear!",) * 2,
-        ("Tea is nice.",) * 2,
-    ],
-)
-def test_what_is_alike_or_may_have_changed_is_not_merged(new: str, old: str) -> None:
-    assert merges(unit(new), older(old)) == []
-
-
-def test_two_speakers_are_not_merged_nor_a_part_of_a_text() -> None:
-    assert merges(unit(FACT), older(FACT, "Bo")) == [] == merges(unit(FACT), older(FACT, None))
-    assert merges(unit(FACT), older(FACT) | {"summary": f"Ana: {FACT} …"}) == []
-
-
-# ── updating ────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("new", "old"),
-    [
-        ("The capital of Chad is Oslo.", "The capital of Chad is N'Djamena."),
-        ("The author of War and Peace is Jane Austen.", "The author of War and Peace is Leo Tolstoy."),
-        ("Lou Reed is married to Laurie Anderson.", "Lou Reed is married to Sylvia Morales."),
-        (
-            "Tony Parker plays the position of point guard.",
-            "Tony Parker plays the position of shooting guard.",
-        ),
-        ("Angola's official language is Portuguese.", "Angola's official language is French."),
-        ("I just moved to Porto.", "I live in Lisbon, near the river."),
-        ("Rita lives in Graz now.", "Rita lives in Oslo."),
-        ("So, I just started working at Novatech!", "I work for Siemens."),
-        ("My favourite book is Dune.", "Hi! My favourite book is Emma."),
-        ("My phone number is 555-1234.", "My phone number is 555-9876."),
-    ],
-)
-def test_a_newer_value_of_what_has_one_supersedes_the_older(new: str, old: str) -> None:
-    ((current, superseded, confidence),) = updates(unit(new), older(old))
-    assert (current, superseded) == ("TARGET", "u-000007") and confidence >= 0.9
-
-
-@pytest.mark.parametrize(
-    ("new", "old"),
-    [
-        ("The capital of Chad is Oslo.", "The capital of Chad is Oslo."),
-        ("The capital of Chad is Oslo.", "The capital of Peru is Lima."),
-        ("The headquarters of MTV is located in the city of New York.",) * 2,
-        ("I just moved to New York City.", "I live in New York."),
-        ("I moved to Paris for a week.", "I live in Lisbon now."),
-        ("I want to move to Porto.", "I live in Lisbon now."),
-        ("If I moved to Porto, Rita would cry.", "I live in Lisbon now."),
-        ("My favourite book is Dune?", "My favourite book is Emma."),
-        ("I like tea.", "I like coffee."),
-        ("The dog of Rita is happy.", "The dog of Rita is hungry."),
-        ("My favourite book is Dune.", "My favourite film is Emma."),
-        ("The best friend of Rita is Joan.", "The best friend of Rita is Priya."),
-        ("", ""),
-    ],
-)
-def test_what_can_both_be_true_is_no_update(new: str, old: str) -> None:
-    assert updates(unit(new), older(old)) == []
-
-
-def test_what_may_have_two_values_stays_below_the_gate() -> None:
-    for new, old in (
-        ("Rogers is famous for Oklahoma.", "Rogers is famous for Carousel."),
-        ("I live in Porto.", "I live in Lisbon."),
-    ):
-        assert [confidence < 0.9 for _, _, confidence in updates(unit(new), older(old))] == [True]
-
-
-def test_nobody_replaces_what_somebody_else_said() -> None:
-    new, old = "The capital of Chad is Oslo.", "The capital of Chad is N'Djamena."
-    assert updates(unit(new, "Ana"), older(old, "Bo")) == []
-
-
-def test_newer_is_the_later_time_then_the_higher_number() -> None:
-    new, old = "The capital of Chad is Oslo.", "The capital of Chad is N'Djamena."
-    assert updates(unit(new, time="2020-01-01"), older(old, time="2021-01-01"))[0][:2] == (
-        "u-000007",
-        "TARGET",
-    )
-    assert updates(unit(new, unit_id="u-000003"), older(old))[0][:2] == ("u-000007", "u-000003")
-
-
-def test_two_values_are_not_merged_in_the_same_breath() -> None:
-    fact = "The capital of Chad is Oslo."
-    other = unit("The capital of Chad is N'Djamena.", unit_id="u-000009")
-    assert merges(unit(fact), older(fact)) and not merges(unit(fact), older(fact), other)
+@pytest.mark.parametrize("old", ["The scale said 80 kg.", "The capital of Chad is Oslo."])
+def test_no_rule_claims_that_one_unit_replaces_another_or_repeats_it(old: str) -> None:
+    for new in (old, "The capital of Chad is N'Djamena."):
+        assert diagnose(unit(new), older(old)) == {"split_tasks": [], "merge_tasks": [], "update_tasks": []}
 
 
 # ── descriptors of what was put in order ────────────────────────────────────────────────────────
@@ -259,7 +139,7 @@ def test_an_update_tells_what_holds_and_what_does_not() -> None:
 
 _SENTENCES = st.sampled_from(
     [
-        FACT,
+        "My sister Rita is allergic to peanuts.",
         ASIDE,
         "I do not eat fish.",
         'She said "no 7".',
@@ -292,7 +172,6 @@ def test_replies_always_keep_their_promises(
     neighbours = [unit(*other, f"u-{i:06}") for i, other in enumerate(others)]
     _check_descriptor(told)
     _check_split(told)
-    _check_proposals(told, neighbours)
     _check_restated(told, *neighbours[:1])
 
 
@@ -313,24 +192,6 @@ def _check_descriptor(told: Unit) -> None:
 def _check_split(told: Unit) -> None:
     reply = by_rules(SPLIT_UNIT, unit=told, reason="")
     assert not reply["do_split"] and [part["segment_text"] for part in reply["segments"]] == [told["text"]]
-
-
-def _check_proposals(target: Unit, neighbours: Sequence[Unit]) -> None:
-    reply = diagnose(target, *neighbours)
-    known = {target["id"], *(item["id"] for item in neighbours)}
-    for split in reply["split_tasks"]:
-        assert split["node_id"] == target["id"]
-    for merge in reply["merge_tasks"]:
-        assert 2 <= len(merge["node_ids"]) <= 4 and set(merge["node_ids"]) <= known
-        assert (
-            len({item["speaker"] or "" for item in (target, *neighbours) if item["id"] in merge["node_ids"]})
-            == 1
-        )
-    for update in reply["update_tasks"]:
-        assert {update["current_id"], update["superseded_id"]} <= known
-        assert update["current_id"] != update["superseded_id"]
-    for tasks in reply.values():
-        assert all(0 <= task["confidence"] <= 1 and task["reason"] for task in tasks)
 
 
 def _check_restated(*told: Unit) -> None:

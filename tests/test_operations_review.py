@@ -11,7 +11,7 @@ from history_library import filled as sorted_library
 
 from infinimem import law
 from infinimem.errors import LibraryError, NotALibrary, UsageError
-from infinimem.grounding.claims import is_duplicate
+from infinimem.grounding.claims import is_repetition
 from infinimem.memory import Memory, open_memory
 from infinimem.model import Derived, Move, NewEntry, Plan, Put, Turn
 from infinimem.operations import review
@@ -68,17 +68,17 @@ def test_a_persons_word_lets_pass_what_is_protected_or_too_much_and_nothing_else
         (superseded(LISBON, 3), "UNKNOWN_SURVIVOR"),
     ):
         verdict = law.verify(
-            Plan("review", moves=(move,)), view.entry, ("topics/",), {move.seq}, same=is_duplicate
+            Plan("review", moves=(move,)), view.entry, ("topics/",), {move.seq}, same=is_repetition
         )
         assert [held.reason.code for held in verdict.withheld] == ([code] if code else []), move
         assert verdict.plan.moves == (() if code else (move,))
-        unasked = law.verify(Plan("review", moves=(move,)), view.entry, ("topics/",), same=is_duplicate)
+        unasked = law.verify(Plan("review", moves=(move,)), view.entry, ("topics/",), same=is_repetition)
         assert unasked.withheld or move.seq == PORTO
 
 
 def test_approval_of_one_line_is_no_approval_of_another(memory: Memory) -> None:
     plan = Plan("review", moves=(superseded(LISBON, PORTO),))
-    verdict = law.verify(plan, memory.view.entry, ("topics/",), {FLAT}, same=is_duplicate)
+    verdict = law.verify(plan, memory.view.entry, ("topics/",), {FLAT}, same=is_repetition)
     assert [held.reason.code for held in verdict.withheld] == ["PROTECTED"]
 
 
@@ -349,7 +349,7 @@ def test_what_is_too_much_unasked_is_done_when_approved(planned: Memory) -> None
     planned.library.apply(Plan(adds=tuple(told)))
     olds = [place.seq for place in planned.view.buffer.entries if place.seq > 14]
     plan = Plan("consolidate", moves=(moved(12), *(superseded(seq, 12) for seq in olds)))
-    assert law.verify(plan, planned.view.entry, ("topics/",), same=is_duplicate).withheld
+    assert law.verify(plan, planned.view.entry, ("topics/",), same=is_repetition).withheld
     assert review.keep(planned.library, plan, planned.view, "infini", "offline") == "p2"
     planned.decide(["p2"])
     assert {where(planned, seq) for seq in olds} == {"archive/home"}

@@ -62,7 +62,7 @@ def standing(view: View) -> dict[int, tuple[str, str]]:
 
 
 def test_undo_restores_every_byte_and_undoing_that_too(library: Library) -> None:
-    a, b, c = fill(library, "I moved to Lisbon", "I like tea", "I moved to Lisbon!")
+    a, b, c = fill(library, "I live in Lisbon", "I like tea", "I live in Lisbon!")
     sort(library, "consolidate", Move(a, "topics/home", "Home"))
     before = files(library)
     receipt = sort(

@@ -186,8 +186,8 @@ def test_a_doubled_line_without_text_stays_without_text_in_a_crlf_file(library: 
 
 def test_a_document_with_a_person_s_header_keys_outlives_its_last_line(library: Library) -> None:
     path = library.root / "topics" / "a.md"
-    path.write_text("---\nid: topics/a\ntags: [mine]\n---\n- <seq=1> x\n")
-    (library.root / "topics" / "b.md").write_text("---\nid: topics/b\n---\n- <seq=2> x\n")
+    path.write_text("---\nid: topics/a\ntags: [mine]\n---\n- <seq=1> Has x\n")
+    (library.root / "topics" / "b.md").write_text("---\nid: topics/b\n---\n- <seq=2> Has x\n")
     consolidate(library, Move(1, "topics/a", why="duplicate", by=2))
     assert "tags: [mine]" in path.read_text()
     assert library.view().document("topics/a").entries == ()

@@ -143,6 +143,7 @@ def import_(
     resumes an import that was interrupted.
     """
     from infinimem.importers import survey
+    from infinimem.importers.again import again, set_aside
     from infinimem.store.receipts import later, next_number
 
     out = options.out
@@ -156,20 +157,25 @@ def import_(
         return
     before, tried = next_number(memory.view), memory.unanswered()
     done = recorded = entries = 0
+    notes = again(found.notes, memory.view)
     try:
         with out.progress(f"Recording {path.name}") as step:
             for batch in found.batches():
-                recorded += len(memory.record(batch))
+                recorded += len(memory.record(notes.new(batch)))
                 done += len(batch)
                 step(done, found.turns)
         if not record:
             with out.progress("Extracting") as step:
                 entries = memory.draw(step, max_tokens)
+        receipt = set_aside(memory.library, notes.gone) if notes.gone else None
     except KeyboardInterrupt:
         out.say(f"interrupted: {counted(recorded, 'turn')} recorded; run the same command again to go on")
         raise
     failed = newly(tried, memory.unanswered())
     _show_import(out, found, recorded, entries, failed, later(memory.view, before - 1))
+    if receipt:
+        gone = counted(len(receipt.rows), "line")
+        out.say(f"{gone} archived that the notes no longer hold; {receipt.id}, infinimem undo takes it back")
     if record and recorded:
         out.say("recorded only: the next add, import or consolidate extracts entries")
     _end(out, failed)

@@ -1,2 +1,2 @@
-"""Do the words of a line stand in what it cites? Negation, names and numbers, duplicates, values that exclude
-each other. English is known here, and above in the offline rules; nowhere below."""
+"""Do the words of a line stand in what it cites? Negation, names and numbers, duplicates, dates. English is
+known here, and above in the offline rules; nowhere below."""

@@ -2,6 +2,7 @@
 
 unsupported      what a model's sentence claims that its origin does not hold, or denies
 is_duplicate     whether two lines say the same
+is_repetition    whether one of them may go for the other: what happens on two days is two things
 find_duplicates  lines that say the same as another; only what the law would let pass, and less than that
 """
 
@@ -13,6 +14,7 @@ from functools import lru_cache
 
 from infinimem.grounding import negation
 from infinimem.grounding.sentences import common_terms
+from infinimem.grounding.when import tells_of_past
 from infinimem.markdown.characters import normalised, normalize
 from infinimem.model import SOURCES, Entry
 from infinimem.terms import tokens
@@ -127,6 +129,36 @@ TODAY = re.compile(
     re.IGNORECASE,
 )
 """Words by which the same sentence means something else on another day."""
+_LASTING = re.compile(
+    r"\b(?:am|is|are|has|have|likes?|loves?|hates?|prefers?|drinks?|eats?|lives?|works?|speaks?|owns?|uses?|knows?"
+    r"|plays?|keeps?|means?|can|can['’]?t|cannot|allergic|always|never)\b|['’](?:m|re|s|ve)\b",
+    re.IGNORECASE,
+)
+"""Words of what is so and stays so; where there is none, it may be an event in any language."""
+_PASSING = re.compile(
+    r"[\d?]|\b(?:will|would|going|gonna|feel\w*|tired|ill|sick|hurts?|aches?|mood|weather|price|score|status|soon"
+    r"|lately|these days|at the moment|days?|weeks?|months?|years?|(?:am|is|are) (?:\w+ )?\w+ing|said|got"
+    r"|told|thought|heard|chose|(?!need|feed|speed|indeed|breed|shed|sled|seed|weed|hundred)[a-z]{2,}ed)\b"
+    r"|['’](?:m|re|s) (?:\w+ )?\w+ing\b|['’](?:ll|d)\b",
+    re.IGNORECASE,
+)
+"""Numbers, and words of events and of what passes."""
+
+
+def lasts(text: str) -> bool:
+    """Whether a text states, in English, what is so on one day as on another: "My bike is red".
+
+    What is dated or measured, and any event, is not; in doubt nothing is.
+    """
+    passes = TODAY.search(text) or _PASSING.search(text) or tells_of_past(text)
+    return not passes and _LASTING.search(text) is not None
+
+
+def is_repetition(one: Entry, other: Entry) -> bool:
+    """Whether two lines say the same, of the same day where it is not of what lasts. One thing that is said
+    twice on a day, or a turn that was imported twice, is; what has no time may be of another day."""
+    same_day = bool(one.time and other.time) and str(one.time)[:10] == str(other.time)[:10]
+    return is_duplicate(one.text, other.text) and (same_day or (lasts(one.text) and lasts(other.text)))
 
 
 def find_duplicates(entries: Iterable[Entry]) -> list[tuple[int, int]]:
@@ -161,8 +193,8 @@ def _key(text: str) -> tuple[str, ...]:
 
 def _said(entry: Entry) -> tuple[str, ...]:
     """Equal for lines of the same words, the same person and, where the words depend on it, the same time."""
-    text = entry.text
-    when = str(entry.time) if TODAY.search(text) else ""
+    text, time = entry.text, entry.time or f"of {entry.seq}"
+    when = "" if lasts(text) else time if TODAY.search(text) else time[:10] if entry.time else time
     return normalised(text) or text, str(entry.fields.get("speaker")), when
 
 

@@ -8,13 +8,25 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from infinimem.terms import STOP_WORDS, tokens
+from infinimem.terms import MONTHS, STOP_WORDS, tokens
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\W_a-z])|(?<=[。！？])")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|e\.g|i\.e|etc|approx|no|vol|fig|cf|inc|ltd|co)|\b[A-Za-z])\.$",
+    r"(?:\b(?:mrs?|ms|messrs|dr|prof|st|sr|jr|vs|etc|approx|cf|inc|ltd|co|mt|ft|gen|col|capt|lt|sgt|rev|hon|gov|sen|ave"
+    r"|blvd|rd|dept|univ|est|al|bzw|ca|usw|str|tel|hr|fr)|\b[A-Za-z])\.\Z"
+    r"|\b(?:im|vom|zum|zur|beim|der|das|den|dem|des) \d{1,3}\.\Z|[a-z]{3,9}\.? \d{1,2}, \d{1,2}\.\Z",
     re.IGNORECASE,
 )
+"""What ends in a full stop that ends no sentence: abbreviations, initials, German ordinals, "April 1, 2."."""
+_BEFORE_NUMBER = re.compile(
+    r"\b(?:no|nos|nr|vol|fig|ch|sec|pp|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|mon|tues?|wed|thu(?:rs?)?|fri|sat"
+    r"|sun)\.\Z|\b\d{1,3}\.\Z",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    rf"[\"'“‘(\[]?(?:\d|(?:{'|'.join(MONTHS)}|Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember)\b)"
+)
+_NUMERAL = re.compile(r"\s*\(?\d{1,6}\.")
 _ORDINAL = re.compile(r"\A\s*\(?\d{1,6}[.):]\s+")
 _SPEAKER = re.compile(r"\A([^\W\d_][\w .'’-]{0,39}): ")
 
@@ -33,16 +45,21 @@ class Said(NamedTuple):
 
 def sentences(text: str) -> Iterator[str]:
     """A text cut where sentences end, as far as full stops tell."""
+    return filter(None, (text[start:end].strip() for start, end in spans(text)))
+
+
+def spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the sentences of a text begin and end."""
     start = 0
     for match in _SENTENCE_END.finditer(text):
-        end = match.end()
-        if _ABBREVIATION.search(text, max(start, match.start() - 8), match.start()):
+        at, end = match.start(), match.end()
+        if _ABBREVIATION.search(text[max(start, at - 24) : at]) or _NUMERAL.fullmatch(text, start, at):
             continue
-        if piece := text[start:end].strip():
-            yield piece
+        if _NUMBER.match(text, end) and _BEFORE_NUMBER.search(text[max(start, at - 8) : at]):
+            continue
+        yield start, end
         start = end
-    if piece := text[start:].strip():
-        yield piece
+    yield start, len(text)
 
 
 def strip_ordinal(text: str) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from infinimem.grounding.sentences import spans
 from infinimem.terms import DAYS, MONTHS
 
 Span = tuple[date, date]
@@ -26,11 +27,12 @@ _WHEN = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?\Z", re.ASCII)
 
 
 class Mention(NamedTuple):
-    """Words that name a time. `sure`: nothing but `span` can be meant."""
+    """Words that name a time. `sure`: nothing but `span` can be meant; else one of `others` may be."""
 
     words: str
     span: Span
     sure: bool = True
+    others: tuple[Span, ...] = ()
 
 
 def span_of(when: str) -> Span | None:
@@ -71,6 +73,22 @@ def settled(text: str, said: date | None) -> str | None:
     return when_of(span) if span and span != (said, said) else None
 
 
+def is_outdated(when: str, text: str, said: date | None) -> bool:
+    """Whether an older version of these rules settled a `when` that the words do not: there, any verb of the
+    sentence told the side on which a date lies, and what lasted "a week" was in a week."""
+    if said is None or settled(text, said) == when or len({one.span for one in mentions(text, said)}) != 1:
+        return False
+    mention = mentions(text, said)[0]
+    at = text.find(mention.words)
+    sentence = text[max(text.rfind(mark, 0, at) for mark in ".!?") + 1 : at + len(mention.words) + 40]
+    options = mention.others or (mention.span,)
+    if len(options) > 1 and _ANY_FUTURE.search(sentence):
+        options = (min(one for one in options if one[1] >= said),)
+    elif len(options) > 1:
+        options = (max(one for one in options if one[0] <= said),)
+    return when in map(when_of, options)
+
+
 def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
     """Whether words can mean a `when`.
 
@@ -86,9 +104,16 @@ def fits(when: str, told: Iterable[tuple[str, date | None]]) -> bool:
         return False
     for text, said in told:
         found = mentions(text, said) if said else []
-        if any(_near(span, mention.span) for mention in found) or (not found and _TEMPORAL.search(text)):
+        spans = (meant for mention in found for meant in (mention.span, *mention.others))
+        if any(_near(span, meant) for meant in spans) or (not found and _TEMPORAL.search(text)):
             return True
     return False
+
+
+def tells_of_past(text: str) -> bool:
+    """Whether a verb of a text does, or the text names a day, a month or a span of time."""
+    past = any(verb.lastgroup in ("was", "past", "being") for verb in _VERB.finditer(text))
+    return past or _TEMPORAL.search(text) is not None
 
 
 def mentions(text: str, said: date) -> list[Mention]:
@@ -155,6 +180,8 @@ def _near(one: Span, other: Span) -> bool:
 _SIDES = {"last": -1, "past": -1, "next": 1}
 SOON = 92
 """Days within which a day on the other side than that of the sentence's tense is as likely meant."""
+NEARBY = 300
+"""Characters around a date in which its sentence is looked for."""
 _Reader = Callable[[re.Match[str], date], Mention | None]
 
 _COUNTS = {
@@ -169,18 +196,51 @@ _UNIT = r"(?P<unit>day|week|month|year)s?"
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
 _NTH, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>(?:19|20)\d\d)"
 _WEEKDAY = rf"(?P<weekday>{'|'.join(_DAYS)})"
-_FUTURE = re.compile(
-    r"\b(?:will|going to|gonna|shall|must|should|would|due|starting|upcoming|planned|plan(?:s|ning)?"
-    r"|hop(?:e|es|ing)|(?:need|want|have|has) to)\b|['’](?:ll|d)\b|\blet['’]s\b",
+_VERB = re.compile(
+    r"""(?P<future>['’]ll\b|\b(?:will|shall|won['’]t|gonna|must|let['’]s|(?:need|have|has|am|are|is)\s(?:going\s)?to
+      |needs\sto|['’](?:m|re|s)\sgoing\sto|(?:is|are)\s(?:\w+\s)?(?:due|planned|scheduled))\b)
+    | (?P<open>\b(?:(?:was|were)\s(?:\w+\s)?(?:going|due|supposed|meant|about|to)|used\sto|about|for
+      |signed\sup|tickets?|appointments?|reservations?|invit\w+|bookings?|flights?|offer\w*|deadlines?|slots?
+      |visas?|accepted|agreed|announced|appl(?:y|ies|ied)|approved|arranged|asked|booked|confirmed|decided
+      |enrolled|expected|extended|heard|hired|hoped|intended|knows?|mentioned|needed|ordered|planned
+      |prepared|promised|proposed|pushed|registered|(?:re)?scheduled|reserved|says?|said|suggested|thinks?|thought|told|wanted|wished)\b)
+    | (?P<does>\b(?:starts?|begins?|opens?|ends?|closes?|runs?|leaves?
+      |expires?|arrives?|comes?|goe?s?|moves?|flies|fly|returns?|retires?|takes?|turns?|visits?|joins?|gets?)\b)
+    | (?P<be>(?:['’](?:m|re|d)|(?:(?<=\bit|\bhe)|(?<=she|hat|ere|who))['’]s)\b
+      |\b(?:am|is|are|be|being|can|could|may|might|would|should|do|does|don['’]t)\b)
+    | (?P<have>['’]ve\b|\b(?:have|has|having|haven['’]t|hasn['’]t)\b)
+    | (?P<being>\b(?:was|were)\s(?:\w+\s)?\w+ing\b)
+    | (?P<was>\b(?:was|were|did|had|been|wasn['’]t|weren['’]t|didn['’]t|hadn['’]t)\b)
+    | (?P<past>\b(?:(?<!\b(?:an|my)\s)(?<!\b(?:the|our|his|her)\s)(?<!\ba\s)(?<!ly\s)
+      (?!(?:need|feed|speed|indeed|breed|shed|sled|seed|weed|hundred)\b)[a-z]{2,}ed
+      |began|bought|broke|brought|built|came|caught|drank|drew|drove|ate|fell|felt|flew|forgot|found|gave|got|grew|held
+      |kept|knew|left|lost|made|met|paid|ran|read|rode|sang|sat|saw|sent|slept|sold|spent|spoke|swam|taught|took|went
+      |woke|won|wore|wrote)\b)""",
+    re.I | re.VERBOSE,
+)
+"""Verbs, and words (`open`) after which a date is mostly not that of the verb before: the concert's for which
+tickets were bought, the move's on which was agreed."""
+_ANY_FUTURE = re.compile(
+    r"\b(?:will|going to|gonna|shall|must|should|would|due|starting|upcoming|plann?(?:ed|s|ing)?"
+    r"|hop(?:e|es|ing)|(?:need|want|have|has) to|let['’]s)\b|['’](?:ll|d)\b",
     re.I,
 )
-_PAST = re.compile(
-    r"\b(?:was|were|did|had|(?!(?:need|feed|speed|indeed|breed)\b)[a-z]{2,}ed|been|began|bought|broke|brought|built"
-    r"|came|caught|chose|drank|drew|drove|ate|fell|felt|flew|forgot|found|gave|got|grew|heard|held|kept|knew|left|lost"
-    r"|made|met|paid|ran|read|rode|said|sang|sat|saw|sent|slept|sold|spent|spoke|swam|taught|told|took|thought|went"
-    r"|woke|won|wore|wrote)\b",
+_CLAUSE = re.compile(
+    r"[,;:()!?\n–—]|\s-\s|\b(?:and|but|or|so|because|as|when|while|although|though|if|unless|whether|that|which"
+    r"|who|whom|whose|where|what|how|why|than|after|before|I|we|he|she|they)\b",
     re.I,
 )
+_OTHER_TIMES = re.compile(
+    r"\b(?:always|usually|often|sometimes|every|each|if|unless|wish|born|childhood"
+    r"|as an? (?:child|kid|student|teenager|boy|girl)|back then|those days"
+    r"|when (?:I|we|he|she|they) (?:was|were))\b|\?",
+    re.I,
+)
+"""Words of what happens again and again, might, or was long ago: no verb tells its year."""
+_SUBJECT = re.compile(r"[,\s]*(?:(?:I|we|he|she|they|you|it)\b)?", re.I)
+_REPORTED = re.compile(r"\b(?:said|told|thought|knew|heard|hoped|wrote|mentioned)\b", re.I)
+_NOT_WHEN = re.compile(r"\b(?:for|to|until|till|by|before|from)\s+(?:the\s+)?\Z|\A(?:until|by)\b", re.I)
+_COUNT = re.compile(rf"\d|\b(?:{'|'.join(list(_COUNTS)[2:])}|dozens?|several|many|twice)\b", re.I)
 _HABIT = re.compile(
     rf"\b(?:every|each|most|all)\s+(?:\w+\s+)?(?:{'|'.join(_DAYS)}|day|week|month|year)s?\b", re.I
 )
@@ -193,12 +253,45 @@ _TEMPORAL = re.compile(
 
 
 def _past(match: re.Match[str]) -> bool | None:
-    """Whether the sentence tells of the past, or of what is to come; None where it does not say."""
-    start = max(match.string.rfind(mark, 0, match.start()) for mark in ".!?") + 1
-    clause = match.string[start : match.end() + 40]
-    if _FUTURE.search(clause):
-        return False
-    return True if _PAST.search(clause) else None
+    """Whether the verb that governs a date tells of the past, or of what is to come; None where none does.
+
+    It is the last one before the date in the same clause; where the date comes first, the first behind it.
+    """
+    begin = max(0, match.start() - NEARBY)
+    text, at = match.string[begin : match.end() + NEARBY], match.start() - begin
+    after = at + len(match[0])
+    start, end = next((one for one in spans(text) if at < one[1]), (0, len(text)))
+    if _OTHER_TIMES.search(text, start, end):
+        return None
+    left = max((found.end() for found in _CLAUSE.finditer(text, start, at)), default=start)
+    tense = None
+    if verbs := [*_VERB.finditer(text, left, at)]:
+        edge, last = end, None
+        for verb in reversed(verbs):
+            kind = verb.lastgroup
+            chained = kind == "future" if last == "does" else kind not in ("open", "does", "past")
+            if last and not (chained and len(text[verb.end() : edge].split()) < 3):
+                break
+            edge, last, tense = verb.start(), kind, _tense(kind, tense)
+            if kind == "being" and _REPORTED.search(text, start, left):  # "she said she was moving in June"
+                return None
+            if kind in ("open", "future"):
+                break
+    elif len(text[left:at].split()) < 4:
+        subject = _SUBJECT.match(text, after, end)
+        right = subject.end() if subject else after
+        stop = _CLAUSE.search(text, right, end)
+        verbs = [*_VERB.finditer(text, right, stop.start() if stop else end)][:2]
+        if verbs and len(text[right : verbs[0].start()].split()) < 4:
+            tense = _tense(verbs[0].lastgroup, (len(verbs) > 1 and verbs[1].lastgroup == "past") or None)
+    return None if tense and _NOT_WHEN.search(text[left:at] + match[0][:6]) else tense
+
+
+def _tense(kind: str | None, before: bool | None) -> bool | None:
+    """What a verb says of the past, or of that of which it is the auxiliary."""
+    if kind == "have":  # "have lived", but not "have a meeting"
+        return before
+    return {"future": False, "past": True, "was": True, "being": True}.get(kind or "")
 
 
 def _number(match: re.Match[str]) -> int:
@@ -216,10 +309,15 @@ def _away(said: date, unit: str, count: int) -> Span:
 
 
 def _counted(match: re.Match[str], said: date) -> Mention:
-    """Two weeks ago; in three months."""
-    back = (match.groupdict().get("ago") or "").lower() in ("ago", "back", "earlier")
-    count = -_number(match) if back else _number(match)
-    return Mention(match[0], _away(said, match["unit"].lower(), count))
+    """Two weeks ago; in three months, unless that is how long something took ("three books in a week")."""
+    ago = (match.groupdict().get("ago") or "").lower()
+    count = -_number(match) if ago in ("ago", "back", "earlier") else _number(match)
+    begin = max(0, match.start() - NEARBY)
+    clause = max(
+        (found.end() for found in _CLAUSE.finditer(match.string, begin, match.start())), default=begin
+    )
+    lasts = not ago and (_past(match) is not False or _COUNT.search(match.string, clause, match.start()))
+    return Mention(match[0], _away(said, match["unit"].lower(), count), sure=not lasts)
 
 
 def _vague(match: re.Match[str], said: date) -> Mention:
@@ -240,7 +338,11 @@ def _beside(match: re.Match[str], said: date) -> Mention:
     """Last week, this month, next year; the week before last."""
     which = match["which"].lower()
     away = {"before last": -2, "after next": 2}.get(which, _SIDES.get(which, 0))
-    return Mention(match[0], _away(said, match["unit"].lower(), away), sure=which != "past")
+    told = re.search(r"\b(?:the|my|our|his|her|their|your)\s\Z", match.string[: match.start()], re.I)
+    sure = which != "past" and not (
+        away in (-1, 1) and (told or match.string[match.end() :].startswith(" of "))
+    )
+    return Mention(match[0], _away(said, match["unit"].lower(), away), sure)
 
 
 def _weekend(match: re.Match[str], said: date) -> Mention:
@@ -254,9 +356,12 @@ def _weekday(match: re.Match[str], said: date) -> Mention | None:
     which = (match["which"] or "").lower()
     gap = (_DAYS.index(match["weekday"].lower()) - said.weekday()) % 7
     before, after = said + timedelta(days=gap - 7), said + timedelta(days=gap or 7)
-    past = {"last": True, "past": True, "this": False, "next": False}.get(which, _past(match))
+    past = {"last": True, "past": True, "next": False}.get(which, _past(match))
+    if which == "this":
+        past = None if past else False
     if past is None or which == "next":  # "next Friday": of this week or of the next
-        return Mention(match[0], (before if past is None else after, after + timedelta(days=7)), sure=False)
+        start = before if past is None else after
+        return Mention(match[0], (start, after + timedelta(days=7)), False, (_day(before), _day(after)))
     return Mention(match[0], _day(before if past else after))
 
 
@@ -277,13 +382,14 @@ def _named(match: re.Match[str], said: date) -> Mention | None:
     years = (said.year - 1, said.year, said.year + 1)
     nearest = min(map(span, years), key=lambda one: abs((one[0] - said).days))
     if past is None:
-        return Mention(match[0], nearest, sure=False)
+        return Mention(match[0], nearest, False, tuple(map(span, years)))
     if past:
         found = max(one for one in map(span, years) if one[0] <= said)
     else:
         found = min(one for one in map(span, years) if one[1] >= said)
-    soon = day and abs((nearest[0] - said).days) < SOON  # "scheduled it for 29 March", said on the 15th
-    return Mention(match[0], found, sure=found == nearest or not soon)
+    soon = day and abs((nearest[0] - said).days) < SOON  # "gave a talk on 29 March", said on the 15th
+    sure = (found == nearest or not soon) and not (which and found[0] <= said <= found[1])
+    return Mention(match[0], found, sure, tuple(map(span, years)))
 
 
 def _plain(match: re.Match[str], said: date) -> Mention | None:

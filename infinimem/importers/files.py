@@ -15,6 +15,7 @@ from pathlib import Path
 
 from infinimem.configuration import SETTINGS
 from infinimem.errors import ImportFormatError, UsageError
+from infinimem.importers.again import passage
 from infinimem.importers.archives import ENDINGS, PACKED, stem_of
 from infinimem.importers.fields import Skipped
 from infinimem.importers.read import Import, NotThere, read_turns
@@ -42,6 +43,7 @@ class Survey:
         sessions: how many.
         skipped: reason -> how many times.
         left_out: file of a folder -> why it is passed over.
+        notes: path of a note -> what it holds.
     """
 
     formats: tuple[str, ...] = ()
@@ -49,6 +51,7 @@ class Survey:
     sessions: int = 0
     skipped: Skipped = field(default_factory=Counter)
     left_out: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, set[bytes]] = field(default_factory=dict)
     _readings: list[Callable[[], Import]] = field(default_factory=list)
 
     def batches(self) -> Iterator[list[Turn]]:
@@ -77,6 +80,8 @@ class Survey:
         sessions: set[str | None] = set()
         for turns, turn in enumerate(found.turns, 1):
             sessions.add(turn.session)
+            if turn.note:
+                self.notes.setdefault(turn.note, set()).add(passage(turn.text, turn.session))
             if progress and turns % STEP == 0:
                 progress(self.turns + turns, 0)
         self.formats = tuple(dict.fromkeys((*self.formats, found.format)))

@@ -152,7 +152,11 @@ def read_turns(
     stem = stem or stem_of(path.name)
     parts = _parts(path, folder, format, wanted, stem, skipped)
     name, first = next(parts)
-    return Import(name, keyed(_chosen(first, parts, wanted, path), path, skipped), skipped)
+    turns = keyed(_chosen(first, parts, wanted, path), path, skipped)
+    if name == "markdown":
+        note = str(path.resolve())
+        turns = (replace(turn, note=note) for turn in turns)
+    return Import(name, turns, skipped)
 
 
 class _Wanted:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from infinimem import law
 from infinimem.errors import LibraryError, UsageError
-from infinimem.grounding.claims import is_duplicate
+from infinimem.grounding.claims import is_repetition
 from infinimem.markdown.signature import parse_seqs
 from infinimem.model import Move, Plan, Receipt
 from infinimem.store.library import Library
@@ -174,7 +174,7 @@ def _void(move: Move, view: View) -> str:
     if law.is_archive(place.doc_id):
         return f"the line is in {place.doc_id} already"
     plan = Plan(REVIEW, moves=(move,))
-    verdict = law.verify(plan, view.entry, (TOPICS,), {move.seq}, same=is_duplicate)
+    verdict = law.verify(plan, view.entry, (TOPICS,), {move.seq}, same=is_repetition)
     reasons = [*verdict.refused, *(item.reason for item in verdict.withheld)]
     return _WORDS.get(reasons[0].code, str(reasons[0])) if reasons else ""
 

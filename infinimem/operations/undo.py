@@ -25,7 +25,7 @@ from infinimem.store.view import View
 
 FORGET = "forget"
 _NOTE = "takes back receipt "
-_WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undone", "removed")
+_WRITTEN = ("added", "stamped", "edited", "renumbered", "cites", "undated", "undone", "removed")
 """How the reason of a row begins whose line the receipt itself wrote or took out."""
 
 

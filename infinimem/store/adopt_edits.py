@@ -6,11 +6,11 @@ Source: docs/FORMAT.md, Entry and Merged clones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from infinimem.markdown.signature import format_entry, format_seqs, resigned
-from infinimem.model import Entry, ReceiptRow
+from infinimem.model import Entry, Located, ReceiptRow
 from infinimem.store.external_edits import (
     ExternalEdits,
     Position,
@@ -70,6 +70,19 @@ def adopt(view: View, edits: ExternalEdits, first_seq: int) -> Rendered:
     signed = {place: format_entry(seqs[place], text, source="human") for place, text in texts.items()}
     _sign(done, view, signed | {place: resigned(old[place], entry) for place, entry in new.items()})
     done.removed += [(old[place].seq, old[place].line) for place in new]
+    return done
+
+
+def undate(view: View, lines: Sequence[Located]) -> Rendered:
+    """Take `when` out of the signatures of lines; the receipt quotes them as they were."""
+    done, signed = Rendered(), dict[Position, str]()
+    for line in lines:
+        fields = {key: value for key, value in line.entry.fields.items() if key != "when"}
+        signed[position(line)] = resigned(line.entry, replace(line.entry, fields=fields))
+        done.quoted.append(line.entry.line)
+        done.rows.append(ReceiptRow(line.seq, line.doc_id, line.doc_id, "undated"))
+        done.removed.append((line.seq, line.entry.line))
+    _sign(done, view, signed)
     return done
 
 

@@ -185,6 +185,7 @@ def parts(turns: Sequence[Turn], view: View, first_seq: int, now: str) -> list[P
             "key": turn.key,
             "cwd": turn.cwd,
             "branch": turn.branch,
+            "note": turn.note,
             "role": None if source != "tool" or turn.role == "tool" else turn.role,
             "observed": None if turn.time else now,
         }

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from infinimem import law
-from infinimem.grounding.claims import is_duplicate
+from infinimem.grounding.claims import is_repetition
 from infinimem.law import Verdict
 from infinimem.markdown.characters import clean_text, one_line
 from infinimem.markdown.signature import format_seqs
@@ -31,7 +31,9 @@ REVIEW = "review"
 """What receipts call that which a person approved."""
 MEMORY = "memory"
 """What they call a change of a model's own files."""
-_WRITES = {REVIEW: (TOPICS,), MEMORY: (MEMORIES,)}
+SIGNS = ("stamp", "undate")
+"""What they call changes of signatures: the lines stay where they stand."""
+_WRITES = {REVIEW: (TOPICS,), "reimport": (TOPICS,), MEMORY: (MEMORIES,)}
 """Where plans may write that are no strategy's, whoever keeps the library just now."""
 
 
@@ -47,7 +49,7 @@ def verified(plan: Plan, base: View | None, now: View, approved: Collection[int]
     if stale := _overtaken(plan, base, now):
         return Verdict(plan, (), stale)
     roots = _WRITES.get(plan.op, now.spec.writes)
-    return law.verify(_current(plan, base, now), now.entry, roots, approved, same=is_duplicate)
+    return law.verify(_current(plan, base, now), now.entry, roots, approved, same=is_repetition)
 
 
 def _current(plan: Plan, base: View | None, now: View) -> Plan:
@@ -112,7 +114,9 @@ def receipt_and_changes(
             f"{doc_id}.md",
             before.to_bytes() if (before := old[doc_id]) else None,
             new.to_bytes() if new else None,
-            Moves() if head.op == "stamp" else Moves.between(before, new),  # signed where they stand
+            Moves()
+            if head.op in ("stamp", "undate")
+            else Moves.between(before, new),  # signed where they stand
         )
         for doc_id, new in done.documents.items()
     ]

@@ -10,6 +10,8 @@ from infinimem.spec import MEMORIES as MEMORIES
 TOPICS, ARCHIVE = "topics/", "archive/"
 EVIDENCE, JOURNAL = "evidence/", "journal/"
 
+REIMPORTED = "reimported"
+"""Why a line is archived that was drawn from what a note no longer holds."""
 STANDING = f"{TOPICS}instructions-and-preferences"
 """The document of what the user asked for once and for all, whose sections are these two."""
 INSTRUCTIONS, PREFERENCES = "Instructions", "Preferences"

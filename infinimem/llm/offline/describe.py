@@ -51,6 +51,11 @@ def _card(turn: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def diagnose(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the task `diagnose`: no rule claims that one unit replaces another, or that two are one."""
+    return {"split_tasks": [], "merge_tasks": [], "update_tasks": []}
+
+
 def split_unit(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the task `split_unit`: no rule tells where a text turns to something else."""
     unit = variables["unit"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from infinimem.grounding.when import day_of, is_outdated
 from infinimem.markdown.document import Document
 from infinimem.markdown.header import flow, quote
 from infinimem.model import CURRENT, Finding, Level, Located
@@ -33,6 +34,7 @@ LED = "cite those that it may come from"
 RAISED = "raise the mark"
 FINISHED = "finish it, or drop it if nothing was done yet"
 REBUILT = "rebuild it from lines and receipts"
+UNDATED = "take `when` out; the receipt quotes the line, undo puts it back"
 
 
 def documents(inspection: Inspection) -> Iterator[Finding]:
@@ -201,3 +203,21 @@ def _merged(inspection: Inspection, place: Located) -> Iterator[Finding]:
             both = f"{listed(sorted(same))} and {line.seq}"
             what = f"cites {both}, which had one number before a merge; take out of `origin` what is wrong"
             yield Finding("note", what, _at(place))
+
+
+def misdated(inspection: Inspection) -> Iterator[Finding]:
+    """Entries with a `when` that an older version's rule derived, and of which their words do not tell."""
+    edited = {place.seq for place, _ in inspection.external.edited}
+    for line in outdated(inspection.own(CURRENT, TOPICS, ARCHIVE)):
+        if line.seq not in edited:
+            what = f"an older version's rule derived when={line.entry.fields['when']}; the words do not tell"
+            yield Finding("note", what, _at(line), UNDATED)
+
+
+def outdated(documents: Iterable[Document]) -> Iterator[Located]:
+    """The lines of `misdated`; never one in a model's words or of a person."""
+    for place in (place for document in documents for place in document.entries):
+        entry, when = place.entry, place.entry.fields.get("when")
+        ours = when and entry.source != "human" and "by" not in entry.fields
+        if ours and is_outdated(when or "", entry.text, day_of(entry.time)):
+            yield place

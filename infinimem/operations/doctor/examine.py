@@ -63,6 +63,7 @@ CHECKS = (
     Check("withheld", "doctor", folder.withheld),
     Check("unanswered", "doctor", folder.unanswered),
     Check("lines", "doctor", checks.lines),
+    Check("dates", "doctor", checks.misdated),
     Check("receipts", "doctor", receipts.missing),
     Check("stale-dependents", "doctor", _stale),
     Check("git", "doctor", _git),

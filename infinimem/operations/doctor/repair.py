@@ -1,6 +1,7 @@
 """What `doctor --fix` does: only what loses nothing. Every write goes through the library, under its lock.
 
-Texts are never touched: a damaged signature, a conflict marker or a wrong link is for a person to settle.
+Texts are never touched, and of signatures `when` alone, where an older version derived it: a damaged
+signature, a conflict marker or a wrong link is for a person to settle.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from infinimem.operations.doctor.checks import (
     RENAMED,
     RENUMBERED,
     SIGNED,
+    UNDATED,
     mended,
+    outdated,
 )
 from infinimem.operations.doctor.examine import examine
+from infinimem.store.adopt_edits import undate
 from infinimem.store.library import Library
 from infinimem.store.render import Rendered
+from infinimem.store.state import last_seen
 
 
 def repair(library: Library) -> list[Finding]:
@@ -46,8 +51,13 @@ def repair(library: Library) -> list[Finding]:
                 if not view.is_note(doc_id) and (document := mended(view.document(doc_id), view)):
                     done.documents[doc_id] = document
             library.commit(done, view, library.of_people("rename"), (), {})
-    if wanted & {SIGNED, RENUMBERED, LED}:
+    if wanted & {SIGNED, RENUMBERED, LED, UNDATED}:
         library.adopt_edits()
+    if UNDATED in wanted:
+        with library.locked() as view:
+            done = undate(view, [*outdated(map(view.document, last_seen.tracked(view)))])
+            notice = last_seen.differences(view, library.seen_lines(), done.documents)
+            library.commit(done, view, library.of_people("undate"), (), notice)
     left = {_kind(finding) for finding in examine(library, sys.maxsize)}
     return [finding for finding in found if _kind(finding) not in left]
 

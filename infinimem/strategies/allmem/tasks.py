@@ -21,7 +21,7 @@ DIAGNOSE = task(
     "diagnose",
     "target anchors confidence",
     1024,
-    "diagnose:diagnose",
+    "describe:diagnose",
     split_tasks=list_of(node_id=TEXT, confidence=_CONFIDENCE, reason=TEXT),
     merge_tasks=list_of(node_ids=IDS, confidence=_CONFIDENCE, reason=TEXT),
     update_tasks=list_of(current_id=TEXT, superseded_id=TEXT, confidence=_CONFIDENCE, reason=TEXT),

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Literal
 
 from infinimem import chronology, law
-from infinimem.grounding.claims import find_duplicates, is_duplicate
+from infinimem.grounding.claims import find_duplicates, is_repetition
 from infinimem.model import Entry, Move, Plan, Reason, Withheld
 from infinimem.store.spec import TOPICS
 from infinimem.store.state.withheld import ASKED
@@ -145,7 +145,7 @@ def _may_outdate(one: Entry, other: Entry, view: View) -> bool:
         return False
     new, old = (one, other) if chronology.is_newer(one, other, view.entry) else (other, one)
     move = _archiving(Claim(old.seq, new.seq, "superseded"))
-    reason = law.why_not(move, old, view.entry(new.seq), view.entry, same=is_duplicate)
+    reason = law.why_not(move, old, view.entry(new.seq), view.entry, same=is_repetition)
     return reason is None or reason.code in ASKED
 
 
@@ -203,7 +203,7 @@ def allowed(
             for claim in [left.pop(seq)]
         ]
         moves = tuple(_archiving(final[seq]) if seq in final else Move(seq, f"{TOPICS}x") for seq in lines)
-        verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_duplicate)
+        verdict = law.verify(Plan(moves=moves), view.entry, (TOPICS,), same=is_repetition)
         if verdict.refused:
             move = moves[0]
             return (), [*withheld, *(Withheld(move, reason) for reason in verdict.refused)]

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infinimem.grounding.claims import is_duplicate
-from infinimem.model import Located
+from infinimem.chronology import latest
+from infinimem.grounding.claims import is_repetition
+from infinimem.model import Entry, Located
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.recmem.spec import SPEC, RecmemSettings
 from infinimem.strategies.recmem.subconscious import FACT
@@ -74,15 +75,17 @@ def keep(store: RecordStore, refined: Refined, number: int, own: RecmemSettings)
         number: of the facts' ids.
         own: how many there may be, and whether facts are archived.
     """
-    texts = [one.summary for one in refined.known.values()]
-    most = len(texts) + own.facts_max
+    facts = [Entry(0, one.summary, "", one.time) for one in refined.known.values()]
+    times = {turn.seq: turn.entry.time for turn in refined.turns}
+    most = len(facts) + own.facts_max
     for row in refined.found:
-        text, seqs = one_liner(row["text"]), named(row["from"], (turn.seq for turn in refined.turns))
-        if not text or not seqs or any(is_duplicate(text, other) for other in texts):
+        text, seqs = one_liner(row["text"]), named(row["from"], times)
+        new = Entry(0, text, "", latest(times[seq] for seq in seqs))
+        if not text or not seqs or any(is_repetition(new, other) for other in facts):
             continue
-        if len(texts) >= most:
+        if len(facts) >= most:
             break
-        texts.append(text)
+        facts.append(new)
         aux = [("type", row["type"])] if row["type"] in TYPES else []
         fact = narrated(store, store.new_id(FACT.prefix, number), text, map(Ref, seqs), aux)
         store.put(fact)

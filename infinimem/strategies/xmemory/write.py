@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from infinimem.grounding.claims import is_duplicate, unsupported
+from infinimem.chronology import latest
+from infinimem.grounding.claims import is_repetition, unsupported
 from infinimem.grounding.when import day_of, fits
 from infinimem.llm.base import CUT, LLM
 from infinimem.llm.parallel import in_order
-from infinimem.model import RejectedReply
+from infinimem.model import Entry, RejectedReply
 from infinimem.store.records import stem
 from infinimem.strategies.graph.links import Link
 from infinimem.strategies.records.asking import Asked, named
@@ -74,11 +75,13 @@ def keep(store: RecordStore, told: Told) -> list[str]:
     session = stem(turns[0].doc_id)
     episode = replace(_episode(store, told), session=session)
     store.put(episode)
-    names, texts = [episode.id], list[str]()
+    names, facts = [episode.id], list[Entry]()
+    times = {turn.seq: turn.entry.time for turn in turns}
     for row in told.facts:
-        text, seqs = one_liner(row["text"]), named(row["from"], (turn.seq for turn in turns))
-        if text and seqs and len(texts) < MOST and not any(is_duplicate(text, one) for one in texts):
-            texts.append(text)
+        text, seqs = one_liner(row["text"]), named(row["from"], times)
+        new = Entry(0, text, "", latest(times[seq] for seq in seqs))
+        if text and seqs and len(facts) < MOST and not any(is_repetition(new, one) for one in facts):
+            facts.append(new)
             fact = narrated(store, store.new_id(FACT.prefix, turns[0].seq), text, map(Ref, seqs))
             store.put(replace(fact, session=session))
             store.graph.add(fact.id, Link(SOURCE, episode.id))

@@ -1,0 +1,148 @@
+"""Notes that are imported again: what is new in them, and which turns they no longer hold.
+
+In: what notes hold now, and the library. Out: turns to record, turns that are gone. Promise: evidence stays,
+and a note that did not change, or only its name or place, brings nothing.
+
+A turn of a note keeps the path of its file (`note`). A file whose path is unknown is a note that was recorded
+under another path if it holds the same. If that file is gone and they share half of the shorter one, it takes
+the other's place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from infinimem.markdown.characters import clean_text
+from infinimem.model import CURRENT, Located, Move, Plan, Receipt, Turn
+from infinimem.store.library import Library
+from infinimem.store.outcome import Applied
+from infinimem.store.spec import ARCHIVE, EVIDENCE, REIMPORTED, TOPICS, slug
+from infinimem.store.view import View
+
+Contents = Mapping[str, Set[bytes]]
+"""Of each note, by path, its passages."""
+
+
+def passage(text: str, session: str | None) -> bytes:
+    """What tells a passage of a note from others: its text without the name of the note before it."""
+    title = (session or "").rpartition("/")[2]
+    said = clean_text(text).rstrip().removeprefix(title)
+    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+@dataclass(frozen=True)
+class Again:
+    """Notes as they were recorded: by the path of today and by passage, the seqs of the turns.
+
+    Args:
+        held: of the notes that are imported.
+        gone: turns that were in them.
+        archived: turns whose lines were archived when their note was imported without them.
+        view: the library before the import.
+    """
+
+    held: Mapping[str, Mapping[bytes, Sequence[int]]]
+    gone: frozenset[int]
+    archived: frozenset[int]
+    view: View
+
+    def new(self, turns: Iterable[Turn]) -> Iterator[Turn]:
+        """The turns but those of notes that are recorded; what comes back into a note is said anew, and so is
+        what another note says."""
+        for turn in turns:
+            seqs = self.held.get(turn.note or "", {}).get(passage(turn.text, turn.session), ())
+            if not seqs or self.archived.issuperset(seqs):
+                yield replace(turn, key=f"{turn.key}-{len(seqs)}") if seqs else self._told_apart(turn)
+
+    def _told_apart(self, turn: Turn) -> Turn:
+        """With a key of its own where a turn of another note has the same."""
+        taken = self.view.lines.marks.get(("key", turn.key or "")) if turn.note else None
+        place = self.view.document(taken[0]).entry(taken[1]) if taken else None
+        if place is None or place.entry.fields.get("note", turn.note) == turn.note:
+            return turn
+        return replace(turn, key=f"{turn.key}-{passage(turn.note or '', None).hex()}")
+
+
+def again(contents: Contents, view: View) -> Again:
+    """Hold the notes that are imported against what was recorded of them."""
+    known: dict[str, dict[bytes, list[int]]] = {}
+    for doc_id in view.below(EVIDENCE) if contents else ():
+        document = view.document(doc_id)
+        session = document.header.values.get("session")
+        for place in document.entries:
+            if note := place.entry.fields.get("note"):
+                about = passage(place.text, session if isinstance(session, str) else None)
+                known.setdefault(note, {}).setdefault(about, []).append(place.seq)
+    archived = _archived(view)
+    current = {
+        note: {about for about, seqs in passages.items() if not archived.issuperset(seqs)}
+        for note, passages in known.items()
+    }
+    held, gone = dict[str, Mapping[bytes, Sequence[int]]](), set[int]()
+    moved = _moved(contents, current)
+    for path, now in contents.items():
+        there = known.get(moved.get(path, path), {})
+        if path in known or now == current.get(moved.get(path, "")):
+            held[path] = there
+        kept = now & held.get(path, {}).keys()
+        gone.update(seq for about, seqs in there.items() if about not in kept for seq in seqs)
+    return Again(held, frozenset(gone), archived, view)
+
+
+def _moved(contents: Contents, known: Contents) -> dict[str, str]:
+    """For notes of unknown paths those under which they were recorded; the surest first."""
+    holding: dict[bytes, list[str]] = {}
+    for note in known.keys() - contents.keys():
+        for about in known[note]:
+            holding.setdefault(about, []).append(note)
+    likely: list[tuple[bool, int, str, str]] = []
+    for path in contents.keys() - known.keys():
+        own = contents[path]
+        for note, shared in Counter(note for about in own for note in holding.get(about, ())).items():
+            same = own == known[note]
+            if same or (2 * shared >= min(len(own), len(known[note])) and not os.path.lexists(note)):
+                likely.append((same, shared, path, note))
+    moved: dict[str, str] = {}
+    for same, _, path, note in sorted(likely, reverse=True):
+        if path not in moved and (same or note not in moved.values()):
+            moved[path] = note
+    return moved
+
+
+def _archived(view: View) -> frozenset[int]:
+    """Turns of which all lines were archived because their note no longer held them."""
+    reason = REIMPORTED.capitalize()
+    places = (place for doc_id in view.below(ARCHIVE) for place in view.document(doc_id).entries)
+    old = (place for place in places if place.headings and place.headings[-1].startswith(reason))
+    live = {seq for place in _live(view) for seq in place.entry.origin}
+    return frozenset({seq for place in old for seq in place.entry.origin} - live)
+
+
+def _live(view: View) -> Iterator[Located]:
+    for doc_id in (CURRENT, *view.below(TOPICS)):
+        yield from view.document(doc_id).entries if doc_id in view else ()
+
+
+def set_aside(library: Library, gone: Set[int]) -> Receipt | None:
+    """Archive what was drawn from nothing but turns that their notes no longer hold, except what people
+    edited or pinned. The turns stay recorded, and nothing is drawn from them any more.
+    """
+    library.adopt_edits()
+    view, moves = library.view(), list[Move]()
+    if pending := tuple(place.seq for place in view.uncited(gone)):
+        library.apply(Plan(empty=pending), base=view)
+    for place in _live(view):
+        entry, topic = place.entry, place.doc_id
+        if entry.origin and gone >= set(entry.origin) and entry.source != "human" and not entry.pinned:
+            if topic == CURRENT and (turn := view.entry(entry.origin[0])):
+                topic = f"{TOPICS}{slug(turn.doc_id.rpartition('/')[2])}"
+            moves.append(Move(place.seq, topic, why="reimported"))
+    if not moves:
+        return None
+    plan, approved = Plan("reimport", moves=tuple(moves)), {move.seq for move in moves}
+    done = library.apply(plan, base=view, strategy="people", model="none", approved=approved)
+    return done.receipt if isinstance(done, Applied) else None
