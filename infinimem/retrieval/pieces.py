@@ -86,7 +86,9 @@ class Pieces:
             tuple({name_key(self.words, name): None for name in called}),
         )
         blocks = [self._block(document, *part, title, at) for part in self.parts(document, known)]
-        blocks = self._in_pieces(document, blocks)
+        blocks, first = self._in_pieces(document, blocks), blocks[:1]
+        if first and blocks[0].row != first[0].row and self._view.is_note(document.id):
+            blocks[0] = blocks[0]._replace(own=_joined([blocks[0].own, *self._header_terms(document)]))
         if not document.entries:
             return Read(at[1], blocks, blocks, *names)
         entries = self._in_pieces(document, [*entries, *self._passages(document, at)])
@@ -100,8 +102,11 @@ class Pieces:
             parts = [Partition((), 1, end, document.text(1, end))]
         terms = [self.terms_at(document, block.start_line, block.end_line, known) for block in parts]
         if note and parts:
-            terms[0] = _joined([terms[0], *map(self.words.kept, said_in(document, *document.header.values))])
+            terms[0] = _joined([terms[0], *self._header_terms(document)])
         return list(zip(parts, terms, strict=True))
+
+    def _header_terms(self, document: Document) -> Iterator[str]:
+        return map(self.words.kept, said_in(document, *document.header.values))
 
     # ── as they are shown ───────────────────────────────────────────────────────────────────────
 

@@ -32,7 +32,9 @@ def found(memory: Memory, query: str) -> list[str]:
 
 
 @pytest.mark.parametrize("header", [YAML, TOML, JSON], ids=["yaml", "toml", "json"])
-@pytest.mark.parametrize("body", ["# Lamp\n\nIt takes an E14 bulb.\n", ""], ids=["body", "header alone"])
+@pytest.mark.parametrize(
+    "body", ["# Lamp\n\nIt takes an E14 bulb.\n", "", "# Lamp\n" + "Light. " * 900 + "\n"]
+)
 @pytest.mark.parametrize("query", ["winter orchard plan", "okzaat", "grafting", "rootstock"])
 def test_what_a_header_says_finds_its_note(tmp_path: Path, header: str, body: str, query: str) -> None:
     """Title, aliases, tags and other words of a header find the note, in search and in retrieve."""
