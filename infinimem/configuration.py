@@ -24,6 +24,8 @@ from infinimem.user_folders import user_folder
 USER = "config.toml"
 LARGEST = 1 << 20
 """Bytes of config.toml that are read."""
+EITHER = ("embedder.name", "notes.ignore")
+"""Harmless settings that config.toml may give, too."""
 VARIABLES: Mapping[str, tuple[str, ...]] = {
     "INFINIMEM_MODEL": ("llm.model",),
     "OPENAI_BASE_URL": ("llm.base_url", "embedder.base_url"),
@@ -144,6 +146,6 @@ def _of_user() -> dict[str, Any]:
         raise SettingsError(f"{file}: {error.strerror}; mend or remove it") from error
     found = parse_values(data, str(file))
     known = defaults()
-    if wrong := [name for name in found if is_harmless(name, known[name]) and name != "embedder.name"]:
+    if wrong := [name for name in found if is_harmless(name, known[name]) and name not in EITHER]:
         raise SettingsError(f"{file}: {wrong[0]} belongs to a library; set it in its {SETTINGS}")
     return found

@@ -6,6 +6,7 @@ A strategy's group is a type of its own (infinimem/spec.py), checked and marked 
 from __future__ import annotations
 
 import dataclasses
+import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -156,6 +157,14 @@ class HookSettings:
 
 
 @dataclass(frozen=True)
+class NotesSettings:
+    """[notes]: what of a person's own files counts as notes."""
+
+    ignore: Harmless[tuple[str, ...]] = ()
+    """Patterns as in .gitignore of what is passed over; never of the program's own files."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """All groups, and the format number of the folder."""
 
@@ -172,6 +181,7 @@ class Settings:
     reader: ReaderSettings = field(default_factory=ReaderSettings)
     memory_tool: MemoryToolSettings = field(default_factory=MemoryToolSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
+    notes: NotesSettings = field(default_factory=NotesSettings)
     own: tuple[Any, ...] = ()
     """Groups of strategies, each of its type; those that are not here have their defaults."""
 
@@ -306,6 +316,10 @@ def _checked(name: str, value: object, hint: Any, where: str) -> object:
             why = unusable or f"choose one of {', '.join(choices)}{meant(str(value), choices)}"
             raise SettingsError(f"{where}: {name} = {escape(repr(value))}; {why}")
         return value
+    if hint == tuple[str, ...]:
+        if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+            raise SettingsError(f"{where}: {name} = {value!r}; a list of strings is wanted")
+        return tuple(value)
     kinds = choices or (hint,)
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
@@ -345,4 +359,6 @@ def _toml(value: object) -> str:
         return '""'
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return json.dumps(value, ensure_ascii=False)
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -52,10 +52,15 @@ _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\uff66-\uff9f\U00020000-\U0003ffff"
 )
-# 2023-05-08  14:05  3.11.2  1,200 | a run of such a script | a word, perhaps with apostrophes
+# Pictures, a flag of two letters as one, without what only colours or joins them.
+_EMOJI = (
+    "[\U0001f1e6-\U0001f1ff]{2}"
+    "|[\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff]"
+)
+# 2023-05-08  14:05  3.11.2  1,200 | a run of such a script | a word, perhaps with apostrophes | an emoji
 _TOKEN = re.compile(
     rf"(\d+(?:[-./:,]\d+)+)|([{_SPACELESS}]+)"
-    rf"|((?:(?![{_SPACELESS}_])\w)+(?:'(?:(?![{_SPACELESS}_])\w)+)*)"
+    rf"|((?:(?![{_SPACELESS}_])\w)+(?:'(?:(?![{_SPACELESS}_])\w)+)*|{_EMOJI})"
 )
 _ASCII_TOKEN = re.compile(r"(\d+(?:[-./:,]\d+)+)|((?!))|([a-z0-9]+(?:'[a-z0-9]+)*)")
 """The same for text without any of these scripts, several times as fast."""
@@ -104,6 +109,7 @@ class Analyzer:
         """Tells analyzers apart: what one makes of a fixed text, of this version of its stemmer too."""
         sample = (
             f"{_FUNCTION_WORDS} {_IRREGULAR_FORMS} 2023-05-08 1,200 3rd l'eau don't H\u00e4user \u4eac\u90fd"
+            " \U0001f951"
         )
         return blake2b(" ".join(self.tokens(sample)).encode(), digest_size=8).hexdigest()
 

@@ -80,7 +80,7 @@ class Reader:
         def count(
             root: Path, needed: tuple[str, ...] = (), below: str = "", **rest: object
         ) -> dict[str, Listed]:
-            if rest:
+            if "skip" in rest:
                 self.lists += 1
             else:
                 self.looks += 1

@@ -87,7 +87,7 @@ def test_wrong_calls_exit_with_2(library: Shell, args: tuple[str, ...]) -> None:
 
 def test_search_grep_ls_and_read_have_the_tools_keys(library: Shell) -> None:
     hits = library("search", "peanuts", "-k", "3", "--json").json["hits"]
-    keys = {"doc_id", "heading", "start_line", "end_line", "seqs", "score", "snippet"}
+    keys = {"doc_id", "title", "heading", "start_line", "end_line", "seqs", "score", "snippet"}
     assert hits and all(keys <= set(hit) for hit in hits)
     assert "peanuts" in library("search", "peanuts").out
 

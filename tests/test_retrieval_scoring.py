@@ -25,7 +25,7 @@ def part(length: int, mean: float, padding: int) -> float:
 
 def test_a_score_adds_what_is_around_and_the_whole() -> None:
     """Three blocks of two notes; "a" and the headings are around the blocks of each."""
-    view = view_of({"a": "# paint\neasel\n# tram\npaint\n", "b": "# fog\nsea\n"}, initialised=False)
+    view = view_of({"a": "# paint\neasel\n# tram\npaint\n", "b": "## fog\nsea\n"}, initialised=False)
     index = in_memory(view)
     found = {row.number: score for row, score in index.best("blocks", "fog", ["fog"], "all", 9)}
     own, around = PADDING["blocks"][OWN], PADDING["blocks"][AROUND]

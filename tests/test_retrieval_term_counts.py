@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from infinimem.markdown.document import Document
+from infinimem.markdown.sections import Partition
 from infinimem.retrieval import searcher
 from infinimem.retrieval import term_counts as module
 from infinimem.retrieval.origins import KnownLines, Origins
@@ -133,15 +134,15 @@ def test_bags_hold_what_the_index_holds_also_after_changes(
 def test_what_did_not_change_is_not_read_again_and_no_index_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def terms_at(self: Pieces, document: Document, start: int, end: int) -> str:
+    def parts(self: Pieces, document: Document) -> list[tuple[Partition, str]]:
         read.append(document.id)
-        return terms(self, document, start, end)
+        return terms(self, document)
 
     def refuse(view: View) -> None:
         raise AssertionError("an index was built")
 
-    terms = Pieces.terms_at
-    monkeypatch.setattr(Pieces, "terms_at", terms_at)
+    terms = Pieces.parts
+    monkeypatch.setattr(Pieces, "parts", parts)
     monkeypatch.setattr(searcher, "ranking", refuse)
     folder = _Folder(100)
     topics = ["topics/b", "topics/c", "topics/d"]

@@ -24,7 +24,8 @@ from infinimem.terms import STOP_WORDS, analyzer, fold, query_terms, tokens
         ("STRASSE Stra\u00dfe", ["strass", "strass"]),
         ("\ufb01nance", ["financ"]),
         ("", []),
-        ("!?\u2026 \U0001f600", []),
+        ("!?\u2026 \u2192", []),
+        ("fig\U0001f600 \U0001f44d\U0001f3fd", ["fig", "\U0001f600", "\U0001f44d"]),
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:

@@ -73,13 +73,21 @@ def _catalog(result: Result) -> Iterator[str]:
 def _passages(result: Result, raw: bool) -> Iterator[_Passage]:
     for hit in result.get("hits", ()):
         texts = enumerate(hit["snippet"].split("\n"), hit["start_line"])
-        yield _Passage(hit["doc_id"], hit["heading"], [(number, "", text) for number, text in texts])
+        yield _Passage(hit["doc_id"], _heading(hit), [(number, "", text) for number, text in texts])
     if "matches" in result:
         yield from _matched(result["matches"])
     if "lines" in result:
         lines = ((line["line"], "", line["text"]) for line in result["lines"])
         first = 0 if raw else result["header_lines"]
         yield _Passage(result["doc_id"], "", [line for line in lines if line[0] > first])
+
+
+def _heading(hit: dict[str, Any]) -> str:
+    """The headings of a hit, below its document's title where neither they nor its name say that."""
+    name = hit["doc_id"].rpartition("/")[2].replace("-", " ")
+    evident = {"", name.casefold(), hit["heading"].partition(" > ")[0].casefold()}
+    above = () if hit["title"].casefold() in evident else (hit["title"],)
+    return " > ".join(filter(None, (*above, hit["heading"])))
 
 
 def _matched(matches: Iterable[dict[str, Any]]) -> Iterator[_Passage]:

@@ -32,9 +32,12 @@ def search(view: View, query: str, k: int, scope: str) -> Result:
 def _hit(document: Document, block: Retrieved, terms: frozenset[str], words: Analyzer) -> dict[str, Any]:
     start, end = snippet(document, block.start_line, block.end_line, terms, words)
     located = document.entries_in(start, end) if block.seqs else ()
+    held = words.held(document.text(block.start_line, block.end_line), terms)
+    best = block.start_line + held.index(max(held))
     return {
         "doc_id": block.doc_id,
-        "heading": shown(" > ".join(block.headings)),
+        "title": shown(document.title),
+        "heading": shown(" > ".join(document.path_at(best))),
         "start_line": start,
         "end_line": end,
         "seqs": [place.entry.seq for place in located if start <= place.start_line <= end],

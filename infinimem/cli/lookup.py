@@ -113,8 +113,11 @@ def ls(
 
     def show() -> None:
         length = SUMMARY if out.for_people else None
-        rows = [(doc["id"], doc["tokens"], doc["archived"] or "", doc["summary"][:length]) for doc in docs]
-        out.table(("id", "tokens", "archived", "summary"), rows)
+        rows = [
+            (doc["id"], doc["tokens"], doc["archived"] or "", doc["title"], doc["summary"][:length])
+            for doc in docs
+        ]
+        out.table(("id", "tokens", "archived", "title", "summary"), rows)
         out.say(f"{len(docs)} of {found['total']} documents")
 
     out.result({**found, "docs": docs}, show)

@@ -54,11 +54,11 @@ class Options:
 
     def reading(self) -> Memory:
         """The library, for a command that calls no model: a missing key or endpoint cannot hinder it."""
-        return self._warned(self._open(create=False, model=OFFLINE))
+        return self._warned(self._passed(self._open(create=False, model=OFFLINE)))
 
     def looking(self) -> Memory:
         """As `reading`, and where there is no library, the folder of notes that the command is called in."""
-        return self._warned(self._open(create=False, model=OFFLINE, looking=True))
+        return self._warned(self._passed(self._open(create=False, model=OFFLINE, looking=True)))
 
     def asking(self) -> Memory:
         """As `looking`, with a model. Where settings that nobody trusted would choose it, rules answer."""
@@ -140,6 +140,24 @@ class Options:
             strategy=self.strategy,
             read_only=read_only,
         )
+
+    def _passed(self, memory: Memory) -> Memory:
+        """Tell what is passed over that may be meant as notes: once a day, and always what cannot be read."""
+        memory.library.view()
+        passed = memory.library.fresh.passed_over()
+        if passed:
+            from infinimem.retrieval.cache import cache_folder
+            from infinimem.store.listing import UNREADABLE
+            from infinimem.user_folders import first_today
+
+            folder = cache_folder(str(memory.library.files.root), "told")
+            if folder and not first_today(folder / "passed-over"):
+                passed = {path: why for path, why in passed.items() if why == UNREADABLE}
+        if passed and not self.quiet:
+            told = ", ".join(f"{path} ({why})" for path, why in [*passed.items()][:3])
+            more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
+            click.echo(f"passed over: {told}{more}; infinimem doctor names all", err=True)
+        return memory
 
     def _warned(self, memory: Memory) -> Memory:
         from infinimem.configuration import advice

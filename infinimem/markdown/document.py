@@ -130,7 +130,7 @@ class Document:
 
     @property
     def headings(self) -> tuple[Heading, ...]:
-        """ATX headings outside closed fences."""
+        """Headings outside closed fences and comments."""
         return self._parts.outline.headings
 
     @property

@@ -24,6 +24,8 @@ from infinimem.markdown.characters import clean_text, sound
 MAX_BYTES = 16 * 1024
 MAX_DEPTH = 8
 MAX_EVENTS = 20_000
+_CLOSING = {"---": "---", "+++": "+++", "{": "}"}
+"""What ends a header, by what begins it."""
 
 _Key = tuple[str, int, int]
 """A top-level key: its name, its physical line from 0 with the delimiter before it, its column."""
@@ -69,26 +71,13 @@ def header_end(lines: Sequence[str]) -> int:
 
     A signed line cannot stand in a header: a stray `---` at the top of a document hides no entry.
     """
-    mark = lines[0].rstrip() if lines else ""
-    if mark in ("---", "+++"):
-        for at in range(1, len(lines)):
-            if lines[at].startswith("- <seq="):
-                break
-            if lines[at].startswith(mark) and lines[at].rstrip() == mark:
-                return at + 1
-    return _json_end(lines) if mark.startswith("{") else 0
-
-
-def _json_end(lines: Sequence[str]) -> int:
-    """The lines of the JSON object that a document begins with, 0 if it begins otherwise or with too large a
-    one."""
-    text = "\n".join(lines[: MAX_BYTES // 2])[:MAX_BYTES]
-    try:
-        values, end = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return 0
-    rest = text[end:].partition("\n")[0]
-    return 0 if not values or rest.strip() else text.count("\n", 0, end) + 1
+    mark = _CLOSING.get(lines[0].rstrip()) if lines else None
+    for at in range(1, len(lines) if mark else 0):
+        if lines[at].startswith("- <seq="):
+            break
+        if lines[at].startswith(mark or "") and lines[at].rstrip() == mark:
+            return at + 1
+    return 0
 
 
 def read_header(lines: Sequence[str]) -> Header:
@@ -99,25 +88,20 @@ def read_header(lines: Sequence[str]) -> Header:
         return Header(problem="the header has no closing ---" if unclosed else None)
     foreign = not lines[0].startswith("---")
     try:
-        values = _load_foreign(lines, end) if foreign else _load(lines, end)[0]
+        values = _load_foreign(lines[:end]) if foreign else _load(lines, end)[0]
         return Header(values, None, end, foreign)
     except (ValueError, RecursionError) as refused:
         return Header({}, f"the header is not read: {str(refused)[:200]}", end, foreign)
 
 
-def _load_foreign(lines: Sequence[str], end: int) -> dict[str, Any]:
-    """Values of a header in TOML or JSON.
-
-    Raises:
-        ValueError, RecursionError: as `_load`.
-    """
+def _load_foreign(lines: Sequence[str]) -> dict[str, Any]:
+    """Values of a header in TOML or JSON; raises as `_load`."""
     import tomllib
 
-    _must_be_short(lines[:end])
+    _must_be_short(lines)
     toml = lines[0].startswith("+")
-    text = "\n".join(line.removesuffix("\r") for line in (lines[1 : end - 1] if toml else lines[:end]))
-    found = _strings(tomllib.loads(text) if toml else json.loads(text), MAX_DEPTH)
-    return dict(found)
+    text = "\n".join(line.removesuffix("\r") for line in (lines[1:-1] if toml else lines))
+    return dict(_strings(tomllib.loads(text) if toml else json.loads(text), MAX_DEPTH))
 
 
 def _strings(value: Any, depth: int) -> Any:
@@ -128,9 +112,7 @@ def _strings(value: Any, depth: int) -> Any:
         return {sound(key): _strings(one, depth - 1) for key, one in value.items()}
     if isinstance(value, list):
         return [_strings(one, depth - 1) for one in value]
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else sound(value.isoformat() if hasattr(value, "isoformat") else str(value))
+    return sound(value if isinstance(value, str) else json.dumps(value, default=str).strip('"'))
 
 
 def _must_be_short(lines: Sequence[str]) -> None:

@@ -1,14 +1,14 @@
 """What each line of a document's body is: heading, entry, a person's list item, prose. One linear pass; and
 lines put at the ends of sections, any number of them in one pass.
 
-Knows Markdown just far enough: ATX headings, fences, list items at column 0. Knows nothing of headers.
+Knows Markdown just far enough: headings, fences, comments, list items at column 0. Knows nothing of headers.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -23,7 +23,11 @@ MAX_ORIGINS = 1_000_000
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]++(.*))?\Z", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)\Z", re.DOTALL)
-_MARK = re.compile(r" {0,3}(?:#|```|~~~)")
+_MARK = re.compile(r" {0,3}(?:#|```|~~~|<!--|(?:=+|-{2,})[ \t]*\Z)")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-{2,})[ \t]*\Z")
+_UNDERLINED = re.compile(r"(?![>|#<]|[-*+](?:[ \t]|\Z)|\d{1,9}[.)][ \t]|```|~~~|[-=_*]{2,}[ \t]*\Z)\S")
+"""How a paragraph begins, which an underline makes a heading."""
+_COMMENT = re.compile(r" {0,3}(<!--)(.*)\Z", re.DOTALL)
 _ITEM = re.compile(r"[-*+][ \t]++(?=[^ \t])")
 _TASK = re.compile(r"\[[ xX]\](?:[ \t]|\Z)")
 _RULE = re.compile(r"([-*])(?:[ \t]*+\1){2,}+[ \t]*+\Z")  # a thematic break such as `* * *`
@@ -31,11 +35,12 @@ _RULE = re.compile(r"([-*])(?:[ \t]*+\1){2,}+[ \t]*+\Z")  # a thematic break suc
 
 @dataclass(frozen=True)
 class Heading:
-    """An ATX heading; `line` counts from 1."""
+    """A heading; `line` counts from 1, and an underline makes `rows` 2."""
 
     line: int
     level: int
     title: str
+    rows: int = 1
 
 
 @dataclass(frozen=True)
@@ -170,16 +175,29 @@ def scan(
 def outline(doc_id: str, lines: Sequence[str], start: int) -> Outline:
     """The parts of a body; arguments as for `scan`."""
     continued = doc_id.startswith("evidence/")
-    marks = "#" if continued else "# "  # an indented line may be a continuation, so it is no heading there
+    marks = "#" if continued else "#= -"  # an indented line may be a continuation, so it is no heading there
     marked = _marked(lines, start)
-    closed = _closed(marked, indented=not continued)
-    fenced = {number for first, last in closed.items() for number in range(first, last + 1)}
+    closed, comments = _closed(lines, marked, indented=not continued)
+    spans = (*closed.items(), *comments.items())
+    hidden = {number for first, last in spans for number in range(first, last + 1)}
     headings = [
-        Heading(number, *found)
+        heading
         for number, line in marked
-        if line[0] in marks and number not in fenced and (found := heading_title(line))
+        if line[0] in marks and number not in hidden and (heading := _heading(lines, number, start, hidden))
     ]
     return Outline(tuple(headings), closed)
+
+
+def _heading(lines: Sequence[str], number: int, start: int, hidden: Container[int]) -> Heading | None:
+    """The heading that this line is, or underlines: a paragraph of one line."""
+    line, title = lines[number - 1], lines[number - 2] if number > start + 1 else ""
+    if found := heading_title(line):
+        return Heading(number, *found)
+    above = lines[number - 3] if number > start + 2 and number - 2 not in hidden else ""
+    alone = not above.strip() or heading_title(above) or _UNDERLINE.match(above)
+    if alone and number - 1 not in hidden and _UNDERLINE.match(line) and _UNDERLINED.match(title):
+        return Heading(number - 1, 1 if "=" in line else 2, sound(title.strip()), 2)
+    return None
 
 
 def _marked(lines: Sequence[str], start: int) -> list[tuple[int, str]]:
@@ -187,7 +205,7 @@ def _marked(lines: Sequence[str], start: int) -> list[tuple[int, str]]:
     return [
         (number, line)
         for number, line in enumerate(lines[start:], start + 1)
-        if line and line[0] in " #`~" and _MARK.match(line)
+        if line and line[0] in " #`~<=-" and _MARK.match(line)
     ]
 
 
@@ -212,17 +230,21 @@ def fences(lines: Sequence[str], start: int, indented: bool) -> dict[int, int]:
         start: how many of them to pass over.
         indented: whether a fence may be indented, by up to three spaces.
     """
-    return _closed(_marked(lines, start), indented)
+    return _closed(lines, _marked(lines, start), indented)[0]
 
 
-def _closed(marked: Iterable[tuple[int, str]], indented: bool) -> dict[int, int]:
+def _closed(
+    lines: Sequence[str], marked: Iterable[tuple[int, str]], indented: bool
+) -> tuple[dict[int, int], dict[int, int]]:
+    """The closed fences, and the closed comments that begin a line, each from first line to last."""
     marks = [
         (number, match[1], match[2])
         for number, line in marked
-        if (match := _FENCE.match(line)) and (indented or line[0] != " ")
+        if (match := _FENCE.match(line) or _COMMENT.match(line)) and (indented or line[0] != " ")
     ]
+    ends = [number for number, line in enumerate(lines, 1) if "-->" in line] if marks else []
     # The longest closing run at or after each mark, so that an opening which nothing closes costs one look.
-    longest = [{"`": 0, "~": 0}]
+    longest = [{"`": 0, "~": 0, "<": 0}]
     for _, run, info in reversed(marks):
         best = longest[-1]
         if len(run) > best[run[0]] and not info.strip():
@@ -230,17 +252,25 @@ def _closed(marked: Iterable[tuple[int, str]], indented: bool) -> dict[int, int]
         longest.append(best)
     longest.reverse()
     found: dict[int, int] = {}
+    comments: dict[int, int] = {}
     i = 0
     while i < len(marks):
         number, run, info = marks[i]
         i += 1
+        if run[0] == "<":
+            at = bisect_left(ends, number)
+            if at < len(ends):
+                comments[number] = ends[at]
+                while i < len(marks) and marks[i][0] <= ends[at]:
+                    i += 1
+            continue
         if longest[i][run[0]] < len(run) or (run[0] == "`" and "`" in info):
             continue
         while not (marks[i][1].startswith(run) and not marks[i][2].strip()):
             i += 1
         found[number] = marks[i][0]
         i += 1
-    return found
+    return found, comments
 
 
 def plain_title(heading: str) -> str:

@@ -72,7 +72,12 @@ def _blocks(document: Document) -> Iterator[tuple[tuple[str, ...], int, int]]:
         last = bound.line - 1 if bound else len(document.lines)
         while last >= first and _blank(document, last):
             last -= 1
-        title_only = here is not None and last == here.line and bound is not None and bound.level > here.level
+        title_only = (
+            here is not None
+            and last < here.line + here.rows
+            and bound is not None
+            and bound.level > here.level
+        )
         if not title_only:
             while first < last and _blank(document, first):
                 first += 1

@@ -16,9 +16,10 @@ from infinimem.markdown.document import Document
 from infinimem.markdown.sections import Partition, partitions
 from infinimem.model import Entry, Located, Retrieved
 from infinimem.retrieval.origins import Origins
-from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of, text_key
+from infinimem.retrieval.rows import GROUPS, Found, Read, date_parts, found_of, name_key, text_key
 from infinimem.spec import record_folders
 from infinimem.store.lines import common_time, drawn_from
+from infinimem.store.names import names_of, said_in
 from infinimem.store.records import turns_behind
 from infinimem.store.sources import unsigned_source
 from infinimem.store.spec import EVIDENCE
@@ -31,6 +32,8 @@ CONTEXT_LENGTH = 2000
 LONG, PIECE = 2000, 1000
 """Characters of a text beyond which it is found in pieces, 4,000 at most, and bytes of a piece, about."""
 
+TAGS = ("tags", "tag", "keywords", "categories")
+"""Keys of a note's header that file it under words."""
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s")
 
 
@@ -55,7 +58,7 @@ class Pieces:
     def __init__(self, view: View, origins: Origins) -> None:
         self._view = view
         self._origins = origins
-        self._words = analyzer(view.settings.search.language)
+        self.words = analyzer(view.settings.search.language)
 
     def read(self, document: Document, uid: int) -> Read | None:
         """What of a document can be found; None for a strategy's ledger or a sibling's document.
@@ -72,19 +75,38 @@ class Pieces:
         if group == "aside":
             return None
         at = uid, GROUPS.index(group)
-        title = self._words.kept(f"{document.id} {document.summary}")
+        title = self.words.kept(f"{document.id} {document.summary}")
         entries = [self._entry(place, at) for place in document.entries if not self._view.repeats(place)]
         known = {found.row.start: found.own for found in entries}
-        parts = [block for block in partitions(document) if block.text.strip()]
-        terms = [self.terms_at(document, block.start_line, block.end_line, known) for block in parts]
-        blocks = [
-            self._block(document, block, title, at, own) for block, own in zip(parts, terms, strict=True)
-        ]
-        blocks = self._in_pieces(document, blocks)
+        called = [name for name in names_of(document) if name]
+        tags = said_in(document, *TAGS) if self._view.is_note(document.id) else ()
+        terms_of = dict.fromkeys(map(self.words.kept, called))
+        names = (
+            _joined([*terms_of, *map(self.words.kept, tags)]),
+            tuple({name_key(self.words, name): None for name in called}),
+        )
+        blocks = [self._block(document, *part, title, at) for part in self.parts(document, known)]
+        blocks, first = self._in_pieces(document, blocks), blocks[:1]
+        if first and blocks[0].row != first[0].row and self._view.is_note(document.id):
+            blocks[0] = blocks[0]._replace(own=_joined([blocks[0].own, *self._header_terms(document)]))
         if not document.entries:
-            return Read(at[1], blocks, blocks)
+            return Read(at[1], blocks, blocks, *names)
         entries = self._in_pieces(document, [*entries, *self._passages(document, at)])
-        return Read(at[1], sorted(entries, key=lambda found: found.row.number), blocks)
+        return Read(at[1], sorted(entries, key=lambda found: found.row.number), blocks, *names)
+
+    def parts(self, document: Document, known: Mapping[int, str] = {}) -> list[tuple[Partition, str]]:
+        """The heading blocks of a document with their terms, the first of a note with its header's too."""
+        parts = [block for block in partitions(document) if block.text.strip()]
+        note, end = self._view.is_note(document.id), document.header.end
+        if note and end and not parts:  # all that it says
+            parts = [Partition((), 1, end, document.text(1, end))]
+        terms = [self.terms_at(document, block.start_line, block.end_line, known) for block in parts]
+        if note and parts:
+            terms[0] = _joined([terms[0], *self._header_terms(document)])
+        return list(zip(parts, terms, strict=True))
+
+    def _header_terms(self, document: Document) -> Iterator[str]:
+        return map(self.words.kept, said_in(document, *document.header.values))
 
     # ── as they are shown ───────────────────────────────────────────────────────────────────────
 
@@ -152,9 +174,9 @@ class Pieces:
     def terms_at(self, document: Document, start: int, end: int, known: Mapping[int, str] = {}) -> str:
         """The terms of some lines, joined by spaces; signatures as speaker and date, or as `known`."""
         if not document.entries_in(start, end):
-            return self._words.joined_terms(document.text(start, end))
+            return self.words.joined_terms(document.text(start, end))
         return _joined(
-            self._words.joined_terms(part)
+            self.words.joined_terms(part)
             if isinstance(part, str)
             else known.get(part.start_line) or self._entry_terms(part, self._origins.behind(part))
             for part in _parts(document, start, end)
@@ -167,8 +189,8 @@ class Pieces:
         # of a pasted book only how it begins
         near = self._origins.around(self._origins.of(place))
         beside = (turn.entry.text[:CONTEXT_LENGTH] for turn in (*near, *said))
-        context = map(self._words.kept, beside)
-        around = _joined([*context, self._words.kept(" ".join(place.headings))])
+        context = map(self.words.kept, beside)
+        around = _joined([*context, self.words.kept(" ".join(place.headings))])
         whole = turns[0].doc_id if turns else place.doc_id
         where, speaker = (place.doc_id, place.start_line, place.end_line), self._speaker(place, turns)
         item = Retrieved(*where, entry.text, 0.0, (entry.seq,), (), entry.time, entry.source, (), speaker)
@@ -187,13 +209,13 @@ class Pieces:
             for piece, span in enumerate(parts := cuts(text), 1):
                 said = text[slice(*span)]
                 row = one.row._replace(number=one.row.number | piece)
-                own = _joined([self._words.joined_terms(said), *beside])
+                own = _joined([self.words.joined_terms(said), *beside])
                 found.append(one._replace(row=row, own=own, key=text_key(said)))
             found += [] if parts else [one]
         return found
 
     def _entry_terms(self, place: Located, turns: Sequence[Located]) -> str:
-        return _joined([self._words.kept(place.entry.text), self._beside(place, turns)])
+        return _joined([self.words.kept(place.entry.text), self._beside(place, turns)])
 
     def _beside(self, place: Located, turns: Sequence[Located]) -> str:
         """Terms of who said an entry, when, and what it refers to."""
@@ -201,7 +223,7 @@ class Pieces:
         times = [*entry.fields.get("when", "").split("/"), entry.time, *(turn.entry.time for turn in turns)]
         dates = dict.fromkeys(date_words((time or "")[:10]) for time in dict.fromkeys(times))
         extra = " ".join([self._speaker(place, turns) or "", entry.fields.get("refers", ""), *dates])
-        return self._words.kept(extra)
+        return self.words.kept(extra)
 
     def _passages(self, document: Document, at: tuple[int, int]) -> Iterator[Found]:
         """What people wrote between the entries of a document: list items and paragraphs."""
@@ -213,8 +235,8 @@ class Pieces:
             ends = not text.strip() or line in places or line in titles
             if start < line and (ends or _ITEM.match(text)):
                 item = passage(document, start, line - 1)
-                around = self._words.kept(" ".join([document.summary, *item.headings]))
-                yield found_of(item, at, self._words.kept(item.text), around, document.id, item.text)
+                around = self.words.kept(" ".join([document.summary, *item.headings]))
+                yield found_of(item, at, self.words.kept(item.text), around, document.id, item.text)
                 start = line
             if line in places:
                 line = places[line].end_line
@@ -230,10 +252,10 @@ class Pieces:
         return names.pop() if len(names) == 1 else None
 
     def _block(
-        self, document: Document, block: Partition, title: str, at: tuple[int, int], own: str
+        self, document: Document, block: Partition, own: str, title: str, at: tuple[int, int]
     ) -> Found:
         item = self.lines(document, block.start_line, block.end_line, block.headings)
-        around = _joined([title, self._words.kept(" ".join(block.headings))])
+        around = _joined([title, self.words.kept(" ".join(block.headings))])
         text = plain(document, block.start_line, block.end_line)
         return found_of(item, at, own, around, document.id, text)
 

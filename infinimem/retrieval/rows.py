@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from infinimem.model import CURRENT, Retrieved
 from infinimem.store.spec import ARCHIVE
 from infinimem.store.view import Scope
+from infinimem.terms import Analyzer
 
 Kind = Literal["entries", "blocks"]
 """What is ranked."""
@@ -43,6 +44,7 @@ _LOOKED_AT = 2000
 
 _SENTENCE = re.compile(r"""\S.*?(?:[.!?]++["')\]*_”’]*(?=\s|$)|[。！？؟]++|$)""", re.MULTILINE)
 _QUESTION = re.compile(r"""[?？؟][!?.]*["')\]*_”’]*$""")
+_SEPARATORS = re.compile("[-_./:,]+")
 _DATE = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 
 
@@ -93,6 +95,10 @@ class Read(NamedTuple):
     group: int
     entries: Sequence[Found]
     blocks: Sequence[Found]
+    names: str
+    """Terms of what the document is called, and of its tags."""
+    called: tuple[int, ...]
+    """`name_key` of each of its names."""
 
     @property
     def whole(self) -> str:
@@ -111,6 +117,11 @@ def doc_hash(doc_id: str) -> int:
     return int.from_bytes(
         blake2b(doc_id.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little"
     )
+
+
+def name_key(words: Analyzer, name: str) -> int:
+    """64 bits of a name's words, whatever separates them: what has the same is called the same."""
+    return doc_hash(words.joined_terms(_SEPARATORS.sub(" ", name)))
 
 
 def precedence(doc_id: str) -> tuple[int, str]:

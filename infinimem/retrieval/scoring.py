@@ -1,6 +1,8 @@
-"""The one ranking: BM25 over what a row says, what stands around it, and its whole; and nearness in meaning.
+"""The one ranking: BM25 over what a row says, what stands around it, its whole and its document's names; and
+nearness in meaning.
 
 A turn like "I drew it yesterday" is found by its neighbours and by the session that is about the drawing.
+What a document is called counts for the block that it begins with: who asks for a name wants the document.
 How rare a term is counts alike in all three, by the rows that say it; priors (priors.py) then decide between
 rows of like wording. tantivy ranks what is indexed; the few documents that differ are scored beside, by the
 same formula.
@@ -28,8 +30,8 @@ from infinimem.log import log
 from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.priors import factors
-from infinimem.retrieval.rows import GROUPS_OF, LINES, SAID, Found, Kind, Read, Row, doc_hash
-from infinimem.retrieval.tables import AROUND, OWN, WHOLE, Tables
+from infinimem.retrieval.rows import GROUPS_OF, LINES, SAID, Kind, Read, Row, doc_hash, name_key
+from infinimem.retrieval.tables import AROUND, NAMES, OWN, PADDING, WHOLE, Tables
 from infinimem.retrieval.tantivy_index import Hit, Table, rarity, saturated
 from infinimem.store.view import Scope, View
 from infinimem.terms import analyzer
@@ -41,14 +43,15 @@ if TYPE_CHECKING:
 
 WEIGHTS: Mapping[str, float] = {OWN: 1.0, AROUND: 0.5}
 WHOLE_WEIGHT = 0.5
+NAMES_WEIGHT = 2.0
 MEANING_WEIGHT = 0.8
 KEPT, FETCHED = 100, 4
 """Rows whose wholes and priors are looked at, at least, and how many times as many are asked for at first: so
 many that the best ten are among them."""
 ENOUGH = 100
 """Rows that hold a compound as it is written; the best ten are among so many."""
-WHOLES = 300
-"""Documents whose rows profit from what the whole says: the best ones."""
+WHOLES, NAMED = 300, 50
+"""Documents whose rows profit from what the whole says, and from their names: the best ones."""
 DIGITS = 4
 """Of a score, so that an order does not hang on the last bits of a float."""
 
@@ -63,14 +66,10 @@ class _Bag:
     lengths: Mapping[str, int]
 
 
-def _bag(found: Found) -> _Bag:
-    texts = {OWN: found.own.split(), AROUND: found.around.split()}
-    return _Bag(
-        found.row,
-        {name: Counter(terms) for name, terms in texts.items()},
-        texts[OWN],
-        {name: len(terms) for name, terms in texts.items()},
-    )
+def _bag(row: Row, texts: Mapping[str, str]) -> _Bag:
+    terms = {name: text.split() for name, text in texts.items()}
+    counts = {name: Counter(held) for name, held in terms.items()}
+    return _Bag(row, counts, terms.get(OWN, ()), {name: len(held) for name, held in terms.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +113,8 @@ class Ranking:
             terms: that are looked for.
             scope: which documents; with entries the default one holds evidence that is not drawn from yet.
             limit: at most so many.
-            parts: is told what the score of each of them is made of: words, around, whole and meaning are
-                added up, prior multiplies.
+            parts: is told what the score of each of them is made of: words, around, whole (with names) and
+                meaning are added up, prior multiplies.
 
         Raises:
             ModelNotConfigured: the embedder lacks a package, a model's files or a key.
@@ -126,33 +125,26 @@ class Ranking:
         pairs = self._pairs(kind, query) if terms else {}
         near = self._near(kind, query, among)
         kept = max(KEPT, 2 * limit)
-        scores = self._words(kind, weights, pairs, among, kept, near.numbers if near else ())
-        wholes = self._wholes(kind, weights, {row.whole for row, score in scores.items() if score})
+        names = self._names(kind, query, weights, sum(weights[term] for term in terms), among)
+        scores = self._words(kind, weights, pairs, among, kept, (*names, *(near.numbers if near else ())))
+        wholes, beyond = self._wholes(weights), dict[Row, float]()
         rows = list(scores)
-        found = [score + wholes.get(row.whole, 0.0) if score else 0.0 for row, score in scores.items()]
+        for row, score in scores.items():
+            beyond[row] = names.get(row.number, 0.0) + (wholes.get(row.whole, 0.0) if score else 0.0)
+        found = [score + beyond[row] for row, score in scores.items()]
         if near and rows:
             shares = _shared(near.similarity([row.number for row in rows]), max(found))
             found = [score + share for score, share in zip(found, shares, strict=True)]
         priors = factors(query, rows, settings)
         found = [round(score * factor, DIGITS) for score, factor in zip(found, priors, strict=True)]
-        newest = int(settings.newest)
-        order = sorted(
-            range(len(rows)),
-            key=lambda at: (
-                -found[at],
-                -rows[at].day * newest,
-                -rows[at].seq * newest,
-                rows[at].doc_id,
-                rows[at].start,
-            ),
+        order = _once(
+            rows, sorted(range(len(rows)), key=lambda at: (-found[at], *_tie(rows[at], settings.newest)))
         )
-        order = _once(rows, order)
         if parts is not None:
             own = self._words(kind, weights, pairs, among, kept, (), {OWN: WEIGHTS[OWN]})
             for at in order[:limit]:
                 row, said = rows[at], scores[rows[at]]
-                whole = wholes.get(row.whole, 0.0) if said else 0.0
-                words, prior = own.get(row, 0.0), priors[at]
+                words, whole, prior = own.get(row, 0.0), beyond[row], priors[at]
                 meaning = found[at] / prior - said - whole if prior else 0.0
                 told = {"words": words, "around": said - words, "whole": whole, "meaning": meaning}
                 parts[row] = {name: abs(round(part, 2)) for name, part in told.items()} | {"prior": prior}
@@ -161,14 +153,14 @@ class Ranking:
     def documents(self, terms: Sequence[str], ids: Collection[str], limit: int) -> list[str]:
         """The documents with most of these terms, best first; ties by id."""
         table, asked = self.tables.documents, {doc_hash(doc_id): doc_id for doc_id in ids}
-        over = [counts for counts, _ in self._over_wholes.values()]
+        over = [bag.counts[WHOLE] for bag in self._bags["documents"]]
         weights = {
             term: rarity(
                 len(table) + len(over), table.frequency(WHOLE, term) + sum(term in one for one in over)
             )
             for term in terms
         }
-        found = self._wholes("blocks", weights, (), limit + len(self.gone))
+        found = self._wholes(weights, limit + len(self.gone))
         best = sorted((-round(score, DIGITS), asked[key]) for key, score in found.items() if key in asked)
         return [doc_id for _, doc_id in best[:limit]]
 
@@ -269,7 +261,7 @@ class Ranking:
 
     def _beside(
         self,
-        kind: Kind,
+        name: str,
         bag: _Bag,
         weights: Mapping[str, float],
         pairs: Mapping[tuple[str, str], float],
@@ -277,52 +269,96 @@ class Ranking:
     ) -> float:
         """The score of a row that is in no table."""
         parts: list[tuple[str, float, int]] = []
-        for name, factor in fields.items():
-            held = bag.counts[name]
-            parts += [(name, factor * weight, held[term]) for term, weight in weights.items() if term in held]
+        for field_, factor in fields.items():
+            held = bag.counts[field_]
+            parts += [
+                (field_, factor * weight, held[term]) for term, weight in weights.items() if term in held
+            ]
         if pairs:
             side_by_side = Counter(pairwise(bag.own))
             parts += [(OWN, weight, side_by_side[pair]) for pair, weight in pairs.items()]
-        tables, lengths = self.tables, bag.lengths
+        padding, means, lengths = self.tables.padding, self._means[name], bag.lengths
         return sum(
-            weight * saturated(often, lengths[name] + tables.padding(kind, name), tables.mean(kind, name))
-            for name, weight, often in parts
+            weight * saturated(often, lengths[field_] + padding(name, field_), means[field_])
+            for field_, weight, often in parts
         )
 
-    def _wholes(
-        self, kind: Kind, weights: Mapping[str, float], wanted: Collection[int], most: int = WHOLES
-    ) -> dict[int, float]:
+    def _wholes(self, weights: Mapping[str, float], most: int = WHOLES) -> dict[int, float]:
         """What the best documents add to the rows that belong to them, by `doc_hash`."""
-        table, found = self.tables.documents, dict[int, float]()
-        query = table.words({WHOLE: WHOLE_WEIGHT}, weights)
-        if query:
+        table, fields, found = self.tables.documents, {WHOLE: WHOLE_WEIGHT}, dict[int, float]()
+        if query := table.words(fields, weights):
             hits = table.find(query, most)
             keys = table.values("whole", [address for _, address in hits])
             found = {key: score for key, (score, _) in zip(keys, hits, strict=True)}
         for doc_id in self.gone:
             found.pop(doc_hash(doc_id), None)
-        mean = self.tables.mean("documents", WHOLE)
-        for doc_id, (counts, length) in self._over_wholes.items():
-            score = sum(
-                weight * saturated(counts[term], length + self.tables.padding("documents", WHOLE), mean)
-                for term, weight in weights.items()
-                if term in counts
-            )
-            if score:
-                found[doc_hash(doc_id)] = WHOLE_WEIGHT * score
+        for bag in self._bags["documents"]:
+            if score := self._beside("documents", bag, weights, {}, fields):
+                found[bag.row.whole] = score
         return found
 
+    def _names(
+        self, kind: Kind, query: str, weights: Mapping[str, float], full: float, among: _Among
+    ) -> dict[int, float]:
+        """What names add to the first rows of their documents, by number; of entries, notes alone have such.
+
+        One that holds half of what is asked for or more gets that part of NAMES_WEIGHT, one that is just that
+        far more.
+        """
+        table, ids, fields = self.tables.documents, self.tables.ids, {NAMES: 1.0}
+        asked, here = name_key(self.pieces.words, query), table.any_of("group", among.groups)
+
+        def firsts(wanted: Query | None) -> dict[int, float]:
+            hits = table.find(table.among(wanted, here), NAMED) if wanted else []
+            numbers = table.values("first", [address for _, address in hits])
+            found = {number: score for number, (score, _) in zip(numbers, hits, strict=True)}
+            return {at: score for at, score in found.items() if ids[at >> LINES] not in self.gone}
+
+        exactly = set(firsts(table.any_of("called", [asked])))
+        found = dict.fromkeys(exactly, 0.0) | firsts(table.words(fields, weights))
+        docs = {number: ids[number >> LINES] for number in found}
+        for bag in self._bags["documents"]:
+            number, docs[bag.row.number] = bag.row.number, bag.row.doc_id
+            if bag.row.group in among.groups:
+                found[number] = self._beside("documents", bag, weights, {}, fields)
+                exactly.update([number] * (asked in self.over[bag.row.doc_id].called))
+        found = {
+            number: NAMES_WEIGHT * score * min(score / full, 1) if score else 0.0
+            for number, score in found.items()
+            if score > full / 2 or number in exactly
+            if kind == "blocks" or self.view.is_note(docs[number])
+        }
+        best = max(found.values(), default=0.0) + NAMES_WEIGHT * full
+        return {number: score + best * (number in exactly) for number, score in found.items()}
+
     @cached_property
-    def _bags(self) -> Mapping[Kind, Sequence[_Bag]]:
+    def _bags(self) -> Mapping[str, Sequence[_Bag]]:
+        """What is in no table, by the name of the table that it is missing in."""
+        reads = self.over.values()
         return {
-            "entries": [_bag(found) for read in self.over.values() for found in read.entries],
-            "blocks": [_bag(found) for read in self.over.values() for found in read.blocks],
+            "entries": [
+                _bag(one.row, {OWN: one.own, AROUND: one.around}) for read in reads for one in read.entries
+            ],
+            "blocks": [
+                _bag(one.row, {OWN: one.own, AROUND: one.around}) for read in reads for one in read.blocks
+            ],
+            "documents": [
+                _bag(read.blocks[0].row, {WHOLE: read.whole, NAMES: read.names})
+                for read in reads
+                if read.blocks
+            ],
         }
 
     @cached_property
-    def _over_wholes(self) -> Mapping[str, tuple[Mapping[str, int], int]]:
-        wholes = {doc_id: read.whole.split() for doc_id, read in self.over.items()}
-        return {doc_id: (Counter(whole), len(whole)) for doc_id, whole in wholes.items()}
+    def _means(self) -> Mapping[str, Mapping[str, float]]:
+        """Of all fields, what is in no table included: a table may be empty."""
+        return {
+            name: {
+                field_: self.tables.mean(name, field_, [bag.lengths[field_] for bag in bags])
+                for field_ in PADDING[name]
+            }
+            for name, bags in self._bags.items()
+        }
 
     @cached_property
     def _dead(self) -> frozenset[int]:
@@ -385,6 +421,11 @@ def _once(rows: Sequence[Row], order: Iterable[int]) -> list[int]:
     for at in order:
         found.setdefault((rows[at].doc_id, rows[at].start), at)
     return [*found.values()]
+
+
+def _tie(row: Row, newest: bool) -> tuple[int, int, str, int]:
+    """What decides between rows of equal scores."""
+    return -row.day * newest, -row.seq * newest, row.doc_id, row.start
 
 
 def _shared(similarity: Sequence[float], best: float) -> list[float]:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from infinimem.markdown.document import Document
 
-OWN, AROUND, WHOLE = "own", "around", "text"
+OWN, AROUND, WHOLE, NAMES = "own", "around", "text", "names"
 PADDING: Mapping[str, Mapping[str, int]] = {
     "entries": {OWN: 80, AROUND: 80},
     "blocks": {OWN: 0, AROUND: 0},
-    "documents": {WHOLE: 500},
+    "documents": {WHOLE: 500, NAMES: 5},
 }
 """Dummy terms of each field (tantivy_index.py says what for)."""
 _NUMBERS = ("row", "doc", "end", "group", "seq", "day", "about", "speaker", "whole", "cites", "key", "key2")
@@ -61,7 +61,7 @@ class Tables:
         }
         self._tables: dict[str, Table] = {}
         for name, fields in PADDING.items():
-            numbers = ("doc", "group", "whole") if name == "documents" else _NUMBERS
+            numbers = ("doc", "group", "whole", "first", "called") if name == "documents" else _NUMBERS
             if folder:
                 (folder / name).mkdir(mode=0o700, exist_ok=True)
             self._tables[name] = Table(tuple(fields), numbers, folder / name if folder else None, (OWN,))
@@ -81,10 +81,15 @@ class Tables:
         """A row a document, with all of its terms."""
         return self._tables["documents"]
 
-    def mean(self, kind: Kind | str, field: str) -> float:
-        """The mean number of terms of a field of all rows that were ever added, padding included."""
+    def mean(self, kind: Kind | str, field: str, beside: Sequence[int] = ()) -> float:
+        """The mean number of terms of a field of all rows that were ever added, padding included.
+
+        Args:
+            beside: the numbers of terms of further rows.
+        """
         sizes = self._sizes[self._name(kind)]
-        return sizes[field] / max(sizes[""], 1) + self.padding(kind, field)
+        rows = max(sizes[""] + len(beside), 1)
+        return (sizes[field] + sum(beside)) / rows + self.padding(kind, field)
 
     def padding(self, kind: Kind | str, field: str) -> int:
         """How many terms of a field are dummies."""
@@ -114,9 +119,15 @@ class Tables:
         for name, rows in (("blocks", found.blocks), ("entries", () if self.notes else found.entries)):
             for row in rows:
                 self._add_row(name, uid, row)
-        if whole := found.whole:
-            numbers = {"doc": uid, "group": found.group, "whole": doc_hash(document.id)}
-            self._add("documents", {WHOLE: whole}, numbers)
+        if found.blocks:
+            numbers: dict[str, int | list[int]] = {
+                "doc": uid,
+                "group": found.group,
+                "whole": doc_hash(document.id),
+                "first": found.blocks[0].row.number,
+                "called": list(found.called),
+            }
+            self._add("documents", {WHOLE: found.whole, NAMES: found.names}, numbers)
 
     def _add_row(self, name: str, uid: int, found: Found) -> None:
         row, names = found.row, self._speaker_numbers

@@ -180,7 +180,7 @@ class Table:
         return tuple(self._searcher.doc(address).get_all(name))
 
 
-_INDEXED = frozenset({"row", "doc", "seq", "cites", "group"})
+_INDEXED = frozenset({"row", "doc", "seq", "cites", "group", "called"})
 
 
 def padded(terms: str, padding: int) -> str:

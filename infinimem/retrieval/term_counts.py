@@ -15,7 +15,6 @@ import numpy as np
 from immutables import Map
 
 from infinimem.markdown.document import Document
-from infinimem.markdown.sections import partitions
 from infinimem.retrieval.origins import KnownLines, Origins
 from infinimem.retrieval.pieces import Pieces
 from infinimem.retrieval.tantivy_index import K1
@@ -132,9 +131,8 @@ class TermCounts:
 def _terms(view: View, pieces: Pieces, doc_id: str) -> Iterable[str]:
     """The terms of a document's heading blocks; none of one that is gone."""
     document = view.document(doc_id) if doc_id in view else Document.empty(doc_id)
-    for block in partitions(document):
-        if block.text.strip():
-            yield from pieces.terms_at(document, block.start_line, block.end_line).split()
+    for _, terms in pieces.parts(document):
+        yield from terms.split()
 
 
 def term_counts(view: View, known: TermCounts | None, changed: Collection[str] | None) -> TermCounts:

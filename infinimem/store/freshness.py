@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from immutables import Map
 
 from infinimem.store.files import MAX_FILE, Files
-from infinimem.store.listing import FolderState, Listed, Stamp, folder_state, listed, state_of
+from infinimem.store.listing import FolderState, LeftOut, Listed, Stamp, folder_state, listed, state_of
 from infinimem.store.watcher import Watcher
 
 SMALL = 300
@@ -42,6 +42,7 @@ GRACE_NS = 3_000_000_000
 """Nanoseconds within which a watcher names an edit, at the latest."""
 
 _NOW = -math.inf
+TOO_LARGE = "it is larger than tools read"
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +134,7 @@ class Freshness:
     Args:
         files: the library's files.
         limit: the size over which a document is passed over, by its id.
-        needed: see `listed`.
+        needed, left_out: see `listed`.
         watcher: names files that are edited; default is one for the folder.
         small, clock: for tests; see SMALL. The clock is monotonic.
     """
@@ -143,6 +144,7 @@ class Freshness:
         files: Files,
         limit: Callable[[str], int],
         needed: Collection[str] = (),
+        left_out: LeftOut | None = None,
         *,
         watcher: Watcher | None = None,
         small: int | None = None,
@@ -150,7 +152,7 @@ class Freshness:
     ) -> None:
         self._files = files
         self._limit = limit
-        self._needed = needed
+        self._needed, self._left_out = needed, left_out
         self._watcher = watcher or Watcher(files.root)
         self._small = SMALL if small is None else small
         self._clock = clock
@@ -192,6 +194,13 @@ class Freshness:
                 due = began + (max(REST, SHARE * (self._clock() - began)) if rests else BOUND)
             self._due, self._looked = due, began
             return self._listing
+
+    def passed_over(self) -> dict[str, str]:
+        """What the last look passed over, by its path, and why."""
+        with self._lock:
+            found = {path: why for one in self._folders.values() for path, why in one.passed.items()}
+            large = dict.fromkeys((f"{doc_id}.md" for doc_id in self._listing.oversized), TOO_LARGE)
+        return dict(sorted((found | large).items()))
 
     def wait(self, seconds: float) -> None:
         """Wait until a file may have changed, so long at most."""
@@ -236,7 +245,8 @@ class Freshness:
             doubted.update(self._edited(self._folders))
         for path in doubted:
             doc_id = path.removesuffix(".md")
-            if one := self._folders.get(path[: path.rfind("/") + 1]):
+            one = self._folders.get(path[: path.rfind("/") + 1])
+            if one and path not in one.passed:
                 found[doc_id] = stamp = state_of(self._files.root, path)
                 if stamp is None:
                     one.documents.pop(doc_id, None)
@@ -246,7 +256,7 @@ class Freshness:
 
     def _listed_again(self, folder: str) -> dict[str, Stamp]:
         """The documents of a folder, and of new folders in it; none where it is gone."""
-        new = listed(self._files.root, self._needed, folder, skip=self._folders)
+        new = listed(self._files.root, self._needed, folder, skip=self._folders, left_out=self._left_out)
         del self._folders[folder]
         self._files.states.pop(folder, None)
         return self._known(new)
@@ -287,7 +297,8 @@ class Freshness:
         self._doubted.clear()
         self._folders.clear()
         self._files.states.clear()
-        self._listing = before.replaced(self._known(listed(self._files.root, self._needed)), self._limit)
+        new = listed(self._files.root, self._needed, left_out=self._left_out)
+        self._listing = before.replaced(self._known(new), self._limit)
         if judged and self._unnamed(before):  # a folder on a network, or a kind of edit that no system tells
             self._watcher.stop()
 

@@ -25,6 +25,7 @@ from infinimem.store.commit.transaction import LATEST, Conflict, Transaction, re
 from infinimem.store.files import MAX_OWNED, Files
 from infinimem.store.freshness import Freshness, Listing
 from infinimem.store.hooks import operations
+from infinimem.store.listing import NO_NOTES, LeftOut, by_patterns
 from infinimem.store.lock import exclusive
 from infinimem.store.outcome import Applied, Outcome, Rejected
 from infinimem.store.parsed import Parsed
@@ -40,6 +41,8 @@ RETRIES = 2
 
 HELD = 2000
 """Documents; of more few notes stay parsed, and a snapshot may read a newer one."""
+LARGEST_IGNORE = 1 << 16
+"""Bytes of a .gitignore that is read."""
 RECENT, RECENT_BYTES = 100, 1 << 16
 """Notes of a larger library that a snapshot keeps, and bytes of each at most: a search asks twice for one."""
 
@@ -87,11 +90,22 @@ class Library:
         self.spec = spec_of(strategy or self.settings.strategy)
         self._embedder = lazily(permitted(embedder, self.configuration), self.settings.embedder)
         self._parsed = Parsed(self.files, self.initialised)
-        self.fresh = Freshness(self.files, self._parsed.limit, owned_folders() if self.initialised else ())
+        needed = (*owned_folders(), f"{CURRENT}.md") if self.initialised else ()
+        self.fresh = Freshness(self.files, self._parsed.limit, needed, self._left_out())
         self._adopted: tuple[object, Mapping[str, Document]] = None, {}
         self._view: tuple[tuple[Listing, object], View] | None = None
         if self.initialised and not read_only:
             recovery.opened(self.files, self.fresh, self.clock, self.view)
+
+    def _left_out(self) -> LeftOut | None:
+        """What counts as no note: by the settings and, in a plain folder, by its .gitignore and NO_NOTES."""
+        patterns = list(self.settings.notes.ignore)
+        if not self.initialised:
+            own = None
+            with suppress(LibraryError):
+                own = self.files.read(".gitignore", LARGEST_IGNORE)
+            patterns = [*NO_NOTES, *(own or b"").decode("utf-8", "replace").splitlines(), *patterns]
+        return by_patterns(patterns) if patterns else None
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
-from collections.abc import Collection, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from infinimem.errors import LibraryError
@@ -15,6 +18,31 @@ from infinimem.store.folders import located, opened
 
 RACE_NS = 50_000_000
 """Nanoseconds within which two changes of a folder may have one time: some ticks of the kernel's clock."""
+NO_NOTES = (
+    *("~$*", "*.sync-conflict-*", "*[Cc]onflicted copy*", "*_conflict-[0-9]*", "*[Cc]ase [Cc]onflict*"),
+    *("node_modules/", "bower_components/", "site-packages/", "**/logseq/bak/", "**/logseq/version-files/"),
+)
+"""What is left out of a folder of notes, as .gitignore has it: copies that programs make where two changed
+one file, other people's packages, backups of programs for notes."""
+LEFT_OUT = "left out by a pattern of [notes] ignore, .gitignore or our own"
+UNREADABLE = "it cannot be read; check its permissions"
+ENDINGS = (".md", ".markdown", ".mdown", ".mkd")
+"""Of Markdown, in lower case; documents end in ".md"."""
+LeftOut = Callable[[str], bool]
+"""Whether a path, that of a folder with "/" at its end, is left out."""
+
+
+def by_patterns(patterns: Iterable[str]) -> LeftOut:
+    """What some patterns leave out, as lines of a .gitignore; one that is no pattern counts for nothing."""
+    import re2
+    from pathspec import GitIgnoreSpec
+
+    lines = []
+    for line in patterns:
+        with suppress(ValueError, re.error, re2.error), warnings.catch_warnings(action="ignore"):
+            GitIgnoreSpec.from_lines([line], backend="re2").match_file("")
+            lines.append(line)
+    return GitIgnoreSpec.from_lines(lines, backend="re2").match_file
 
 
 class Stamp(NamedTuple):
@@ -84,11 +112,13 @@ class Listed(NamedTuple):
         state: of the folder itself; None where it may not be read, or a later change might not show in it.
         documents: the state of each, by its path without ".md".
         folders: those in it ("a/b/").
+        passed: what may be meant as a note and is passed over, by its path, and why.
     """
 
     state: FolderState | None
     documents: dict[str, Stamp]
     folders: Sequence[str] = ()
+    passed: Mapping[str, str] = MappingProxyType({})
 
 
 def listed(
@@ -97,14 +127,16 @@ def listed(
     below: str = "",
     *,
     skip: Collection[str] = (),
+    left_out: LeftOut | None = None,
 ) -> dict[str, Listed]:
     """A folder and all folders in it, hidden ones and links left out.
 
     Args:
         root: the library's folder.
-        needed: folders ("topics/") that must not be passed over for want of permission.
+        needed: folders ("topics/") and files that must not be passed over.
         below: the folder to list; "" for all.
         skip: folders in it that are not listed again.
+        left_out: of what is not needed.
 
     Raises:
         LibraryError: a folder cannot be listed; one of a person's that may not be read is passed over.
@@ -115,33 +147,60 @@ def listed(
         folder = pending.pop()
         with explained("list", f"{root}/{folder}"):
             try:
-                found[folder] = _list_folder(root, folder)
+                found[folder] = _list_folder(root, folder, tuple(needed), left_out)
             except (FileNotFoundError, NotADirectoryError):  # what vanishes meanwhile is not there
                 continue
             except PermissionError:
                 if not folder or folder in needed:
                     raise
-                found[folder] = Listed(None, {})
+                found[folder] = Listed(None, {}, (), {folder: UNREADABLE})
         pending.extend(name for name in found[folder].folders if name not in skip)
     return found
 
 
-def _list_folder(root: Path, folder: str) -> Listed:
+def _list_folder(root: Path, folder: str, needed: tuple[str, ...], left_out: LeftOut | None) -> Listed:
     documents: dict[str, Stamp] = {}
     folders: list[str] = []
+    passed: dict[str, str] = {}
     with opened(root, folder) as here, os.scandir(here.descriptor) as items:
         state = folder_state(os.fstat(here.descriptor))
         settled = state.settled(time.time_ns())
         for item in items:
             name = item.name
-            if name[0] == "." or not name.isprintable():
+            is_folder = item.is_dir(follow_symlinks=False)
+            if name[0] == "." or not (is_folder or item.is_dir() or name.lower().endswith(ENDINGS)):
                 continue
-            if name.endswith(".md") and item.is_file(follow_symlinks=False):
+            path = f"{folder}{name}{'/' * is_folder}"
+            mine = path.startswith(needed) or any(one.startswith(path) for one in needed)
+            if not mine and left_out and left_out(path):
+                passed[path] = LEFT_OUT
+            elif not name.isprintable():
+                passed[path] = "the name has unprintable characters; rename it"
+            elif item.is_symlink():
+                passed[path] = "a link; none is followed, put the file itself there"
+            elif is_folder:
+                folders.append(path)
+            elif not item.is_file():
+                passed[path] = "not a regular file"
+            elif not name.endswith(".md"):
+                passed[path] = "its name does not end in .md"
+            else:
                 with suppress(FileNotFoundError):
-                    documents[folder + name[:-3]] = stamp_of(item.stat(follow_symlinks=False))
-            elif item.is_dir(follow_symlinks=False):
-                folders.append(f"{folder}{name}/")
-    return Listed(state if settled else None, documents, folders)
+                    info = item.stat(follow_symlinks=False)
+                    if (
+                        mine
+                        or info.st_mode & 0o444 == 0o444
+                        or os.access(name, os.R_OK, dir_fd=here.descriptor)
+                    ):
+                        documents[path[:-3]] = stamp_of(info)
+                    else:
+                        passed[path] = UNREADABLE
+    shown = {_printable(path): why for path, why in passed.items()}
+    return Listed(state if settled else None, documents, folders, shown)
+
+
+def _printable(path: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
 
 
 def state_of(root: Path, path: str) -> Stamp | None:

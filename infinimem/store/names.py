@@ -34,8 +34,21 @@ class Snapshot(Protocol):
 
 def aliases_of(document: Document) -> list[str]:
     """Other names that its header lists, or the one that it gives."""
-    named = document.header.values.get("aliases", [])
-    return [str(alias) for alias in (named if isinstance(named, list) else [named]) if alias]
+    return said_in(document, "aliases")
+
+
+def names_of(document: Document) -> list[str]:
+    """What people call a document: by its file, title, first heading of the first level and aliases."""
+    first = next((heading.title for heading in document.headings if heading.level == 1), "")
+    return [document.id.rsplit("/", 1)[-1], document.title, first, *said_in(document, "aliases", "alias")]
+
+
+def said_in(document: Document, *keys: str) -> list[str]:
+    """The strings that a header has under some keys, whatever their case, be it one or a list."""
+    held = {key.casefold(): value for key, value in document.header.values.items()}
+    values = (held.get(key.casefold(), []) for key in keys)
+    listed = (one for value in values for one in (value if isinstance(value, list) else [value]))
+    return [one for one in listed if one and isinstance(one, str)]
 
 
 def stem(doc_id: str) -> str:

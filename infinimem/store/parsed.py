@@ -58,7 +58,7 @@ class Parsed:
         except LibraryError:
             if self.owned(doc_id):
                 raise
-            return Document.empty(doc_id), True  # a note that may not be read stops nothing; doctor names it
+            return Document.empty(doc_id), True  # a note that can be read no more stops nothing
         data, before = data or b"", known[1].to_bytes() if known else b""
         if known and before.endswith(b"\n") and data.startswith(before):  # another process appended
             added = Document.parse(doc_id, data[len(before) :])

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from infinimem.configuration import SETTINGS, shown
-from infinimem.errors import LibraryError, LockTimeout, escape
+from infinimem.errors import LibraryError, LockTimeout
 from infinimem.model import Finding
 from infinimem.operations.doctor.checks import FINISHED, REBUILT
 from infinimem.operations.doctor.inspection import Inspection, listed
@@ -36,30 +36,8 @@ def passed_over(inspection: Inspection) -> Iterator[Finding]:
     if not library.initialised and os.path.lexists(library.root / SETTINGS):
         what = "is a link or no file, so this counts as a folder of notes; put the settings themselves there"
         yield Finding("error", what, SETTINGS)
-    for path in sorted(f"{doc_id}.md" for doc_id in library.fresh.look().oversized):
-        yield Finding("note", "larger than tools read; it is passed over", path)
-    pending = [""]
-    while pending:
-        folder = pending.pop()
-        try:
-            with os.scandir(library.root / folder) as found:
-                items = sorted(found, key=lambda item: item.name)
-        except OSError as error:
-            what = f"cannot be listed ({error.strerror}); it is passed over"
-            yield Finding("note", what, escape(folder, 4096))
-            continue
-        for item in items:
-            path = f"{folder}{item.name}"
-            if item.name.startswith(".") or not (item.is_dir() or item.name.endswith(".md")):
-                continue
-            if not item.name.isprintable():
-                yield Finding("note", "the name has unprintable characters; rename it", escape(path, 4096))
-            elif item.is_symlink():
-                yield Finding("note", "a link; none is followed, put the file itself there", path)
-            elif item.is_dir():
-                pending.append(f"{path}/")
-            elif not item.is_file():
-                yield Finding("note", "not a regular file; it is passed over", path)
+    for path, why in library.fresh.passed_over().items():
+        yield Finding("note", f"passed over: {why}", path)
 
 
 def unlawful_names(inspection: Inspection) -> Iterator[Finding]:

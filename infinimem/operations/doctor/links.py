@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from infinimem.errors import DocumentNotFound
 from infinimem.markdown.document import Document
+from infinimem.markdown.scan import fences
 from infinimem.model import Finding
 from infinimem.operations.doctor.inspection import Inspection
 from infinimem.spec import ledger_folders
@@ -21,7 +22,6 @@ from infinimem.store.view import View
 # Bounded and without nested repetition: notes are anybody's text.
 _WIKI = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]")
 _INLINE = re.compile(r"\]\(\s{0,3}(?:<([^<>\n]{1,300})>|([^()<>\s]{1,300}))")
-_FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
 _CODE = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]{0,2000}(?<!`)\1(?!`)")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{1,30}:")
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
@@ -43,12 +43,11 @@ def nowhere(inspection: Inspection) -> Iterator[Finding]:
 
 def _prose(document: Document) -> Iterator[tuple[int, str]]:
     """Lines below the header and outside fences that hold a bracket, with their numbers."""
-    fence = ""
-    for number, line in enumerate(document.lines[document.header.end :], document.header.end + 1):
-        match = _FENCE.match(line) if "```" in line or "~~~" in line else None
-        if match and (not fence or match[1].startswith(fence)):
-            fence = "" if fence else match[1]
-        elif not fence and ("](" in line or "[[" in line):
+    start, end = document.header.end, 0
+    closed = fences(document.lines, start, indented=True)
+    for number, line in enumerate(document.lines[start:], start + 1):
+        end = max(end, closed.get(number, 0))
+        if number > end and ("](" in line or "[[" in line):
             yield number, document.text_line(number)
 
 
@@ -73,7 +72,9 @@ class _Names:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        ids = [fold(doc_id).split("/") for doc_id in view.ids("all")]
+        # Logseq writes a/b as a___b, and what no file system takes as %3F.
+        meant = (name for i in view.ids("all") for name in (i, unquote(i.replace("___", "/"))))
+        ids = [fold(name).split("/") for name in meant]
         self._ends = {"/".join(parts[at:]) for parts in ids for at in range(len(parts))}
 
     def holds(self, target: str) -> bool:
