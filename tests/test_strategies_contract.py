@@ -287,7 +287,7 @@ class TestTrace:
         found = {reader: memory.read(QUESTION, reader, 60) for reader in memory.strategy.readers}
         return found | {"retrieve": memory.retrieve(QUESTION, 60)}
 
-    @pytest.mark.sample(5)
+    @pytest.mark.sample(3)
     def test_it_can_be_told_as_json_in_one_shape(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             rows = json.loads(json.dumps([asdict(step) for step in evidence.trace]))
@@ -297,7 +297,7 @@ class TestTrace:
                 list(one) == ["id", "parts", "score", "via"] for row in rows for one in row["found"]
             ), way
 
-    @pytest.mark.sample(5)
+    @pytest.mark.sample(3)
     def test_it_ends_with_what_is_shown(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             *before, last = evidence.trace
@@ -306,25 +306,26 @@ class TestTrace:
             assert [one.id for one in last.found] == shown, way
             assert last.tokens == sum(tokens.count(item.text) for item in evidence.items) <= 60, way
 
-    @pytest.mark.sample(5)
+    @pytest.mark.sample(3)
     def test_it_tells_what_was_asked_or_why_nothing_was(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             assert any(step.asked or step.failure or step.stop for step in evidence.trace), way
 
-    @pytest.mark.sample(5)
+    @pytest.mark.sample(3)
     def test_a_score_made_of_parts_is_told_with_them_best_first(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             for step in evidence.trace:
                 scores = [one.score for one in step.found if one.parts and one.score]
                 assert scores == sorted(scores, reverse=True), way
 
-    @pytest.mark.sample(5)
+    @pytest.mark.sample(3)
     def test_nothing_deeper_is_looked_at_once_there_is_enough(self, ways: dict[str, Evidence]) -> None:
         for way, evidence in ways.items():
             stages = [step.stage for step in evidence.trace]
             ended = [at for at, step in enumerate(evidence.trace) if step.stop]
             assert all(stages[at] not in stages[at + 1 :] for at in ended), way
 
+    @pytest.mark.sample(3)
     def test_the_answer_carries_it(self, tmp_path: Path, name: str) -> None:
         memory = told(tmp_path, name)
         for reader in memory.strategy.readers:
